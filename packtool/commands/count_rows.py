@@ -66,11 +66,9 @@ def source_mix(
     """Measure each store's share of batches, for each row length; nothing for a single store, or without segments.
 
     Args:
-        output: whose staged files the buckets are.
-        buckets: as the manifest will have them.
+        output: holds the files of the buckets.
         dtype: of the tokens.
-        store_documents: documents packed of each store.
-        shuffle: the order of the rows.
+        store_documents: number of documents packed from each store.
     """
     if len(store_documents) < 2:
         return []
@@ -92,11 +90,8 @@ def source_mix(
 
 
 def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch_size: int | None) -> int:
-    """Return the size of the batches in which mixing is measured: as asked for, else as the shuffle made them.
-
-    Args:
-        batch_size: rows of the longest in a batch, as asked for, or None.
-    """
+    """Return the tokens in a batch, for which mixing is measured: `batch_size` rows of the longest, if that is given,
+    else as the shuffle made batches."""
     if batch_size is None and shuffle is not None:
         if shuffle.batch_tokens is not None:
             return shuffle.batch_tokens

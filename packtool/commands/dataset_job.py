@@ -13,9 +13,9 @@ from msgspec import UNSET
 from packtool import __version__, packing
 from packtool.clock import Clock
 from packtool.commands.count_rows import source_mix
-from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
-from packtool.commands.result import Result
+from packtool.commands.result import Part, Result
+from packtool.commands.tasks import engine_of, require_all
 from packtool.metrics.ledger import balance
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
@@ -71,11 +71,11 @@ class DatasetJob:
     Attributes:
         command: its name.
         inputs: datasets that it reads.
-        stores: where the tokens of those lie that hold none, as far as that was said.
+        stores: the stores given for inputs without tokens.
         options: as the command takes them.
         budget: memory and engine.
         clock: started with the command.
-        held: what is let go of when the command ends.
+        held: contexts to leave when the command ends.
     """
 
     command: str
@@ -91,10 +91,10 @@ class DatasetJob:
         return [manifests.input_entry(place) for place in self.inputs]
 
     def begin(self, *options: Any, figures: Callable[[], dict[str, int]]) -> Output | DatasetResult:
-        """Prepare the output, or say why there is nothing to do: a dry run, or a run that had finished.
+        """Prepare the output, or return the result where there is nothing to do: of a dry run, or of a finished run.
 
         Args:
-            options: all that the output depends on, beside the inputs, packtool's version, and whether it has tokens.
+            options: all that the output depends on, beside the inputs, packtool's version and `index_only`.
             figures: what would be written, for a dry run.
         """
         without_tokens = ["index-only"] if self.options.index_only else []
@@ -121,13 +121,13 @@ class DatasetJob:
     def write(
         self, place: Output, form: ShardForm, buckets: Sequence[BucketJob], read: Iterable[MappedFile]
     ) -> Written | DatasetResult:
-        """Write the rows of each bucket, or the share of them that a task has, of which its result is returned.
+        """Write the rows of each bucket; of a task, write its share and return its result.
 
         Args:
             read: files that the rows depend on.
 
         Raises:
-            DataError: it merges what tasks did, and pieces are missing.
+            DataError: this is a merge, and pieces are missing.
         """
         checked = read if self.options.check_input else ()
         writer = BucketWriter(place, form, self.budget)
@@ -148,11 +148,7 @@ class DatasetJob:
         report: PackedReport | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> DatasetResult:
-        """Publish what was written, and return the result.
-
-        Args:
-            facts: more of them for `run.json`.
-        """
+        """Publish what was written, with more `facts` in its `run.json`, and return the result."""
         run = {
             "inputs": [place.name for place in self.inputs],
             "workers": self.budget.engine.workers,
@@ -170,11 +166,11 @@ def dataset_job(
     inputs: Typed | Sequence[Typed],
     stores: Typed | Sequence[Typed] = (),
 ) -> Iterator[DatasetJob]:
-    """Make the job that a command's options ask for, with an engine that runs as long as the block.
+    """Set up a command's job, with an engine that runs as long as the block.
 
     Args:
-        inputs: what the user typed for the datasets that it reads.
-        stores: and for the stores that hold their tokens.
+        inputs: the datasets to read, as the user typed them.
+        stores: the stores that hold their tokens, as the user typed them.
 
     Raises:
         UsageError: options that make no sense.
@@ -197,7 +193,7 @@ def dataset_job(
 
 
 def figures_of(corpus: Corpus, plans: Sequence[Plan], *, index_only: bool, segments: bool) -> dict[str, int]:
-    """Return what the rows of each plan would take, for a dry run."""
+    """Count the rows and tokens of plans, and the bytes they would take, for a dry run."""
     token_bytes = 0 if index_only else corpus.dtype.itemsize + corpus.has_loss
     kept = corpus.stores[0].manifest.tokenizer_files
     return {
@@ -224,11 +220,9 @@ def write_corpus(
 
     Args:
         shuffles: of each plan's atoms; None keeps the plan's order.
-        strategy: its name.
-        options: as the manifest has them.
-        order: of the rows, as the manifest describes it.
-        choice: which documents `corpus` has, its file not written yet; None for each of them once.
-        facts: more of them for `run.json`.
+        options: for the manifest, as is `order`.
+        choice: of the documents of the corpus, without a file yet; None where each is packed once.
+        facts: for `run.json`.
     """
     index_only = job.options.index_only
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
@@ -279,7 +273,7 @@ def write_corpus(
 
 
 def with_documents(choice: Choice | None, documents: I64 | None, output: Output) -> Choice | None:
-    """Write which stored document is behind each document, if that is known; return the choice with that file."""
+    """Write the file of a choice: the stored document behind each document, if that is known."""
     if choice is None or documents is None:
         return choice
     return msgspec.structs.replace(choice, documents=write_array(output.staged / CHOSEN, documents))

@@ -53,7 +53,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """The documents taken of the stores: all of them, once, unless there is a choice.
+    """The documents taken from the stores: each once, unless there is a choice.
 
     Attributes:
         choice: its account, for the manifest.
@@ -65,16 +65,12 @@ class Chosen:
 
     @property
     def options(self) -> list[Options]:
-        """The options that chose, of which the key of an output is made."""
+        """The options of the choice, for the key of an output; none without one."""
         return [] if self.choice is None else [self.choice.options]
 
 
 def require_distinct(stores: Sequence[Place]) -> None:
-    """Refuse a store that is named twice, which would double its documents without a word.
-
-    Raises:
-        UsageError: naming it.
-    """
+    """Refuse a store that is named twice, which would double its documents silently."""
     seen: set[str] = set()
     for store in stores:
         identity = str(store.path.resolve()) if isinstance(store, LocalPlace) else str(store)
@@ -85,11 +81,7 @@ def require_distinct(stores: Sequence[Place]) -> None:
 
 
 def check_choice(options: DocumentOptions) -> None:
-    """Refuse options that make no sense together, before a store is opened.
-
-    Raises:
-        UsageError: naming the option.
-    """
+    """Refuse options that make no sense together, before a store is opened."""
     needs = (
         ("part", options.part != "train", options.holdout, "holdout", "say how much is held out: --holdout 0.5%"),
         ("sample_interval", options.sample_interval, options.sample, "sample", "say how much to sample: --sample 25%"),
@@ -125,9 +117,9 @@ def choose(
 
     Args:
         options: that `check_choice` took.
-        row_length: width of the intervals of lengths that a sample is drawn from, unless the options give it.
-        arrays: makes those that are as long as the corpus.
-        whole: leave out conversations of more tokens than this; None to leave none out.
+        row_length: the default for the width of the intervals of lengths that samples are drawn from.
+        arrays: makes arrays as long as the corpus.
+        whole: the most tokens of a conversation; longer ones are left out. None to leave none out.
 
     Raises:
         UsageError: weights or shares of other stores, or options that leave no document.
@@ -261,9 +253,8 @@ def _reasons(
     Args:
         lengths: of the documents of each store.
         listed: contents of the list of exclusions.
-        whole: most tokens of a conversation.
+        whole: the most tokens of a conversation.
         interval: of lengths, for a sample.
-        arrays: makes those that are as long as the corpus.
     """
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
     origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []

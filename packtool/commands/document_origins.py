@@ -30,7 +30,7 @@ _MOST_BESIDE = 10_000
 def stores_beside(dataset: PackedDataset) -> list[Path] | None:
     """Find the stores that a dataset was packed from by their digests; None if one is missing.
 
-    Looked at are the directories in that of the dataset, in the one above it, and in the working directory.
+    They are looked for in the directory of the dataset, in the one above it, and in the working directory.
     """
     wanted = dataset.manifest.inputs
     path = dataset.place.path.resolve() if isinstance(dataset.place, LocalPlace) else Path.cwd()
@@ -64,11 +64,7 @@ def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Pl
 
 
 def require_same_stores(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
-    """Make sure that a dataset was packed from these stores, in this order.
-
-    Raises:
-        UsageError: it was packed from others.
-    """
+    """Require that a dataset was packed from these stores, in this order."""
     packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
     if packed != [manifests.input_entry(store).xxh3_128 for store in stores]:
         names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))

@@ -101,11 +101,7 @@ def _figures(
 
 
 def check_options(options: PackArguments) -> Strategy:
-    """Check that options fit together; return the strategy.
-
-    Raises:
-        UsageError: they make no sense, do not fit together, or need a package that is not installed.
-    """
+    """Check that options make sense together, and that what they need is installed; return the strategy."""
     strategy = packing.strategy(options.strategy)
     check(strategy, options)
     check_choice(options)
@@ -121,8 +117,8 @@ def _most_of_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
     """Return the length in tokens above which conversations are dropped; None to drop none.
 
     Raises:
-        UsageError: the strategy would cut conversations, and that was not asked for; or there are none.
-        DataError: one is too long for a row, and nothing says what to do with it.
+        UsageError: the strategy would cut conversations without `--too-long cut`; or there are none.
+        DataError: one is too long for a row, and `--too-long` is not given.
     """
     stores = [store for store in corpus.stores if store.manifest.conversations]
     if not stores and options.too_long != "error":

@@ -61,10 +61,10 @@ def places_to_read(given: Typed | Sequence[Typed], *, ranged: Sequence[str] = ()
 
 @contextmanager
 def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> Iterator[list[list[Place]]]:
-    """Yield the places of datasets that a command makes another one of, group by group.
+    """Yield the places of the datasets from which a command makes another one, group by group.
 
-    What lies in stores is copied to the staging directory, and stays there after a failure from which the output can be
-    resumed.
+    What lies in object stores is copied to the staging directory. The copies stay there after a failure from which the
+    output can be resumed.
 
     Raises:
         UsageError: tasks can't share what lies in a store; the staging limit is too small.

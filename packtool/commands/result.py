@@ -1,4 +1,4 @@
-"""Results of the commands that write an output, and the previews of `--dry-run`."""
+"""Results of the commands that write an output: all of it, a task's share, or the preview of `--dry-run`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from packtool.commands.part import Part
 from packtool.commands.places import result_path
 from packtool.options.shared import Writing
 from packtool.places.typed import Typed, cache_directory, place_of
@@ -26,7 +25,7 @@ class SeenFile:
         bytes: its size.
         documents: documents seen.
         whole: these are all of them; else there are more.
-        problem: why the first record that can't be used can't be; "" for none.
+        problem: of the first record that can't be used; "" where all can.
     """
 
     name: str
@@ -49,7 +48,7 @@ class Preview:
             or ``other``.
         figures: what it would read and write, such as documents, rows, tokens and bytes.
         estimated: names of the figures that are estimates.
-        files: that would be read, the first of them with a look at their documents.
+        files: the inputs, the first of them with a look at their documents.
         staging: directory for what is on its way to a URL; None for the user's cache.
         overwrite: what lies there would be replaced.
     """
@@ -72,6 +71,24 @@ class Preview:
         """Return the free bytes at the output, or in the staging directory of a URL."""
         place = self.output if isinstance(self.output, Path) else Path(self.staging or cache_directory())
         return free_bytes(place)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The work that one task did.
+
+    Attributes:
+        task: which it is, such as ``3/8``.
+        pieces: blocks or shards that are its share, all of them done.
+        of: how many there are in all.
+    """
+
+    task: str
+    pieces: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"task {self.task}, {self.pieces:,} of {plural(self.of, 'piece')}"
 
 
 @dataclass(frozen=True, kw_only=True)

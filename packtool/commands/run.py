@@ -99,7 +99,7 @@ class StageResult:
         seconds: wall seconds it took.
         result: what the command returned; None for what was not run.
         preview: after a dry run, what the stage would write; None where that depends on an earlier stage.
-        about_bytes: then, the size of what the earlier stages would write for it.
+        about_bytes: in that case, the size of what the earlier stages would write for it.
     """
 
     stage: Stage
@@ -156,11 +156,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
-    """Find mistakes of late stages before the early ones have taken hours.
-
-    Args:
-        stores: the stages that will have made token stores, by these.
-    """
+    """Find mistakes in late stages before the early ones have taken hours; `stores` has the stage behind each store."""
     if "-" in stage.inputs:
         raise UsageError(
             "stdin-no-resume",
@@ -189,11 +185,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
 
 
 def _check_inputs(given: PackArguments, inputs: Sequence[str], stores: Mapping[str, Stage]) -> None:
-    """Check what `pack` asks of its stores: names in a mixture, origins of documents, and the padding token.
-
-    Raises:
-        UsageError: of an option that does not fit the stores.
-    """
+    """Check what `pack` needs of its stores: names in a mixture, origins of documents, and the padding token."""
     places = places_of(inputs)
     require_distinct(places)
     weights_of(given.mix, names_of(places), shares=given.tokens is not None)

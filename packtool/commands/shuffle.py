@@ -247,9 +247,9 @@ def write_rows(
     """Write the rows of each bucket, and all that goes with them.
 
     Args:
-        record: how they come into their order, which they have already without `reorder`.
+        record: the order of the rows.
         table: of batches.
-        reorder: put them into the order of `record`.
+        reorder: put the rows into that order; else they are in it already.
     """
     base, index_only = dataset.manifest, job.options.index_only
     index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
@@ -300,7 +300,7 @@ def write_rows(
 
 
 def _figures(dataset: PackedDataset, *, index_only: bool) -> dict[str, int]:
-    """Return what the rows of a dataset would take, for a dry run."""
+    """Count the rows and tokens of a dataset, and the bytes they would take, for a dry run."""
     size = sum(file.bytes for file in listed(dataset.manifest)) + REST_BYTES
     shards = [shard for bucket in dataset.buckets for shard in bucket.entry.shards]
     size -= sum(entry.bytes for shard in shards for entry in (shard.tokens, shard.loss) if entry)
@@ -324,7 +324,7 @@ def _report(
 ) -> PackedReport:
     """Make the report of the shuffled rows.
 
-    Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
+    Without segments nothing can be counted again, but where whole rows moved the counts are what they were.
     """
     before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
     if not tallies and all(plan.unit == plan.sequence_length for plan in plans):

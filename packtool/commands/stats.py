@@ -155,11 +155,7 @@ def _refuse_of_rows(options: StatsArguments, tried: Sequence[Candidate]) -> None
 
 
 def _packed_report(place: Place, order: Place | None, options: StatsArguments, engine: Engine) -> MeasuredReport:
-    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are.
-
-    Args:
-        order: of its rows; None for the order that they lie in.
-    """
+    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are in this order."""
     dataset = PackedDataset(place)
     manifest = dataset.manifest
     shuffle = manifest.shuffle
@@ -266,10 +262,10 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
 def _chosen_of_corpus(
     location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport:
-    """Report on the documents that are chosen of text files.
+    """Report on the documents that are chosen from text files.
 
-    They are chosen by lengths in tokens, hashes of texts and places in files, all of which a token store has: one is
-    made for as long as it takes, called as in the command that is advised.
+    The choice needs lengths in tokens, hashes of texts and places in files. A token store has all of these, so one is
+    made for the time being, with the name that it has in the advised command.
     """
     check_choice(options)
     with temporary_directory() as folder:
@@ -281,17 +277,17 @@ def _chosen_of_corpus(
 
 
 def _tokenize(location: str, options: StatsArguments) -> str:
-    """Settle how text files would be tokenized."""
+    """Return the command that would tokenize text files."""
     return shlex.join(["packtool", "tokenize", location, "-o", _STORE, *as_flags(options, _TEXT)])
 
 
 def _store_report(
     places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine, before: str = ""
 ) -> StoreReport:
-    """Report on one or more token stores, or on the documents that are chosen of them, as `pack` takes them.
+    """Report on token stores, or on the documents that are chosen from them, as `pack` takes them.
 
     Args:
-        before: what is to be run before they can be packed.
+        before: the command that makes the store.
     """
     require_distinct(places)
     corpus = Corpus(places)
@@ -328,7 +324,7 @@ def _pass_by_pass(lengths: Ints, passes: Sequence[Passes] | None) -> PassByPass 
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
-    """Count the stores one by one; `counts` is of all their lengths."""
+    """Count the stores one by one; `counts` has the lengths of all of them."""
     stores, lengths, ends = corpus.stores, corpus.lengths(), np.cumsum(corpus.store_documents)
     firsts = None
     if all(store.has_origins for store in stores):
@@ -363,7 +359,7 @@ def _comparison(
     engine: Engine,
     passes: PassByPass | None = None,
 ) -> Comparison | None:
-    """Compare what each candidate would make of documents; `command` is how they would be packed."""
+    """Compare what each candidate would make of documents, which `command` would pack."""
     if not tried:
         return None
     left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
@@ -418,11 +414,7 @@ def _is_dataset(typed: Typed) -> bool:
 
 
 def _require_one(paths: Sequence[Typed], where: str) -> None:
-    """Refuse several paths.
-
-    Args:
-        where: what the message names, one that is no token store.
-    """
+    """Refuse several paths; `where` is the one that is no token store."""
     if len(paths) != 1:
         raise UsageError(
             "not-a-store",

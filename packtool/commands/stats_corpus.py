@@ -72,9 +72,7 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
 
     Args:
         location: file, directory, glob, URL, or "-" for standard input.
-        options: how to read it.
-        engine: reads it, block by block.
-        tokens: count tokens even without a tokenizer named.
+        tokens: count tokens even if no tokenizer is named.
 
     Raises:
         DataError: nothing there, or it can't be read. Records that can't be used are counted, with a warning.

@@ -8,8 +8,8 @@ from typing import Any
 
 from packtool.clock import Clock
 from packtool.commands.inputs import found_from_anywhere, warn_of_repeats
-from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.result import SeenFile, StoreResult
+from packtool.commands.result import Part, SeenFile, StoreResult
+from packtool.commands.tasks import engine_of, require_all
 from packtool.commands.tokenize_options import Source, resolve
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin

@@ -150,8 +150,7 @@ def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: st
 
 
 def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile], records: Any) -> tuple[bool, Any]:
-    """Tell whether the input holds conversations, as given or, where no field is, by its first record; return that,
-    and a program's records."""
+    """Return whether the input holds conversations, by its first record if no field is named; and all records."""
     if options.conversations is not None or options.ids_field is not None or given(options, ["text_field"]):
         return options.conversations is not None, records
     if records is not None:
@@ -169,14 +168,7 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
 
 
 def _check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
-    """Refuse options of conversations where there are none, and what makes no sense with them.
-
-    Args:
-        chats: the input holds conversations.
-
-    Raises:
-        UsageError: naming the option.
-    """
+    """Refuse options of conversations where the input holds none, and options that make no sense with `chats`."""
     if not chats:
         for each in given(options, declared(ConversationOptions)):
             what, remedy = "has no effect on texts", "name the field of conversations with --conversations"

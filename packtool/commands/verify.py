@@ -54,7 +54,7 @@ class VerifyResult:
         path: the dataset.
         kind: its format.
         files, bytes: checked against the manifest.
-        tokens: that it holds; all but those of an export, whose files have readers of their own, were looked at.
+        tokens: that it holds; those of an export are not looked at, since its files have readers of their own.
         problems: everything that is wrong; empty for a sound dataset.
     """
 

@@ -1,9 +1,8 @@
-"""One of several tasks that share a command's work: its share, and what it did."""
+"""Share a command's work among tasks: the engine of each, and what is missing when a merge finds it undone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from packtool.engines import Engine, engine_for
 from packtool.engines.engine import MERGE, parse_share, tasks_of
@@ -13,24 +12,6 @@ from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.sizes import plural
 from packtool.temporary import discard_runs
-
-
-@dataclass(frozen=True)
-class Part:
-    """The work that one task did.
-
-    Attributes:
-        task: which it is, such as ``3/8``.
-        pieces: blocks or shards that are its share, all of them done.
-        of: how many there are in all.
-    """
-
-    task: str
-    pieces: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"task {self.task}, {self.pieces:,} of {plural(self.of, 'piece')}"
 
 
 def engine_of(options: TokenizeArguments | MovingRows, command: str) -> Engine:
