@@ -33,7 +33,7 @@ from packtool.config import INPUT, Table, read
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
-from packtool.options.check import check_taken, checked
+from packtool.options.check import check_taken, checked, given
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
@@ -119,9 +119,9 @@ def run(options: RunArguments) -> list[StageResult]:
         DataError: whatever a stage finds wrong with its input.
     """
     tables = read(options.configuration)
-    given = [str(each) for each in ([options.input] if isinstance(options.input, str | Path) else options.input)]
+    inputs = [str(each) for each in ([options.input] if isinstance(options.input, str | Path) else options.input)]
     name = Path(options.configuration).stem
-    planned = stages(tables, given, options.output or (name if name != "-" else "run"))
+    planned = stages(tables, inputs, options.output or (name if name != "-" else "run"))
     for stage in planned:
         _check(stage, {str(made.output): made for made in planned if made.name == "tokenize"})
     if options.scheduler is None or options.dry_run:
@@ -169,12 +169,12 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             remedy = f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}'
             what, where = "pack needs the option strategy", stage.table.place()
             raise UsageError("missing-option", what, remedy=remedy, where=where)
-        given = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
-        if isinstance(given, PackArguments):
-            check_options(given)
-            _check_inputs(given, stage.inputs, stores)
-        elif isinstance(given, ShuffleArguments):
-            check_taken(given, "--method", shuffling.method(given.method).name)
+        options = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
+        if isinstance(options, PackArguments):
+            check_options(options)
+            _check_inputs(options, stage.inputs, stores)
+        elif isinstance(options, ShuffleArguments):
+            check_taken(options, "--method", shuffling.method(options.method).name)
     except PacktoolError as error:
         raise stage.table.locate(error) from None
     if stage.output is not None:
@@ -184,20 +184,18 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
 
 
-def _check_inputs(given: PackArguments, inputs: Sequence[str], stores: Mapping[str, Stage]) -> None:
+def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping[str, Stage]) -> None:
     """Check what `pack` needs of its stores: names in a mixture, origins of documents, and the padding token."""
     places = places_of(inputs)
     require_distinct(places)
-    weights_of(given.mix, names_of(places), shares=given.tokens is not None)
-    by_text = {"--holdout": given.holdout, "--shard-of": given.shard_of, "--exclude": given.exclude}
-    asked = [option for option, value in by_text.items() if value is not None]
-    asked += ["--drop-duplicates"] * given.drop_duplicates
+    weights_of(options.mix, names_of(places), shares=options.tokens is not None)
+    by_origin = given(options, ["holdout", "shard_of", "exclude", "drop_duplicates"])
     for store in inputs:
-        if store in stores and asked and not stores[store].options.get("provenance", True):
+        if store in stores and by_origin and not stores[store].options.get("provenance", True):
             what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"
-            raise UsageError("no-provenance", what, remedy=remedy, where=asked[0])
-        if given.pad_token is not None:
-            padding_id(given.pad_token, _tokenizer(store, stores.get(store)))
+            raise UsageError("no-provenance", what, remedy=remedy, where=by_origin[0].flag)
+        if options.pad_token is not None:
+            padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
 
 
 def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
