@@ -44,7 +44,7 @@ def engine_for(
         at_end: called on each worker of a cluster when the command is done.
 
     Raises:
-        UsageError: `missing-extra`: a cluster is asked for, and Dask is not installed.
+        UsageError: `missing-extra`: a cluster is given, and Dask is not installed.
     """
     count = workers or available_cpus()
     return Threads(count, share) if scheduler is None else Cluster(scheduler, count, label, at_end)

@@ -88,8 +88,8 @@ class Worker:
     """What runs a task, as the task sees it.
 
     Args:
-        on_advance: told how much more work is done.
-        stopped: set when the task is to be given up.
+        on_advance: called with the amount of work done since the last call.
+        stopped: set to cancel the task.
         give_way: called by the task when what is left of it waits for a disk or a network.
     """
 
@@ -104,7 +104,7 @@ class Worker:
         self._give_way = give_way
 
     def advance(self, amount: int) -> None:
-        """Report progress; raise a CancelledError where the task is to be given up."""
+        """Report progress; raise a CancelledError where the task was cancelled."""
         if self._stopped is not None and self._stopped.is_set():
             raise CancelledError
         if self._on_advance is not None and amount:
@@ -153,7 +153,7 @@ class Engine(ABC):
             function: of a task and the worker that runs it; picklable where memory is not shared, as are tasks and
                 results.
             tasks: what to run it on.
-            on_advance: told what tasks report through `Worker.advance`.
+            on_advance: called with what tasks report through `Worker.advance`.
             prepare: loads, and keeps for `function`, what every task needs. Processes that are forked share it.
             shared: a file that every worker must see; None where they share no directory.
 

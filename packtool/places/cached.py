@@ -70,20 +70,16 @@ class Cache:
         with locked(self.directory / f"{entry.xxh3_128}.lock"):
             if not file.exists():
                 place.require_size(entry, place.size(entry.name))
-                self._download(place, entry, file, stop)
+                with self._room(file.with_name(file.name + PARTIAL), entry.bytes) as partial:
+                    with partial.open("r+b") as out:
+                        try:
+                            digest = place.digest(entry.name, out, stop)
+                        except FileNotFoundError:
+                            raise place.missing(entry.name) from None
+                    if digest != entry.xxh3_128:
+                        raise place.changed(entry.name)
+                    partial.replace(file)
         return file
-
-    def _download(self, place: Place, entry: Entry, file: Path, stop: Event | None) -> None:
-        """Copy a file, and give the copy its name once its checksum is right."""
-        with self._room(file.with_name(file.name + PARTIAL), entry.bytes) as partial:
-            with partial.open("r+b") as out:
-                try:
-                    digest = place.digest(entry.name, out, stop)
-                except FileNotFoundError:
-                    raise place.missing(entry.name) from None
-            if digest != entry.xxh3_128:
-                raise place.changed(entry.name)
-            partial.replace(file)
 
     @contextmanager
     def _room(self, partial: Path, size: int) -> Iterator[Path]:
@@ -174,7 +170,7 @@ class CachedPlace(Place):
     def __init__(self, place: Place, cache: Cache, ranged: Sequence[str] = ()) -> None:
         self.place = place
         self.cache = cache
-        self.ranged = frozenset(ranged)
+        self.ranged = ranged
         self.arrays = None if cache.limit is None else MAPPED
 
     def __str__(self) -> str:
@@ -184,13 +180,13 @@ class CachedPlace(Place):
         return f"CachedPlace({self.place!r}, {self.cache!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CachedPlace, (self.place, self.cache, tuple(self.ranged))
+        return CachedPlace, (self.place, self.cache, self.ranged)
 
     def where(self, name: str = "") -> str:
         return self.place.where(name)
 
     def below(self, name: str) -> CachedPlace:
-        return CachedPlace(self.place.below(name), self.cache, tuple(self.ranged)) if name else self
+        return CachedPlace(self.place.below(name), self.cache, self.ranged) if name else self
 
     @property
     def name(self) -> str:
@@ -244,7 +240,11 @@ def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> No
     if not wanted:
         return
     total = sum(entry.bytes for _, entry in wanted)
-    _require_room(wanted[0][0].cache.directory, total)
+    directory = wanted[0][0].cache.directory
+    if (free := shutil.disk_usage(directory).free) < total:
+        what = f"{show_bytes(total)} are to be fetched, but only {show_bytes(free)} are free"
+        remedy = "give --staging with a directory that has room"
+        raise DataError("disk-full", what, remedy=remedy, where=str(directory))
     stop = Event()
     with Progress(total, "fetch", quiet=quiet) as bar, ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         coming = [(entry, pool.submit(place.cache.fetch, place.place, entry, stop)) for place, entry in wanted]
@@ -256,14 +256,3 @@ def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> No
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _require_room(directory: Path, needed: int) -> None:
-    free = shutil.disk_usage(directory).free
-    if free < needed:
-        raise DataError(
-            "disk-full",
-            f"{show_bytes(needed)} are to be fetched, but only {show_bytes(free)} are free",
-            remedy="give --staging with a directory that has room",
-            where=str(directory),
-        )

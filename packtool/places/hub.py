@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 from packtool.errors import DataError
 from packtool.installing import how_to_install
 
+PATIENCE = 4
+"""Seconds to wait for a connection."""
+
 
 def is_repository(source: str) -> bool:
     """Return whether it has the shape OWNER/NAME or NAME and is not a path to a file."""
@@ -52,7 +55,13 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
         except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
             unseen = isinstance(error, LocalEntryNotFoundError)  # not in the client's cache, and nobody could look
             if not isinstance(error, EntryNotFoundError) or (unseen and not (offline and files)):
-                raise _unreachable(repository, error) from None
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
+                raise DataError(
+                    "hub-unreachable",
+                    f"no such file, and it could not be downloaded from the hub ({reason})",
+                    remedy="check the id and the network, or download its tokenizer.json and give the file",
+                    where=repository,
+                ) from None
             if not files:
                 raise DataError(
                     "missing-tokenizer",
@@ -63,7 +72,7 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
     return files
 
 
-def answers(endpoint: str, seconds: float = 4) -> bool:
+def answers(endpoint: str) -> bool:
     """Return whether a host can be connected to; behind a proxy, take that for granted."""
     from urllib.request import getproxies  # loads what HTTP needs, which takes longer than to read most tokenizers
 
@@ -73,20 +82,10 @@ def answers(endpoint: str, seconds: float = 4) -> bool:
     answered = threading.Event()
 
     def connect() -> None:
-        with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=seconds):
+        with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=PATIENCE):
             answered.set()
 
     looking = threading.Thread(target=connect, daemon=True)  # to look a name up may take longer than anybody waits
     looking.start()
-    looking.join(seconds)
+    looking.join(PATIENCE)
     return answered.is_set()
-
-
-def _unreachable(repository: str, error: Exception) -> DataError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
-    return DataError(
-        "hub-unreachable",
-        f"no such file, and it could not be downloaded from the hub ({reason})",
-        remedy="check the id and the network, or download its tokenizer.json and give the file",
-        where=repository,
-    )

@@ -1,7 +1,7 @@
 """Arrays in `.npy` files: their headers, and maps of them to memory.
 
-Unlike a map of Python's own, one of these keeps no file open: a dataset may have more shards than a process may have
-open files. Unlike one of pyarrow's, it loads nothing into a trainer's workers.
+Unlike Python's `mmap`, these maps keep no file open: a dataset may have more shards than a process may have
+open files. Unlike pyarrow's, they load nothing into a trainer's workers.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Scattered:
     """Items of several arrays, read in any order by one call of NumPy.
 
     NumPy reads from a view that begins with the array lowest in memory, and ends with the highest. What lies between
-    them is not ours: places are those of items that there are, which is not checked.
+    them is not ours: that places are those of items is not checked.
 
     Args:
         arrays: one or more, 1-D, of one dtype.
@@ -134,7 +134,7 @@ class Scattered:
     def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         address = np.array([array.__array_interface__["data"][0] for array in arrays], np.int64)
         lowest = arrays[int(address.argmin())]
-        self._arrays = arrays  # whose memory it is
+        self._arrays = arrays  # they own the memory
         self._begins, odd = np.divmod(address - address.min(), lowest.itemsize)
         if odd.any() or not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
             raise ValueError("arrays have to be aligned and contiguous")

@@ -49,7 +49,7 @@ class Place(ABC):
     """A set of files with names such as ``tokens-00000.npy`` or ``bucket-02048/tokens-00000.npy``.
 
     Attributes:
-        sound: `array` gives only files whose checksums were checked, so that nobody need do it again.
+        sound: `array` gives only files whose checksums were checked, so it need not be done again.
         near: opening an array costs next to nothing.
         arrays: how many arrays a reader may keep open at once; None for all.
 

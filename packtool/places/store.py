@@ -1,6 +1,6 @@
 """Datasets in object stores.
 
-Arrays are read by ranges: only what is asked for is fetched, and no copy is made.
+Arrays are read by ranges: only the items requested are fetched, and no copy is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ would be on its way."""
 AHEAD = 4
 """Parts of one object that are fetched at once."""
 ATTEMPTS = 3
-"""Of an upload, each of whose requests the library tries more often."""
+"""How often an upload is tried. The library also retries each of its requests."""
 DELAY = 1.0
 """Seconds, about, before another attempt; they double."""
 
@@ -117,7 +117,7 @@ class StorePlace(Place):
                 yield bytes(part)
 
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
-        """Return an array that is read by ranges when its items are asked for, a `RangedArray`."""
+        """Return an array that is read by ranges when its items are needed, a `RangedArray`."""
         wanted = np.dtype(dtype)
         size = self.size(entry.name)
         if size is None:
@@ -253,7 +253,7 @@ class StorePlace(Place):
 class RangedArray:
     """What readers ask of an array: its length, slices and items of its first axis, and another shape.
 
-    Each of these is a copy, and costs requests: ask for many items at once.
+    Each of these is a copy, and costs requests: request many items at once.
     """
 
     def __init__(self, place: Place, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -270,7 +270,12 @@ class RangedArray:
         if isinstance(index, slice):
             first, last, step = index.indices(len(self))
             if step == 1:
-                return self._range(first, max(first, last))
+                last = max(first, last)
+                begin, end = HEADER_BYTES + first * self._width, HEADER_BYTES + last * self._width
+                at = np.arange(begin, end, PART_BYTES)
+                parts = self._place.ranges(self._name, at, np.minimum(PART_BYTES, end - at))
+                values = np.frombuffer(b"".join(parts), np.uint8)
+                return values.view(self.dtype).reshape(last - first, *self.shape[1:])
             index = np.arange(first, last, step)
         return self.take(index)
 
@@ -303,13 +308,6 @@ class RangedArray:
         total = int(np.prod(self.shape, dtype=np.int64))
         full = tuple(total // known if each == -1 and known else max(each, 0) for each in shape)
         return RangedArray(self._place, self._name, self.dtype, full)
-
-    def _range(self, first: int, last: int) -> npt.NDArray[Any]:
-        begin, end = HEADER_BYTES + first * self._width, HEADER_BYTES + last * self._width
-        at = np.arange(begin, end, PART_BYTES)
-        parts = self._place.ranges(self._name, at, np.minimum(PART_BYTES, end - at))
-        values = np.frombuffer(b"".join(parts), np.uint8)
-        return values.view(self.dtype).reshape(last - first, *self.shape[1:])
 
 
 def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
@@ -357,7 +355,7 @@ class _Client:
             return self._made
         try:
             # The threads of obstore do not survive a fork: a process that was forked from one that has used them waits
-            # for ever. Those of pyarrow are started anew.
+            # for ever. Those of pyarrow are started again.
             obstore = self._scheme == "s3" and not self._process
             self._made = S3Bucket(self._name) if obstore else ArrowBucket(self._scheme, self._name)
         except PacktoolError:

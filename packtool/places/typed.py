@@ -10,7 +10,6 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from packtool.errors import UsageError
-from packtool.places.cached import Cache, CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
@@ -21,13 +20,8 @@ Typed: TypeAlias = "str | Path | Place"
 """What public functions take for a dataset: a directory, a URL, or a place."""
 
 
-def place_of(typed: Typed, cache: Cache | None = None, ranged: Sequence[str] = ()) -> Place:
-    """Return the place that a user means.
-
-    Args:
-        typed: a path, a URL, or a place, which stays as it is.
-        cache: where files of a URL are copied to; None to read them by ranges.
-        ranged: kinds of arrays that are read by ranges although there is a cache.
+def place_of(typed: Typed) -> Place:
+    """Return the place that a user means by a path, a URL, or a place, which stays as it is.
 
     Raises:
         UsageError: the URL of no store that datasets can lie in, or one that holds credentials.
@@ -38,10 +32,7 @@ def place_of(typed: Typed, cache: Cache | None = None, ranged: Sequence[str] = (
     if isinstance(typed, Place):
         return typed
     url = as_typed(typed)
-    if not is_remote(url):
-        return LocalPlace(typed)
-    place = StorePlace(dataset_url(url))
-    return place if cache is None else CachedPlace(place, cache, ranged)
+    return StorePlace(dataset_url(url)) if is_remote(url) else LocalPlace(typed)
 
 
 def places_of(typed: Typed | Sequence[Typed]) -> list[Place]:

@@ -60,7 +60,7 @@ class Found:
     Attributes:
         names: of every file there, with its bytes; none where a command was killed before it wrote down its key.
         whole: there is a manifest.
-        finished: who wrote the dataset there; None where there is none, or that can't be told.
+        finished: who wrote the dataset there; None where there is none, or nobody knows.
         unfinished: who is writing one, or was.
     """
 
@@ -291,7 +291,7 @@ class _StoreClaim(_Claim):
             with _writable(output):
                 output.make()
             begun = manifests.encode(self.begun(run=uuid.uuid4().hex))
-            output.take(begun, anew=not contents.names)
+            output.take(begun, empty=not contents.names)
             write_bytes(output.work / STATE, begun)
             output.pull()
         except BaseException:

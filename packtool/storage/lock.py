@@ -110,7 +110,7 @@ def _lock(handle: int, path: Path, kind: int) -> None:
     except BlockingIOError:
         raise _in_use(handle, path, kind) from None
     except OSError as error:
-        # Some network file systems have no locks. The process that the file names tells as much as can be told.
+        # Some network file systems have no locks. All there is to go by is the process that the file names.
         holder = _holder(handle)
         if holder is not None and holder.host == socket.gethostname() and _lives(holder.process):
             raise _in_use(handle, path, kind) from None

@@ -42,7 +42,7 @@ class OnDemand(Sequence[_Content]):
         number = range(len(self))[number]
         if isinstance(number, range):
             return [self[each] for each in number]
-        if number in self._made:  # it was asked for from the end
+        if number in self._made:  # the number counted from the end
             return self._made[number]
         made = self._make(number)
         if self.keep != 0:

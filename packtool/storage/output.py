@@ -64,7 +64,7 @@ class Begun(State, frozen=True):
     Attributes:
         arguments: of the command, as `packtool.options.arguments` has them.
         tasks: how many share it; 0 where one run does all of it.
-        run: tells one run from another, in an object store.
+        run: identifies this run in an object store.
     """
 
     arguments: dict[str, Any] = {}
@@ -150,7 +150,7 @@ class Output:
 
     @property
     def scratch(self) -> Path:
-        """The directory in `work` for files that are not finished, or whose names are not known yet."""
+        """The directory in `work` for files that are not finished, or have no final name yet."""
         return self.work / SCRATCH
 
     def make(self) -> None:
@@ -272,7 +272,7 @@ class Pieces(Generic[Done]):
     """The pieces of one kind of an output.
 
     Attributes:
-        output: whose they are.
+        output: that they are part of.
         kind: names the directory of the records.
         type: of what is recorded of a piece.
         files: directory and files of a piece, of its number and record; left out where a piece leaves only a record.
@@ -300,7 +300,7 @@ class Pieces(Generic[Done]):
 
         Args:
             function, on_advance, prepare, shared: as of `Engine.run`.
-            tasks: what is to be done, by the numbers of the pieces.
+            tasks: the work, by the numbers of the pieces.
             done: what `found` found of them; None to look.
             keep: calls what writes a record, when it may be written; left out for at once.
             then: called with the number of a piece once its record is there.

@@ -58,7 +58,7 @@ class Gather(Protocol):
 
     @property
     def loss(self) -> Gather | None:
-        """What tells in the same way which tokens train; None where all of them do."""
+        """The same for which tokens train; None where all of them do."""
 
 
 class PackedBucket:
@@ -71,7 +71,7 @@ class PackedBucket:
         dataset: where the dataset lies.
         entry: of the bucket, from its manifest.
         dtype: of the tokens.
-        lengths: of every document, EOS included; None where segments are not held against them.
+        lengths: of every document, EOS included; None where segments are not checked against them.
         keep: how many arrays of each kind stay open, each opened when it is first read; None for all that the place
             allows.
         column: what is read of each shard: its tokens, or their loss.
@@ -193,13 +193,13 @@ class PackedBucket:
             require_rows(near, int(sizes[one]), int(rows[order[one]]), str(self.place))
         begins = offsets_of(counts)
         source = ranges(first, counts, begins)
-        if len(tables) == 1:  # in the order asked for
+        if len(tables) == 1:  # in the order requested
             out = np.take(tables[0][0], source)
         else:
             parts = [slice(begins[at.start], begins[at.stop]) for _, _, at in groups]
-            asked = np.empty_like(counts)
-            asked[order] = counts
-            begins, inner = offsets_of(asked), begins
+            requested = np.empty_like(counts)
+            requested[order] = counts
+            begins, inner = offsets_of(requested), begins
             target = ranges(begins[:-1][order], counts, inner)
             out = np.empty(len(source), SEGMENT)
             for (table, _), part in zip(tables, parts, strict=True):
@@ -324,7 +324,7 @@ class PackedDataset:
     Args:
         place: where it lies.
         keep: as of `PackedBucket`. Where it is given, opening looks at the sizes of files only, and segments are not
-            held against the lengths of documents.
+            checked against the lengths of documents.
 
     Raises:
         DataError: missing, unfinished or damaged.

@@ -37,7 +37,7 @@ DATASET_FILE = rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifest
 RECORDS = "pieces"
 """Directory in `unfinished/` for the records of finished pieces."""
 SCRATCH = "scratch"
-"""Directory in `unfinished/` for all else: files that are not finished, or whose names are not known yet."""
+"""Directory in `unfinished/` for all else: files that are not finished, or have no final name yet."""
 _OF_WORK = re.compile(
     rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|{STAGED}/{DATASET_FILE})((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
     rf"|({RECORDS}|{SCRATCH})/.*"

@@ -96,7 +96,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def files(self) -> list[FileEntry | InputEntry]:
-        """Its files, those that there are."""
+        """The files that it has."""
         entries = (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)
         return [entry for entry in entries if entry is not None]
 
@@ -151,7 +151,7 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def files(self) -> list[FileEntry]:
-        """Its files, those that there are."""
+        """The files that it has."""
         entries = (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)
         return [entry for entry in entries if entry is not None]
 
@@ -284,7 +284,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         options: what the strategy was given; with the inputs, all that the rows depend on.
         shuffle: how the rows were ordered; None for corpus order.
         inputs: the token stores, in order, by the digests of their manifests.
-        store_documents: documents in each of them: documents are numbered through, so this tells each one's source.
+        store_documents: documents in each of them. Documents are numbered through, so their source follows from this.
         documents: their sum.
         choice: which documents of the stores were packed; None for each of them once.
         lengths: the file of document lengths; None with `--no-segments`.
@@ -337,7 +337,7 @@ class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Attributes:
         base: the packed dataset that it orders, by the digest of its manifest.
-        shuffle: how the order was made; its `atom_size` tells the atoms that it counts.
+        shuffle: how the order was made; it counts atoms of its `atom_size`.
         orders: for each bucket of the base, the file of its order: the movable atom of the base at each place.
         batches: the file of batches that the ``bucket`` shuffle made.
     """

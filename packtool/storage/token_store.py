@@ -137,7 +137,7 @@ def read_column(place: Place, entry: InputEntry, name: str) -> Any:
 class TokenStore:
     """Read access to a token store.
 
-    Where documents came from is told by a store that was not made with ``--no-provenance``; others raise a UsageError.
+    Asking a store that was made with ``--no-provenance`` where documents came from raises a UsageError.
 
     Attributes:
         place: where it lies.

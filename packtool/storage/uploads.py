@@ -5,8 +5,8 @@ the output. The store then has what a local output has, under the same names:
 
     URL/unfinished/state.json                    who is at work
     URL/unfinished/pieces/shard/00000.json, …    records of finished pieces
-    URL/unfinished/scratch/block-00000/…         files whose final names are not known yet
-    URL/tokens-00000.npy, …                      those whose names are; while an older dataset lies there,
+    URL/unfinished/scratch/block-00000/…         files that have no final name yet
+    URL/tokens-00000.npy, …                      those that have one; while an older dataset lies there,
                                                  unfinished/dataset/…
 
 In the end the store copies what has not its final name yet, the manifest comes last, and `unfinished/` goes.
@@ -125,15 +125,15 @@ class UploadedOutput(Output):
         self._failure: PacktoolError | None = None
         self._begun = b""
 
-    def take(self, begun: bytes, *, anew: bool) -> None:
+    def take(self, begun: bytes, *, empty: bool) -> None:
         """Mark the output in the store as being written, unless another run has done so.
 
         Args:
-            begun: tells this run from all others.
-            anew: nothing is there: of several runs that begin at the same time, one goes on.
+            begun: identifies this run.
+            empty: the place is empty: of several runs that begin at the same time, one goes on.
         """
         self._begun = begun
-        if not anew:
+        if not empty:
             self.place.write(_STATE, begun)
         elif not self.place.create(_STATE, begun):
             raise self._taken()
@@ -194,7 +194,10 @@ class UploadedOutput(Output):
         try:
             yield
         except PacktoolError as error:
-            self._failure = self._failure or _with_resume(error)
+            if self._failure is None:  # what was uploaded stays
+                again = ", then run the command again"
+                remedy = f"{error.remedy.removesuffix(again)}{again} with --resume"
+                self._failure = type(error)(error.code, error.what, remedy=remedy, where=error.where)
             raise self._failure from None
         except StoppedError:
             raise CancelledError from None
@@ -333,9 +336,3 @@ def tidy(place: StorePlace, manifest: Manifest) -> None:
     kept = {each.name for each in listed(manifest)} | {manifests.RUN, manifests.MANIFEST}
     others = [name for name in place.names() if name not in kept]
     place.remove(name for name in others if name.startswith(f"{UNFINISHED}/") or re.fullmatch(DATASET_FILE, name))
-
-
-def _with_resume(error: PacktoolError) -> PacktoolError:
-    """Add to an error that `--resume` continues: what was uploaded stays."""
-    remedy = f"{error.remedy.removesuffix(', then run the command again')}, then run the command again with --resume"
-    return type(error)(error.code, error.what, remedy=remedy, where=error.where)

@@ -140,7 +140,7 @@ def _from(dataset: Place, name: str, make: MakePlace) -> Place:
 def _beside(dataset: Place, place: Place) -> Place:
     """Read a place as the dataset is read, through its cache or by ranges, unless it has a cache of its own."""
     if isinstance(dataset, CachedPlace) and not isinstance(place, CachedPlace):
-        return CachedPlace(place, dataset.cache, tuple(dataset.ranged))
+        return CachedPlace(place, dataset.cache, dataset.ranged)
     return place
 
 
