@@ -20,7 +20,7 @@ from packtool.errors import DataError, UsageError
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.storage.check_manifest import require_consistent
-from packtool.storage.files import write_bytes
+from packtool.storage.files import write_bytes, write_listed
 from packtool.storage.names import REPORT, UNFINISHED
 from packtool.storage.schema import (
     EXPORT,
@@ -116,9 +116,7 @@ def write(directory: Path, manifest: Manifest, name: str = MANIFEST) -> None:
 
 def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
     """Write `report.json` and return its entry for the manifest."""
-    data = encode(report)
-    write_bytes(directory / REPORT, data)
-    return InputEntry(REPORT, len(data), xxhash.xxh3_128_hexdigest(data))
+    return write_listed(directory / REPORT, encode(report))
 
 
 def read_report(place: Typed, entry: InputEntry, kind: type[_Content]) -> _Content:
@@ -232,18 +230,6 @@ def _no_manifest(place: Place) -> DataError:
         what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
         remedy = "give the output directory of a packtool command; text files are tokenized first"
     return DataError("no-manifest", what, remedy=remedy, where=str(place))
-
-
-def seal_of(manifest: Manifest) -> str:
-    """Return a hash of all that a manifest says."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(manifest))
-
-
-def require_unchanged(place: Place, manifest: Manifest, seal: str) -> None:
-    """Raise a DataError where a dataset has been replaced since another process opened it."""
-    if seal_of(manifest) != seal:
-        what = "has been replaced since the command began"
-        raise DataError("wrong-checksum", what, remedy="run the command again", where=str(place))
 
 
 def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:

@@ -174,11 +174,8 @@ class Output:
         with closing(engine.run(_holds, tasks, shared=shared)) as results:
             return (files.keys() - set(todo)) | {todo[at] for at, whole in results if whole}
 
-    def send(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Hand over the files of a piece, which are written no more."""
-
-    def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Record that a worker has sent the files of a piece."""
+    def send(self, directory: Path, entries: Sequence[Entry], *, sent: bool = False) -> None:
+        """Hand over the files of a piece, which are complete; `sent`: a worker has sent them already."""
 
     def have(self, directory: Path, entries: Sequence[Entry]) -> None:
         """Make sent files available here."""
@@ -318,7 +315,7 @@ class Pieces(Generic[Done]):
         )
         with closing(results):
             for at, record in results:
-                (self.output.arrived if sent else self.output.send)(*self.files(todo[at], record))
+                self.output.send(*self.files(todo[at], record), sent=sent)
                 keep(partial(self.record, todo[at], record, then))
                 yield todo[at], record
 

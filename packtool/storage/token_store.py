@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import xxhash
@@ -24,8 +25,7 @@ from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import NpyWriter, write_array, write_bytes
-from packtool.storage.manifest import require_unchanged, seal_of
+from packtool.storage.files import NpyWriter, write_array, write_listed
 from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_arrays
 from packtool.storage.schema import InputEntry, StoreManifest
@@ -83,9 +83,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[s
     table = pa.table({name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)})
     out = io.BytesIO()
     parquet.write_table(table, out, compression="zstd")
-    data = out.getvalue()
-    write_bytes(path, data)
-    return InputEntry(path.name, len(data), xxhash.xxh3_128_hexdigest(data))
+    return write_listed(path, out.getvalue())
 
 
 def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) -> I64:
@@ -316,7 +314,7 @@ class Corpus:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the places of the stores, and the arrays computed from their offsets."""
         known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
-        where = [(store.place, seal_of(store.manifest)) for store in self.stores]
+        where = [(store.place, _seal(store.manifest)) for store in self.stores]
         return _again, (where,), {name: getattr(self, name) for name in known}
 
     def _require_alike(self) -> None:
@@ -398,5 +396,12 @@ def _again(where: Sequence[tuple[Place, str]]) -> Corpus:
     """Open the same stores in another process."""
     corpus = Corpus([place for place, _ in where])
     for store, (_, seal) in zip(corpus.stores, where, strict=True):
-        require_unchanged(store.place, store.manifest, seal)
+        if _seal(store.manifest) != seal:
+            what = "has been replaced since the command began"
+            raise DataError("wrong-checksum", what, remedy="run the command again", where=str(store.place))
     return corpus
+
+
+def _seal(manifest: StoreManifest) -> str:
+    """Return a hash of all that a manifest says."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(manifest))

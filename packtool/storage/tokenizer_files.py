@@ -6,11 +6,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import xxhash
-
 from packtool.errors import DataError
 from packtool.places.typed import Typed, place_of
-from packtool.storage.files import write_bytes
+from packtool.storage.files import write_listed
 from packtool.storage.names import TOKENIZER
 from packtool.storage.schema import InputEntry, TokenizerInfo
 
@@ -29,9 +27,7 @@ def describe_tokenizer(info: TokenizerInfo) -> str:
 
 def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[InputEntry]:
     """Write a tokenizer's files, by name, and return their entries for the manifest."""
-    for name, data in files.items():
-        write_bytes(directory / name, data)
-    return [InputEntry(name, len(data), xxhash.xxh3_128_hexdigest(data)) for name, data in files.items()]
+    return [write_listed(directory / name, data) for name, data in files.items()]
 
 
 def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, bytes]:

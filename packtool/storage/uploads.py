@@ -168,8 +168,11 @@ class UploadedOutput(Output):
             self._done.add(name)
         return name in self._done or super().holds(directory, entry)
 
-    def send(self, directory: Path, entries: Sequence[Entry]) -> None:
+    def send(self, directory: Path, entries: Sequence[Entry], *, sent: bool = False) -> None:
         """Queue the files of a piece for upload; wait while the queue is full."""
+        if sent:
+            self._done.update(self._name(directory / entry.name) for entry in entries)
+            return
         while not self._free.acquire(timeout=0.2):
             self._require_well()
         self._require_well()
@@ -207,9 +210,6 @@ class UploadedOutput(Output):
             raise self._failure
         if self._stop.is_set():
             raise CancelledError
-
-    def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
-        self._done.update(self._name(directory / entry.name) for entry in entries)
 
     def have(self, directory: Path, entries: Sequence[Entry]) -> None:
         for entry in entries:

@@ -261,7 +261,7 @@ def test_what_a_worker_has_sent_is_believed_and_held_against_its_size(bucket: Bu
     entries = piece(output, 0, "block-000000")
     delivery = output.delivery(Threads(1), far=True)
     delivery.deliver(output.work / "block-000000", entries, output.staged)
-    output.arrived(output.staged, entries)
+    output.send(output.staged, entries, sent=True)
     bucket.put("set/tokens-00000.npy", b"cut")
     with pytest.raises(DataError, match=r"has 3 bytes in the store, not 4098"):
         output.finish(manifest_of(entries))
