@@ -1,4 +1,4 @@
-"""Cache files of other places on a local disk, as they are first read and as there is room."""
+"""Cache files of object stores on a local disk, as they are first read and as there is room."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.places.local import PARTIAL, READING, LocalPlace, locked, map_array
+from packtool.places.local import PARTIAL, READING, LocalPlace, locked, map_array, remove_tree
 from packtool.places.npy import FileEntry
-from packtool.places.place import I64, LARGEST_JSON, Array, Entry, Place
+from packtool.places.place import Array, Entry, Place
+from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.sizes import show_bytes
 from packtool.temporary import directory_of
@@ -134,12 +135,8 @@ class Cache:
 
     def remove(self) -> None:
         """Remove the directory, and those above it that are empty then."""
-        if self._directory is None:
-            return
-        shutil.rmtree(self._directory, ignore_errors=True)
-        with suppress(OSError):
-            for parent in list(self._directory.parents)[:2]:
-                parent.rmdir()
+        if self._directory is not None:
+            remove_tree(self._directory)
 
 
 def _abandoned(partial: Path) -> bool:
@@ -156,79 +153,48 @@ def _abandoned(partial: Path) -> bool:
         os.close(handle)
 
 
-class CachedPlace(Place):
-    """A place whose arrays are copied to a local disk when they are first read, and checked by their checksums.
+class CachedPlace(StorePlace):
+    """A place in a store whose arrays are copied to a local disk when they are first read, and checked by checksums.
 
     Args:
-        place: where files come from.
+        place: in the store.
         cache: where copies go.
         ranged: kinds of arrays that are read by ranges, such as ``tokens``, and never copied.
     """
 
     sound = True
 
-    def __init__(self, place: Place, cache: Cache, ranged: Sequence[str] = ()) -> None:
-        self.place = place
+    def __init__(self, place: StorePlace, cache: Cache, ranged: Sequence[str] = ()) -> None:
+        super().__init__(place.url, place.bucket)
         self.cache = cache
         self.ranged = ranged
         self.arrays = None if cache.limit is None else MAPPED
 
-    def __str__(self) -> str:
-        return str(self.place)
-
     def __repr__(self) -> str:
-        return f"CachedPlace({self.place!r}, {self.cache!r})"
+        return f"CachedPlace({super().__repr__()}, {self.cache!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CachedPlace, (self.place, self.cache, self.ranged)
-
-    def where(self, name: str = "") -> str:
-        return self.place.where(name)
+        return CachedPlace, (StorePlace(self.url), self.cache, self.ranged)
 
     def below(self, name: str) -> CachedPlace:
-        return CachedPlace(self.place.below(name), self.cache, self.ranged) if name else self
-
-    @property
-    def name(self) -> str:
-        return self.place.name
-
-    def absent(self) -> DataError | None:
-        return self.place.absent()
-
-    def names(self) -> dict[str, int]:
-        return self.place.names()
-
-    def size(self, name: str) -> int | None:
-        return self.place.size(name)
-
-    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
-        return self.place.read(name, largest)
-
-    def blocks(self, name: str) -> Iterator[bytes]:
-        return self.place.blocks(name)
-
-    def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
-        return self.place.ranges(name, first, count)
+        return CachedPlace(super().below(name), self.cache, self.ranged) if name else self
 
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
         if self._is_ranged(entry.name):
-            return self.place.array(entry, dtype)
+            return super().array(entry, dtype)
         while True:
-            file = self.cache.fetch(self.place, entry)
+            file = self.cache.fetch(self, entry)
             with suppress(FileNotFoundError):  # another reader needed its room in between
                 return map_array(os.open(file, READING), entry, dtype, self)
 
     def problem(self, entry: Entry) -> DataError | None:
         if not entry.name.endswith(".npy") or self._is_ranged(entry.name):
-            return self.place.problem(entry)
+            return super().problem(entry)
         try:
-            self.cache.fetch(self.place, entry)
+            self.cache.fetch(self, entry)
         except DataError as error:
             return error
         return None
-
-    def require(self, entries: Sequence[Entry]) -> None:
-        self.place.require(entries)
 
     def _is_ranged(self, name: str) -> bool:
         return name.rpartition("/")[2].partition("-")[0] in self.ranged
@@ -247,7 +213,7 @@ def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> No
         raise DataError("disk-full", what, remedy=remedy, where=str(directory))
     stop = Event()
     with Progress(total, "fetch", quiet=quiet) as bar, ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-        coming = [(entry, pool.submit(place.cache.fetch, place.place, entry, stop)) for place, entry in wanted]
+        coming = [(entry, pool.submit(place.cache.fetch, place, entry, stop)) for place, entry in wanted]
         try:
             for entry, fetched in coming:
                 fetched.result()

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -230,6 +231,14 @@ def sync_directory(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory, and the two above it if they are empty then."""
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        for parent in list(path.parents)[:2]:
+            parent.rmdir()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ what kind of place that is. A place is pickled as its path or URL.
 
     LocalPlace     a directory; arrays are mapped
     StorePlace     s3://, gs://; arrays are read by ranges, files appear when all of them is uploaded
-    CachedPlace    another place, whose files are copied to a local disk when they are first read
+    CachedPlace    the same, but arrays are copied to a local disk when they are first read
 """
 
 from __future__ import annotations

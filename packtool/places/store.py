@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 class StorePlace(Place):
     """A prefix of a bucket, by its URL, such as ``s3://bucket/name``."""
 
-    arrays = 12
+    arrays: int | None = 12
 
     def __init__(self, url: str, bucket: Callable[[], Bucket] | None = None) -> None:
         self.url = url
@@ -49,7 +49,7 @@ class StorePlace(Place):
         self._name, _, self._prefix = rest.partition("/")
         # What tells clients where to connect, and as whom.
         variables = [item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_"))]
-        self._bucket = bucket or _client(self._scheme, self._name, frozenset(variables))
+        self.bucket = bucket or _client(self._scheme, self._name, frozenset(variables))
 
     def __str__(self) -> str:
         return self.url
@@ -70,7 +70,7 @@ class StorePlace(Place):
         return f"{self.url}/{name}" if name else self.url
 
     def below(self, name: str) -> StorePlace:
-        return StorePlace(self.where(name), self._bucket) if name else self
+        return StorePlace(self.where(name), self.bucket) if name else self
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -233,7 +233,7 @@ class StorePlace(Place):
     def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
         """Make a request, and let errors say where; FileNotFoundError passes."""
         try:
-            return request(self._bucket())
+            return request(self.bucket())
         except DeniedError as error:
             raise DataError(
                 "store-denied",

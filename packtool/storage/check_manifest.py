@@ -100,7 +100,7 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
         if (shard.columns is None) != (manifest.shards[0].columns is None):
             yield f"{place}.columns is {'missing' if shard.columns is None else 'there'}"
         if shard.columns is not None:
-            yield from _same(f"{place}.columns.name", shard.columns.name, names.columns_file(number))
+            yield from _same(f"{place}.columns.name", shard.columns.name, names.shard_file("columns", number))
         documents += ends[0] - 1
         tokens += held[0]
     yield from _same("format_version", manifest.format_version, LOSS_VERSION if manifest.has_loss else FORMAT_VERSION)

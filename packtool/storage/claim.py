@@ -25,7 +25,7 @@ from packtool.engines import Share
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
-from packtool.places.local import PARTIAL, LocalPlace
+from packtool.places.local import PARTIAL, LocalPlace, remove_tree
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, is_remote, place_of
@@ -47,7 +47,7 @@ from packtool.storage.publish import (
     require_removable,
 )
 from packtool.storage.schema import listed
-from packtool.storage.uploads import UploadedOutput, directory_for, remove_directory, tidy
+from packtool.storage.uploads import UploadedOutput, directory_for, tidy
 
 _BEFORE_STATE = re.compile(rf"{UNFINISHED}/({lock.LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
 """What a command may leave that was killed before it could write down its key."""
@@ -275,7 +275,7 @@ class _StoreClaim(_Claim):
         resumed, finished = self.decide(contents)
         if finished:
             tidy(place, manifests.read(place))
-            remove_directory(path)
+            remove_tree(path.parent)
             return Output(place, path, self.state, resumed=True, finished=True)
         work = [name for name in contents.names if name.startswith(f"{UNFINISHED}/")]
         replacing = contents.whole or (resumed and any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in work))

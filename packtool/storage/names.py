@@ -46,25 +46,12 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 def shard_file(kind: str, number: int) -> str:
-    """Name of one file of a shard.
+    """Return the name of one file of a shard; scalars beside the tokens, its columns, are in Parquet.
 
-    >>> shard_file("tokens", 7)
-    'tokens-00007.npy'
+    >>> shard_file("tokens", 7), shard_file("columns", 7)
+    ('tokens-00007.npy', 'columns-00007.parquet')
     """
-    return f"{kind}-{number:05d}.npy"
-
-
-COLUMNS = r"columns-\d{5,}\.parquet"
-"""What the files of the scalars beside the tokens are called."""
-
-
-def columns_file(number: int) -> str:
-    """Name of the scalars of a shard.
-
-    >>> columns_file(7)
-    'columns-00007.parquet'
-    """
-    return f"columns-{number:05d}.parquet"
+    return f"{kind}-{number:05d}.{'parquet' if kind == 'columns' else 'npy'}"
 
 
 def bucket_directory(sequence_length: int) -> str:

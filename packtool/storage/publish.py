@@ -20,7 +20,7 @@ from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.storage import manifest as manifests
 from packtool.storage.lock import LOCK
-from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, REPORT, TOKENIZER_FILES, UNFINISHED
+from packtool.storage.names import EXPORTED, REJECTED, REPORT, TOKENIZER_FILES, UNFINISHED
 from packtool.storage.schema import listed
 
 STAGED = "dataset"
@@ -32,7 +32,8 @@ _REPLACED = "replaced.json"
 _ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
 _BUCKET = r"(bucket-\d{5,}/)?"
 _TOKENIZER = "|".join(map(re.escape, TOKENIZER_FILES))
-DATASET_FILE = rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{REPORT}|{re.escape(REJECTED)})"
+_COLUMNS = r"columns-\d{5,}\.parquet"
+DATASET_FILE = rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{_COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{REPORT}|{re.escape(REJECTED)})"
 """What the files of datasets are called."""
 RECORDS = "pieces"
 """Directory in `unfinished/` for the records of finished pieces."""

@@ -15,10 +15,9 @@ In the end the store copies what has not its final name yet, the manifest comes 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Semaphore
@@ -28,6 +27,7 @@ import xxhash
 
 from packtool.engines import Engine
 from packtool.errors import DataError, PacktoolError
+from packtool.places.local import remove_tree
 from packtool.places.place import Entry, Place, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
@@ -308,7 +308,7 @@ class UploadedOutput(Output):
         self._pool.shutdown(wait=False, cancel_futures=True)
         super().release()
         if not self.work.exists():
-            remove_directory(self.path)
+            remove_tree(self.path.parent)
 
 
 def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -> None:
@@ -321,14 +321,6 @@ def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -
         partial.unlink()
         raise place.changed(name)
     partial.replace(file)
-
-
-def remove_directory(path: Path) -> None:
-    """Remove a directory of `directory_for`, and those above it that are empty now."""
-    shutil.rmtree(path.parent, ignore_errors=True)
-    for parent in (path.parent.parent, path.parent.parent.parent):
-        with suppress(OSError):
-            parent.rmdir()
 
 
 def tidy(place: StorePlace, manifest: Manifest) -> None:

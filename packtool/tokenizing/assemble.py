@@ -16,7 +16,7 @@ from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.sizes import plural
-from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
+from packtool.storage.names import REJECTED, shard_file, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, StoreManifest, TokenShard
 from packtool.storage.tokenizer_files import write_tokenizer
@@ -132,6 +132,6 @@ def _warn_of_special(place: str, counts: Mapping[str, int], tokens: Mapping[str,
 def _place(out: Output, directory: Path, number: int, entry: FileEntry | InputEntry) -> FileEntry | InputEntry:
     """Give one file of a shard its final name."""
     kind = entry.name.partition("-")[0]
-    name = columns_file(number) if kind == "columns" else shard_file(kind, number)
+    name = shard_file(kind, number)
     out.rename(directory, entry, out.staged / name)
     return msgspec.structs.replace(entry, name=name)

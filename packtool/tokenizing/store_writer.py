@@ -14,7 +14,7 @@ from packtool.corpus.origins import Origins
 from packtool.errors import DataError
 from packtool.plan import I64
 from packtool.storage.files import write_array
-from packtool.storage.names import columns_file, shard_file, token_dtype
+from packtool.storage.names import shard_file, token_dtype
 from packtool.storage.schema import TokenizerInfo, TokenShard
 from packtool.storage.token_store import write_columns, write_loss, write_shard
 from packtool.tokenizing.encoders import U32
@@ -148,7 +148,7 @@ class ShardWriter:
             documents = None if origins is None else write_array(path, np.concatenate(origins))
             columns = None
             if self._names:
-                columns = write_columns(self._directory / columns_file(number), self._names, self._columns)
+                columns = write_columns(self._directory / shard_file("columns", number), self._names, self._columns)
                 self._columns = [[] for _ in self._names]
             shard = TokenShard(*entries, 0, documents, columns=columns)
             if self._loss is not None:

@@ -23,6 +23,7 @@ from packtool.places.cached import CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.npy import Scattered
 from packtool.places.place import MappedFile, Place
+from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, is_remote, place_of, places_of
 from packtool.plan import I64, Segments, offsets_of
 from packtool.storage import manifest as manifests
@@ -139,7 +140,7 @@ def _from(dataset: Place, name: str, make: MakePlace) -> Place:
 
 def _beside(dataset: Place, place: Place) -> Place:
     """Read a place as the dataset is read, through its cache or by ranges, unless it has a cache of its own."""
-    if isinstance(dataset, CachedPlace) and not isinstance(place, CachedPlace):
+    if isinstance(dataset, CachedPlace) and isinstance(place, StorePlace) and not isinstance(place, CachedPlace):
         return CachedPlace(place, dataset.cache, dataset.ranged)
     return place
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from packtool.errors import DataError, UsageError
+from packtool.places.local import remove_tree
 from packtool.storage import manifest as manifests
-from packtool.storage.uploads import remove_directory
 from tests.places.s3_server import Bucket
 from tests.storage.outputs import URL, begin, finish, names
 
@@ -16,7 +16,7 @@ from tests.storage.outputs import URL, begin, finish, names
 def made(staged: Path, key: str = "k", documents: int = 2, **options: bool) -> None:
     output = begin(staged, key, **options)
     finish(output, documents)
-    remove_directory(staged)
+    remove_tree(staged.parent)
 
 
 FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
@@ -33,7 +33,7 @@ def test_what_lies_there_is_kept_or_replaced(bucket: Bucket, staged: Path) -> No
     assert kept.finished
     assert manifests.read(kept.place).counts["documents"] == 2  # type: ignore[union-attr]
     assert manifests.read_run(kept.place)["key"] == "k"
-    remove_directory(staged)
+    remove_tree(staged.parent)
     made(staged, "other", 1, overwrite=True)
     assert bucket.names("set") == ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
 
@@ -56,7 +56,7 @@ def test_a_place_tells_what_a_directory_would(bucket: Bucket, staged: Path) -> N
     begin(staged).release()
     with pytest.raises(DataError, match="the output of a packtool command that was interrupted"):
         manifests.read(URL)
-    remove_directory(staged)
+    remove_tree(staged.parent)
     made(staged, resume=True)
     assert manifests.read(URL).counts["documents"] == 2  # type: ignore[union-attr]
     bucket.put("other/a.txt", b"")
