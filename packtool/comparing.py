@@ -48,7 +48,7 @@ from packtool.writing.sharing import save
 
 ALL = "all"
 MIXED_EXACTLY = 2_000_000
-"""Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""
+"""Documents whose rows are mixed for a comparison; of larger corpora, the first of them stand for all."""
 SAMPLE = 20_000
 """Documents that are packed for a picture."""
 PICTURED = 6
@@ -81,7 +81,7 @@ class Candidate:
         strategy: its registered name.
         options: the sequence length for strategies that take one, else the buckets.
         label: its name and, where it is tried in several ways, the options in which these differ.
-        asked: the strategy was named, not only meant by ``all``.
+        asked: the strategy was named, not only included in ``all``.
     """
 
     strategy: str
@@ -206,7 +206,7 @@ class Ranks(NamedTuple):
 
     Attributes:
         ranks: how many.
-        global_batch: rows of the longest in a step of all; of shorter ones as many as have as many tokens.
+        global_batch: rows of the longest length in a step of all; shorter rows fill the same number of tokens.
         token_cost: of a token, in query-key pairs, beside its attention.
     """
 
@@ -361,8 +361,8 @@ def count_rows(
         ends: the number of documents up to the end of each pass that is planned apart.
 
     Returns:
-        The counts of each row length; the first so many documents whose rows alone tell how documents are mixed, None
-        where those of all do; and the CPU time of the process when planning was done.
+        The counts of each row length; the number of first documents from which the mixing of rows was estimated, None
+        where all rows were mixed; and the CPU time of the process when planning was done.
     """
     strategy, options = STRATEGIES[candidate.strategy], candidate.options
     mixed, sampled, counts = mixes(strategy, options), None, None
@@ -394,8 +394,8 @@ def affordable(candidate: Candidate, documents: int) -> bool:
 def listed(lengths: Ints, plans: Sequence[Plan]) -> list[Counted]:
     """Count the rows of plans, each of them listed.
 
-    Atoms shorter than a row are in the order in which `pack` shuffles them unless told otherwise, since what is in a
-    row depends on it.
+    Atoms shorter than a row are in the order in which `pack` shuffles them by default, since the contents of a row
+    depend on it.
     """
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
     if any(plan.unit < plan.sequence_length for plan in plans):
@@ -414,7 +414,7 @@ def listed(lengths: Ints, plans: Sequence[Plan]) -> list[Counted]:
 def _expected_waiting(lengths: Ints, candidate: Candidate, ranks: Ranks) -> list[Waiting]:
     """Predict how long ranks wait in the order of the default seed, for each row length that fills a global batch.
 
-    A plan of the first documents alone tells it.
+    It is measured on a plan of the first documents alone.
     """
     plans = packing.plan(candidate.strategy, lengths[:_WAITING_DOCUMENTS], candidate.options)
     longest = max(plan.sequence_length for plan in plans)

@@ -240,11 +240,7 @@ class Mixing:
         self._rows += part.rows
 
     def _followed(self, document: I64, row: I64) -> tuple[I64, I64]:
-        """Select the documents, of those that begin in these rows, that are followed by their place; return their rows,
-        too.
-
-        Other rows may hold more of them, earlier or later.
-        """
+        """Select the documents that are followed, of those that begin in some rows; return their places and rows."""
         if self._stride == 1:
             return document, row
         lot, inside = np.divmod(document, self._stride)

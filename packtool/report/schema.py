@@ -108,7 +108,7 @@ class DocumentsBin(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         first: the fewest documents in a row of the bin.
         last: the most.
-        rows: rows with so many documents.
+        rows: how many rows there are.
     """
 
     first: int = msgspec.field(name="from")
@@ -121,7 +121,7 @@ class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tokens: tokens of its own segment before a token, in its row.
-        share: share of document tokens with at least so many.
+        share: share of document tokens with at least this many.
     """
 
     tokens: int
@@ -160,11 +160,11 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One of the inputs.
 
     Attributes:
-        name: what its directory was called; null in `report.json`, which does not depend on names.
+        name: of its directory; null in `report.json`, which does not depend on names.
         digest: xxh3-128 of its manifest, which holds those of its files.
-        documents: it has so many here.
+        documents: its documents here.
         document_share: their share of all documents.
-        tokens: it has so many here, EOS included.
+        tokens: its tokens here, EOS included.
         token_share: their share of all tokens: of a mixture, the share achieved.
         trained_tokens: those of its tokens that train; left out where all tokens of all inputs do.
     """
@@ -179,7 +179,7 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
-    """A token store that was packed: what was asked of it and what came of it. The account of each store balances:
+    """A token store that was packed: its planned and its actual share. The account of each store balances:
     stored = left out + packed - repeated.
 
     Attributes:
@@ -234,7 +234,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
         sampled_documents: where rows are mixed and the corpus is large, `homogeneity` and `documents_per_row` are those
-            of the first so many documents, packed alone; null where they are those of all. Nothing else depends on
+            of the first documents, this many, packed alone; null where they are those of all. Nothing else depends on
             mixing.
         training: what an epoch costs; null without `--parameters`.
         waiting: how long ranks wait for the slowest, for each row length, in rows of the first 200,000 documents packed
@@ -381,7 +381,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         options: as in the manifest.
         shuffle: as in the manifest; with `stats --order`, the shuffle of the order.
         batch_size: rows in a batch, as given to `stats`, else null. With several buckets, rows of the longest; batches
-            of the others hold as many tokens.
+            of the others hold the same number of tokens.
         ledger: where every token went.
         lengths: the documents; null where boundaries are not known (`--no-segments`).
         metrics: in total; null where boundaries are not known.

@@ -48,7 +48,7 @@ class Column(Generic[Row]):
         better: -1 where less is better, 1 where more is, 0 where neither.
         words: words and not figures, so aligned to the left.
         short: the title where room is scarce; empty for the title itself.
-        brief: among the columns that a terminal shows unless everything is asked for.
+        brief: among the columns that a terminal shows without `--full`.
     """
 
     title: str
@@ -84,7 +84,7 @@ class Table(Generic[Row]):
         title: its heading; empty for none.
         columns: from left to right; the first names the rows.
         groups: rows under headings of their own; one group without a heading where there are none.
-        contest: the rows of a group among which the best figure of a column is marked; None to mark none.
+        contest: whether a row competes with those of its group for the mark of the best figure of a column.
         notes: what a reader should know beside it.
         facts: rows are facts, each with its own meaning: name, value, meaning.
     """
@@ -92,7 +92,7 @@ class Table(Generic[Row]):
     title: str
     columns: Sequence[Column[Row]]
     groups: Sequence[tuple[str, Sequence[Row]]]
-    contest: Callable[[Sequence[Row]], Sequence[Row]] | None = None
+    contest: Callable[[Row], bool] = lambda row: False
     notes: Sequence[str] = ()
     facts: bool = False
 
@@ -109,9 +109,12 @@ class Table(Generic[Row]):
         [['1', 'a'], ['2', 'bb']]
         """
         for heading, rows in self.groups:
-            rivals = self.contest(rows) if self.contest else ()
-            best = [_best(column, rivals) for column in columns]
-            yield heading, [[_cell(c, row, b, rivals) for c, b in zip(columns, best, strict=True)] for row in rows]
+            best = [_best(column, list(filter(self.contest, rows))) for column in columns]
+            cells = []
+            for row in rows:
+                competes = self.contest(row)
+                cells.append([_cell(c, row, b if competes else None) for c, b in zip(columns, best, strict=True)])
+            yield heading, cells
 
 
 def table_of(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], *notes: str) -> Table[Row]:
@@ -127,11 +130,10 @@ def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
     return float(min(known) if column.better < 0 else max(known))
 
 
-def _cell(column: Column[Row], row: Row, best: float | None, rivals: Sequence[Row]) -> Cell:
+def _cell(column: Column[Row], row: Row, best: float | None) -> Cell:
     value = column.of(row)
     figure = value if isinstance(value, int | float) else None
-    wins = best is not None and value == best and any(row is rival for rival in rivals)
-    return Cell("–" if value is None else column.write(value), figure, wins)
+    return Cell("–" if value is None else column.write(value), figure, best is not None and value == best)
 
 
 def _metric(
@@ -338,7 +340,7 @@ def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
 
 
 def source_tables(report: Report) -> list[Table[Any]]:
-    """Tabulate the inputs: their contents, what was asked and taken of each, and how evenly batches mix them."""
+    """Tabulate the inputs: their contents, their planned and actual shares, and how evenly batches mix them."""
     if isinstance(report, CorpusReport) or not report.sources:
         return []
     if isinstance(report, StoreReport):
@@ -445,7 +447,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
         "Strategies",
         columns,
         _by_length(comparison.entries, lambda entry: entry.sequence_length),
-        contest=lambda entries: [entry for entry in entries if not degenerate(entry)],
+        contest=lambda entry: not degenerate(entry),
         notes=[marked, *notes(comparison)],
     )
 

@@ -66,8 +66,7 @@ _OPTIMIZING = (
 
 
 def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
-    """Choose a strategy for each row length that was tried; of strategies of several lengths alone, one for all of
-    these.
+    """Choose a strategy for each row length that was tried; one in all where only strategies of several lengths were.
 
     Args:
         entries: what the strategies make of the documents.

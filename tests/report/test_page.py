@@ -201,7 +201,7 @@ def test_what_users_wrote_is_escaped(made: str) -> None:
 
 def test_cells_carry_the_number_to_sort_by() -> None:
     column = Column("figure", lambda row: row[0], percent, "a share", better=-1)
-    made = section(Table("", [column], [("group", [(0.12,), (0.5,), (None,)])], contest=list))
+    made = section(Table("", [column], [("group", [(0.12,), (0.5,), (None,)])], contest=lambda row: True))
     root = ElementTree.fromstring(f"<div>{made}</div>")
     assert [(cell.text, cell.get("data-value"), cell.get("class")) for cell in root.findall(".//tbody/tr/td")] == [
         ("12.00%", "0.12", "best"),
