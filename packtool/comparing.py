@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from packtool import packing
@@ -340,16 +341,15 @@ def _try(
 def _options(candidate: Candidate) -> Options:
     """Return the strategy's options as tried, defaults included."""
     strategy, given = STRATEGIES[candidate.strategy], candidate.options
-    settled: dict[str, Callable[[], Any]] = {
-        "atom_size": lambda: given.atom,
-        "buckets": lambda: list(given.buckets),
-        "extra_capacity": lambda: given.extra,
-        "mix_rows": lambda: mixes(strategy, given),
-    }
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
     names += ["window_tokens"] if strategy.windowed else []
-    values = {name: settled[name]() if name in settled else getattr(given, name) for name in names}
-    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+    options = {name: given.in_effect(name) for name in names}
+    if "atom_size" in options:
+        options["atom_size"] = given.atom
+    if "mix_rows" in options:
+        options["mix_rows"] = mixes(strategy, given)
+    plain: Options = msgspec.to_builtins(options, enc_hook=float)  # fractions
+    return plain
 
 
 def count_rows(
