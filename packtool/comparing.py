@@ -19,7 +19,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from packtool import packing
@@ -343,13 +342,14 @@ def _options(candidate: Candidate) -> Options:
     strategy, given = STRATEGIES[candidate.strategy], candidate.options
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
     names += ["window_tokens"] if strategy.windowed else []
-    options = {name: given.in_effect(name) for name in names}
-    if "atom_size" in options:
-        options["atom_size"] = given.atom
-    if "mix_rows" in options:
-        options["mix_rows"] = mixes(strategy, given)
-    plain: Options = msgspec.to_builtins(options, enc_hook=float)  # fractions
-    return plain
+    values = {name: given.in_effect(name) for name in names}
+    if "atom_size" in values:
+        values["atom_size"] = given.atom
+    if "mix_rows" in values:
+        values["mix_rows"] = mixes(strategy, given)
+    if "buckets" in values:
+        values["buckets"] = list(given.buckets)
+    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
 
 
 def count_rows(
