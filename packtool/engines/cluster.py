@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from packtool import __version__, temporary
@@ -124,9 +123,7 @@ class Cluster(Engine):
                 self._stack.callback(self._client.close)
             return self._client
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         lost = isinstance(error, PacktoolError) and error.code == "cluster-lost"
         if self._client is not None and self._at_end is not None and not lost:
             with suppress(Exception):  # whatever comes of it

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from packtool.errors import UsageError
@@ -175,9 +174,7 @@ class Engine(ABC):
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(  # noqa: B027 - most engines hold nothing
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:  # noqa: B027 - most engines hold nothing
         """Release what `run` needed."""
 
 

@@ -48,9 +48,6 @@ class Cache:
         self.run = run
         self._directory = None if directory is None else directory.absolute()
 
-    def __repr__(self) -> str:
-        return f"Cache({self._directory}, {self.limit}, {self.run!r})"
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Cache, (None if self.run else self._directory, self.limit, self.run)
 
@@ -170,11 +167,8 @@ class CachedPlace(StorePlace):
         self.ranged = ranged
         self.arrays = None if cache.limit is None else MAPPED
 
-    def __repr__(self) -> str:
-        return f"CachedPlace({super().__repr__()}, {self.cache!r})"
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return CachedPlace, (StorePlace(self.url), self.cache, self.ranged)
+        return CachedPlace, (StorePlace(self.url), self.cache, tuple(self.ranged))
 
     def below(self, name: str) -> CachedPlace:
         return CachedPlace(super().below(name), self.cache, self.ranged) if name else self

@@ -21,7 +21,7 @@ import numpy as np
 
 from packtool.errors import DataError
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem, mapped
-from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Place
+from packtool.places.place import I64, LARGEST_JSON, Array, Place
 
 BLOCK_BYTES = 1 << 22
 PARTIAL = ".partial"
@@ -45,12 +45,6 @@ class LocalPlace(Place):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LocalPlace, (self.path.absolute(),)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalPlace) and self.path.absolute() == other.path.absolute()
-
-    def __hash__(self) -> int:
-        return hash(self.path.absolute())
 
     def where(self, name: str = "") -> str:
         return str(self.path / name)
@@ -95,9 +89,7 @@ class LocalPlace(Place):
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
         with os.fdopen(open_inside(self.path, name), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > largest:
-                what = f"has {size} bytes, more than any of its kind"
-                raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
+            self.require_small(name, size, largest)
             return file.read()
 
     def blocks(self, name: str) -> Iterator[bytes]:

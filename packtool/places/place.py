@@ -67,6 +67,16 @@ class Place(ABC):
         """Return the place as the user typed it."""
 
     @abstractmethod
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the place as its path or URL. Places that are pickled alike are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash(self.__reduce__())
+
+    @abstractmethod
     def where(self, name: str = "") -> str:
         """Return what messages call a file of this place."""
 
@@ -169,6 +179,12 @@ class Place(ABC):
         if size != entry.bytes:
             what = f"has {size} bytes, but the manifest says {entry.bytes}"
             raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(entry.name))
+
+    def require_small(self, name: str, size: int, largest: int) -> None:
+        """Raise a DataError for a file that is too large to be what it is read as."""
+        if size > largest:
+            what = f"has {size} bytes, more than any of its kind"
+            raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
 
     def missing(self, name: str) -> DataError:
         """Make the error of a file that a manifest names and that is not there."""

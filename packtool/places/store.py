@@ -55,16 +55,10 @@ class StorePlace(Place):
         return self.url
 
     def __repr__(self) -> str:
-        return f"StorePlace({self.url!r})"
+        return f"{type(self).__name__}({self.url!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StorePlace, (self.url,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StorePlace) and self.url == other.url
-
-    def __hash__(self) -> int:
-        return hash(self.url)
 
     def where(self, name: str = "") -> str:
         return f"{self.url}/{name}" if name else self.url
@@ -101,9 +95,7 @@ class StorePlace(Place):
 
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
         size = self._existing(name)
-        if size > largest:
-            what = f"has {size} bytes, more than any of its kind"
-            raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
+        self.require_small(name, size, largest)
         return b"".join(self._blocks(name, size))
 
     def blocks(self, name: str) -> Iterator[bytes]:

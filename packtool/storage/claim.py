@@ -284,15 +284,14 @@ class _StoreClaim(_Claim):
         try:
             with _writable(output):
                 output.lock = lock.take(output.work, self.state.command)
-            if not resumed or not self.state.same(look(LocalPlace(path)).unfinished):
-                _empty(path)
-            if not resumed:
-                place.remove(work)
-            with _writable(output):
+                if not resumed or not self.state.same(look(LocalPlace(path)).unfinished):
+                    _empty(path)
+                if not resumed:
+                    place.remove(work)
                 output.make()
-            begun = manifests.encode(self.begun(run=uuid.uuid4().hex))
-            output.take(begun, empty=not contents.names)
-            write_bytes(output.work / STATE, begun)
+                begun = manifests.encode(self.begun(run=uuid.uuid4().hex))
+                output.take(begun, empty=not contents.names)
+                write_bytes(output.work / STATE, begun)
             output.pull()
         except BaseException:
             output.release()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -83,7 +82,7 @@ class HashedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is not None:
             remove = [self._partial.unlink] if self._region is None else []
             for leave in (self._settle, self._file.close, *remove):  # not closed under the flush

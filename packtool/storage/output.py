@@ -24,7 +24,6 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -241,9 +240,7 @@ class Output:
     def __enter__(self) -> Output:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Unlock the output for others, however the block ends.
 
         Raises:

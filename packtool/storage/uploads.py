@@ -218,7 +218,18 @@ class UploadedOutput(Output):
             if (piece := self._sent.get(name)) is not None:
                 piece.result()
             if name in self._done and not file.exists():
-                fetch(self.place, name, file, entry.xxh3_128)
+                self._fetch(name, file, entry.xxh3_128)
+
+    def _fetch(self, name: str, file: Path, digest: str | None = None) -> None:
+        """Copy a file of the store to a local one; raise a DataError where its checksum is known and another."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f"{file.name}.fetched")
+        with partial.open("wb") as out:
+            arrived = self.place.digest(name, out)
+        if digest not in (None, arrived):
+            partial.unlink()
+            raise self.place.changed(name)
+        partial.replace(file)
 
     def record(
         self,
@@ -257,10 +268,10 @@ class UploadedOutput(Output):
     def pull(self) -> None:
         """Fetch the records that an earlier run left in the store."""
         start = f"{UNFINISHED}/{RECORDS}/"
-        files = {name: self.path / name for name in self.there if name.startswith(start) and name.endswith(".json")}
+        records = [name for name in self.there if name.startswith(start) and name.endswith(".json")]
         with ThreadPoolExecutor(REQUESTS) as pool:
-            todo = [name for name, file in files.items() if not file.exists()]
-            list(pool.map(lambda name: fetch(self.place, name, files[name]), todo))
+            todo = [name for name in records if not (self.path / name).exists()]
+            list(pool.map(lambda name: self._fetch(name, self.path / name), todo))
 
     def publish(self, manifest: Manifest) -> None:
         """Upload the rest, have the store rename files by copying, then write the manifest."""
@@ -309,18 +320,6 @@ class UploadedOutput(Output):
         super().release()
         if not self.work.exists():
             remove_tree(self.path.parent)
-
-
-def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -> None:
-    """Copy a file of a store to a local one; raise a DataError where its checksum is known and another."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.fetched")
-    with partial.open("wb") as out:
-        arrived = place.digest(name, out)
-    if digest not in (None, arrived):
-        partial.unlink()
-        raise place.changed(name)
-    partial.replace(file)
 
 
 def tidy(place: StorePlace, manifest: Manifest) -> None:
