@@ -28,7 +28,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import NpyWriter, write_array, write_listed
 from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_arrays
-from packtool.storage.schema import InputEntry, StoreManifest
+from packtool.storage.schema import InputEntry, StoreManifest, TokenShard
 
 LONGEST_DOCUMENT = (1 << 32) - 1
 """Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
@@ -174,13 +174,11 @@ class TokenStore:
         out = arrays.empty(self.documents, ORIGIN)
         self._origins.clear()
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
-            if shard.documents is None:
-                raise self._no_origins()
-            origins = self.place.array(shard.documents, ORIGIN)
+            origins = self._origins_of(shard)
             if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
-                self._origins.append(MappedFile(self.place, shard.documents, origins))
-            part = out[first : first + len(origins)]
-            part[:] = origins
+                self._origins.append(origins)
+            part = out[first : first + len(origins.array)]
+            part[:] = origins.array
             part["record"] += np.uint64(shard.first_record)
         return out
 
@@ -191,16 +189,18 @@ class TokenStore:
 
     def origin(self, number: int) -> str:
         """Return `file:record` of one document."""
-        place = int(np.searchsorted(self.first_documents, number, side="right")) - 1
-        shard = self.manifest.shards[place]
-        if shard.documents is None:
-            raise self._no_origins()
-        file, record, _ = self.place.array(shard.documents, ORIGIN)[number - shard.first_document].tolist()
+        shard = self.manifest.shards[self._shard_of(number)]
+        file, record, _ = self._origins_of(shard).array[number - shard.first_document].tolist()
         return f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
 
-    def _no_origins(self) -> UsageError:
-        what = "it was made with --no-provenance, so nobody knows where its documents came from"
-        return UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.place))
+    def _origins_of(self, shard: TokenShard) -> MappedFile:
+        if shard.documents is None:
+            what = "it was made with --no-provenance, so nobody knows where its documents came from"
+            raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.place))
+        return MappedFile.opened(self.place, shard.documents, ORIGIN)
+
+    def _shard_of(self, document: int) -> int:
+        return int(np.searchsorted(self.first_documents, document, side="right")) - 1
 
     @property
     def id_field(self) -> str | None:
@@ -277,7 +277,7 @@ class TokenStore:
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """Return the tokens of one document, EOS last."""
-        shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
+        shard = self._shard_of(number)
         a, b = self.offsets[shard][number - self.first_documents[shard] :][:2].tolist()
         document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._offsets_file(shard))
         return self.shards[shard][a:b]
