@@ -15,7 +15,7 @@ from packtool.engines import Processes, Worker
 from packtool.errors import DataError
 from packtool.exchange import format_named
 from packtool.exchange.exported import contents_of
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
 from packtool.options.check import refuse
 from packtool.options.declare import declared
@@ -29,7 +29,7 @@ from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
 from packtool.storage.output import Output, Pieces
-from packtool.storage.schema import Choice, ExportManifest, PackedManifest, StoreManifest
+from packtool.storage.schema import Choice, ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck
@@ -106,26 +106,26 @@ def _choose(source: Place, options: ExportArguments) -> Chosen:
     return Chosen()
 
 
-def _write(output: Output, format: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
+def _write(output: Output, format: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[ExportedFile]:
     """Write all files, and keep the parts that an earlier run finished if they are still intact."""
     assert format.part is not None
-    write, directory = format.part, ExportDirectory(output.staged)
+    write, directory = format.part, output.staged
     itemsize = format.dtype(contents).itemsize
     parts = {part.number: part for part in contents.parts}
-    pieces = Pieces(output, "part", list[Written], lambda _, done: (output.staged, () if format.shared else done))
+    pieces = Pieces(output, "part", list[ExportedFile], lambda _, done: (directory, () if format.shared else done))
 
-    def held(part: Part, done: list[Written]) -> bool:
+    def held(part: Part, done: list[ExportedFile]) -> bool:
         if not format.shared:
-            return all(directory.holds(file, None) or output.holds(output.staged, file) for file in done)
-        return all(directory.holds(file, part.first_token * itemsize) for file in done)
+            return all(is_intact(directory, file, None) or output.holds(directory, file) for file in done)
+        return all(is_intact(directory, file, part.first_token * itemsize) for file in done)
 
-    def written(part: Part, worker: Worker) -> list[Written]:
+    def written(part: Part, worker: Worker) -> list[ExportedFile]:
         done = write(directory, contents, part)
         _require_counts(done, part, f"shard {part.number} of {contents.name}")
         return done
 
     known = {number: done for number, done in pieces.recorded(parts).items() if held(parts[number], done)}
-    by_part: dict[int, list[Written]] = {}
+    by_part: dict[int, list[ExportedFile]] = {}
     with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
         for number, done in pieces.run(written, parts, Processes(1), done=known, keep=check.keep):
             by_part[number] = done
@@ -140,7 +140,7 @@ def _manifest(
     base: StoreManifest | PackedManifest,
     format: Format,
     contents: Contents,
-    files: list[Written],
+    files: list[ExportedFile],
     staged: Path,
     choice: Choice | None,
 ) -> ExportManifest:
@@ -162,7 +162,7 @@ def _manifest(
     )
 
 
-def _require_counts(files: list[Written], whole: Contents | Part, where: str) -> None:
+def _require_counts(files: list[ExportedFile], whole: Contents | Part, where: str) -> None:
     """Check that the counts of the written files add up to those of the source.
 
     Raises:

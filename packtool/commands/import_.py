@@ -14,11 +14,10 @@ from packtool.commands.result import StoreResult
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
-from packtool.exchange.documents import Counts, documents, rows_not_documents
-from packtool.exchange.estimate import estimate
+from packtool.exchange.columns import rows_not_documents
 from packtool.exchange.files import digest
+from packtool.exchange.imported import SHARD_TOKENS, ImportedFile, estimate, import_file
 from packtool.exchange.model import Format, ReadOptions
-from packtool.exchange.store import SHARD_TOKENS, ImportedFile, store_file
 from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS
 from packtool.options.signature import takes
@@ -76,7 +75,7 @@ def import_(options: ImportArguments) -> ImportResult:
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
     if options.dry_run:
-        documents, tokens = estimate(files, chosen, read, info.eos_id, info.vocab_size)
+        documents, tokens = estimate(files, chosen, read, info)
         size = tokens * (token_dtype(info.vocab_size).itemsize + with_loss) + documents * OFFSET.itemsize
         size += 2 * HEADER_BYTES * (len(files) + tokens // SHARD_TOKENS) + sum(map(len, tokenizer.values()))
         read_bytes = sum(size for _, size, _ in identity)
@@ -108,7 +107,6 @@ def _read_all(
     with_loss: bool,
     quiet: bool,
 ) -> list[ImportedFile]:
-    assert chosen.read is not None
     finished: list[ImportedFile] = []
     shards = 0
     sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
@@ -118,9 +116,7 @@ def _read_all(
         for number, file in enumerate(files):  # one after the other: shards are numbered as they come
             done = known.get(number)
             if done is None:
-                counts = Counts()
-                arriving = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
-                done = store_file(place, shards, arriving, counts, info.vocab_size, with_loss=with_loss)
+                done = import_file(file, chosen, options, info, place, shards, loss=with_loss)
                 pieces.record(number, done)
             finished.append(done)
             shards += len(done.shards)

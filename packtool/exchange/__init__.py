@@ -1,20 +1,20 @@
 """Read and write tokens in the formats of other tools.
 
     token store, packed dataset ─▶ `exported.py` ─▶ a format's `part` for each shard, then its `finish`
-    files of another tool       ─▶ a format's `read` ─▶ `documents.py` ─▶ token store
+    files of another tool       ─▶ a format's `read` ─▶ `imported.py` ─▶ token store
 
 A format is one file in `formats/` with a `FORMAT`, and its name in `packtool/options/names.py`. `model.py` has what
-they share. The laws in tests/exchange/test_formats.py hold for all of them.
+they share. The laws in tests/exchange/test_exchange.py hold for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 
 from packtool.errors import UsageError
 from packtool.exchange.model import Format
+from packtool.options.check import suggest
 from packtool.options.names import EXPORTS, IMPORTS
 
 FORMATS: dict[str, Format] = {
@@ -30,11 +30,6 @@ def format_named(name: str, names: Sequence[str]) -> Format:
         UsageError: it is none of them; lists those there are.
     """
     if name not in names:
-        close = get_close_matches(name.lower(), names, n=1)
-        raise UsageError(
-            "unknown-exchange",
-            f"there is no format {name!r} for this",
-            remedy=f"did you mean {close[0]}?" if close else f"choose one of {', '.join(names)}",
-            where="--format",
-        )
+        what, remedy = f"there is no format {name!r} for this", suggest(name.lower(), names)
+        raise UsageError("unknown-exchange", what, remedy=remedy, where="--format")
     return FORMATS[name]

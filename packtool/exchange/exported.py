@@ -5,7 +5,7 @@ That is shard by shard, or for a dataset with batches batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -45,8 +45,7 @@ def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequ
     """
     manifest = manifests.read(place)
     if isinstance(manifest, StoreManifest):
-        store = TokenStore(place)
-        return _stored(store) if documents is None else _chosen(store, documents)
+        return _documents(TokenStore(place), documents)
     if isinstance(manifest, PackedManifest):
         return _rows(open_packed(place, stores))
     raise UsageError(
@@ -57,57 +56,58 @@ def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequ
     )
 
 
-def _stored(store: TokenStore) -> Contents:
-    """Yield all documents, one part for each shard."""
-    sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(store.offsets, store.shards, strict=True)]
+def _documents(store: TokenStore, chosen: I64 | None) -> Contents:
+    """All documents, one part for each shard; or some in the order given, one part for each `PART_TOKENS`."""
+    if chosen is None:
+        sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(store.offsets, store.shards, strict=True)]
+        masked = store.tokens - store.trained()
+    else:
+        every = np.asarray(store.lengths(), np.int64)[chosen]
+        ends = np.cumsum(every)
+        cuts = np.unique(np.searchsorted(ends, np.arange(PART_TOKENS, ends[-1] + PART_TOKENS, PART_TOKENS))).tolist()
+        cuts = [0, *(cut for cut in cuts if 0 < cut < len(chosen)), len(chosen)]
+        sizes = [(last - first, int(every[first:last].sum())) for first, last in pairwise(cuts)]
+        masked = int(ends[-1]) - store.trained(chosen)
+
+    def lengths(part: Part) -> I64:
+        if chosen is None:
+            return np.diff(store.offsets[part.number]).astype(np.int64)
+        return every[part.first_sequence : part.first_sequence + part.sequences]
 
     def blocks(part: Part) -> Iterator[Block]:
-        tokens, offsets = store.shards[part.number], store.offsets[part.number]
+        documents = np.arange(part.first_sequence, part.first_sequence + part.sequences)
+        if chosen is not None:
+            documents = chosen[documents]
+        sizes = lengths(part)
+        ends = np.cumsum(sizes)
         first = 0
         while first < part.sequences:
-            last = int(np.searchsorted(offsets, offsets[first] + BLOCK_TOKENS, side="right")) - 1
-            last = min(max(last, first + 1), part.sequences)
-            near = np.asarray(offsets[first : last + 1], np.int64)
-            loss = None if store.loss is None else store.loss[part.number][near[0] : near[-1]]
-            yield Block(tokens[near[0] : near[-1]], np.diff(near), loss=loss)
-            first = last
-
-    return _contents(
-        store,
-        _parts(sizes),
-        masked=store.tokens - store.trained(),
-        lengths=lambda part: np.diff(store.offsets[part.number]).astype(np.int64),
-        blocks=blocks,
-    )
-
-
-def _chosen(store: TokenStore, documents: I64) -> Contents:
-    """Yield some documents in the order given, one part for each `PART_TOKENS`."""
-    lengths = np.asarray(store.lengths(), np.int64)[documents]
-    ends = np.cumsum(lengths)
-    cuts = np.unique(np.searchsorted(ends, np.arange(PART_TOKENS, ends[-1] + PART_TOKENS, PART_TOKENS))).tolist()
-    cuts = [0, *(cut for cut in cuts if 0 < cut < len(documents)), len(documents)]
-    sizes = [(b - a, int(lengths[a:b].sum())) for a, b in pairwise(cuts)]
-
-    def blocks(part: Part) -> Iterator[Block]:
-        first, end = cuts[part.number], cuts[part.number + 1]
-        while first < end:
-            last = int(np.searchsorted(ends, ends[first] - lengths[first] + BLOCK_TOKENS, side="right"))
-            last = min(max(last, first + 1), end)
+            last = int(np.searchsorted(ends, ends[first] - sizes[first] + BLOCK_TOKENS, side="right"))
+            last = max(last, first + 1)
             stretches = list(_stretches(store, documents[first:last]))
+            tokens = _concatenated([store.shards[shard][a:b] for shard, a, b in stretches])
             loss = None
             if store.loss is not None:
-                loss = np.concatenate([store.loss[shard][a:b] for shard, a, b in stretches])
-            tokens = np.concatenate([store.shards[shard][a:b] for shard, a, b in stretches])
-            yield Block(tokens, lengths[first:last], loss=loss)
+                loss = _concatenated([store.loss[shard][a:b] for shard, a, b in stretches])
+            yield Block(tokens, sizes[first:last], loss=loss)
             first = last
 
-    return _contents(
-        store,
-        _parts(sizes),
-        masked=int(lengths.sum()) - store.trained(documents),
-        lengths=lambda part: lengths[cuts[part.number] : cuts[part.number + 1]],
+    return Contents(
+        name=store.place.name,
+        kind="documents",
+        dtype=store.dtype,
+        vocab_size=store.manifest.tokenizer.vocab_size,
+        eos_id=store.manifest.tokenizer.eos_id,
+        row_lengths=[],
+        parts=_parts(sizes),
+        bounded=True,
+        padding=0,
+        repeated=0,
+        batched=False,
+        lengths=lengths,
         blocks=blocks,
+        files=store.files,
+        masked=None if store.loss is None else masked,
     )
 
 
@@ -119,33 +119,6 @@ def _stretches(store: TokenStore, documents: I64) -> Iterator[tuple[int, int, in
         number = int(shard[first])
         offsets, begin = store.offsets[number], int(documents[first] - store.first_documents[number])
         yield number, int(offsets[begin]), int(offsets[begin + last - first])
-
-
-def _contents(
-    store: TokenStore,
-    parts: tuple[Part, ...],
-    *,
-    masked: int,
-    lengths: Callable[[Part], I64],
-    blocks: Callable[[Part], Iterator[Block]],
-) -> Contents:
-    return Contents(
-        name=store.place.name,
-        kind="documents",
-        dtype=store.dtype,
-        vocab_size=store.manifest.tokenizer.vocab_size,
-        eos_id=store.manifest.tokenizer.eos_id,
-        row_lengths=[],
-        parts=parts,
-        bounded=True,
-        padding=0,
-        repeated=0,
-        batched=False,
-        lengths=lengths,
-        blocks=blocks,
-        files=store.files,
-        masked=None if store.loss is None else masked,
-    )
 
 
 @dataclass(frozen=True)
@@ -190,9 +163,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         padding=dataset.manifest.ledger.padding,
         repeated=dataset.manifest.ledger.repeated,
         batched=table is not None,
-        lengths=lambda part: np.concatenate(
-            [np.full(run.rows, run.bucket.sequence_length, np.int64) for run in runs[part.number]]
-        ),
+        lengths=lambda part: _lengths(runs[part.number]),
         blocks=blocks,
         files=files,
         masked=dataset.manifest.ledger.masked if isinstance(dataset.manifest.ledger.masked, int) else None,
@@ -243,17 +214,27 @@ def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_
 
 
 def _block(runs: list[_Run]) -> Block:
-    tokens = [run.bucket.tokens(run.first, run.last).reshape(-1) for run in runs]
-    lengths = [np.full(run.rows, run.bucket.sequence_length, np.int64) for run in runs]
-    segments = None
+    segments = loss = None
     if all(run.bucket.has_segments for run in runs):
         segments = Segments.concatenate([run.bucket.segments(run.first, run.last) for run in runs])
     columns = [(run.bucket.loss, run) for run in runs]
-    masks = [loss.tokens(run.first, run.last).reshape(-1) for loss, run in columns if loss is not None]
-    if len(runs) == 1:
-        return Block(tokens[0], lengths[0], segments, masks[0] if masks else None)
-    loss = np.concatenate(masks) if masks else None
-    return Block(np.concatenate(tokens), np.concatenate(lengths), segments, loss)
+    if masks := [loss.tokens(run.first, run.last).reshape(-1) for loss, run in columns if loss is not None]:
+        loss = _concatenated(masks)
+    return Block(
+        tokens=_concatenated([run.bucket.tokens(run.first, run.last).reshape(-1) for run in runs]),
+        lengths=_lengths(runs),
+        segments=segments,
+        loss=loss,
+    )
+
+
+def _lengths(runs: Iterable[_Run]) -> I64:
+    return np.concatenate([np.full(run.rows, run.bucket.sequence_length, np.int64) for run in runs])
+
+
+def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Join arrays; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _parts(sizes: list[tuple[int, int]]) -> tuple[Part, ...]:

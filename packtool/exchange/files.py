@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from packtool.places.local import PARTIAL, sync_directory
 from packtool.storage.files import HashedFile
-from packtool.storage.schema import ExportedFile as Written
-
-__all__ = ["ExportDirectory", "FileWriter", "Written", "as_stored", "digest"]
+from packtool.storage.schema import ExportedFile
 
 
 class FileWriter(HashedFile):
@@ -35,63 +31,43 @@ class FileWriter(HashedFile):
     def close(self) -> None:
         """Do nothing: libraries call it, and `finish` finishes the file."""
 
-    def finish(self, sequences: int = 0, tokens: int = 0) -> Written:
+    def finish(self, sequences: int = 0, tokens: int = 0) -> ExportedFile:
         """Make it durable under its name."""
-        return Written(self.path.name, self._bytes, self._end(), sequences, tokens)
+        return ExportedFile(self.path.name, self._bytes, self._end(), sequences, tokens)
 
 
-class ExportDirectory:
-    """The directory that an export is written to.
+def write_json(path: Path, value: Any) -> ExportedFile:
+    """Write a file that says something of the others."""
+    with FileWriter(path) as out:
+        out.write(msgspec.json.encode(value))
+        return out.finish()
 
-    Args:
-        path: directory for its files.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def create(self, name: str) -> FileWriter:
-        """Create a file; it is removed if the block fails."""
-        return FileWriter(self.path / name)
-
-    def write_json(self, name: str, value: Any) -> Written:
-        """Write a file that says something of the others."""
-        with self.create(name) as out:
-            out.write(msgspec.json.encode(value))
-            return out.finish()
-
-    def region(self, name: str, first: int) -> FileWriter:
-        """Open a region, from byte `first`, of a file that several parts fill."""
-        return FileWriter(self.path / name, first)
-
-    def holds(self, written: Written, first: int | None) -> bool:
-        """Return whether a finished file, or its region from byte `first`, is as it was written."""
-        path = self.path / written.name if first is None else self._unfinished(written.name)
-        try:
-            if first is None and path.stat().st_size != written.bytes:
-                return False
-            return digest(path, first or 0, written.bytes) == written.xxh3_128
-        except FileNotFoundError:
+def is_intact(directory: Path, file: ExportedFile, region: int | None) -> bool:
+    """Return whether a finished file, or its region from a byte on, is as it was written."""
+    path = directory / file.name if region is None else _unfinished(directory / file.name)
+    try:
+        if region is None and path.stat().st_size != file.bytes:
             return False
-
-    def publish(self, name: str, written: list[Written]) -> Written:
-        """Give a file that all parts have filled its final name."""
-        path, unfinished = self.path / name, self._unfinished(name)
-        if unfinished.exists() or not path.exists():
-            unfinished.touch()  # there may have been no part
-            unfinished.replace(path)
-            sync_directory(self.path)
-        sequences, tokens = (sum(getattr(region, each) for region in written) for each in ("sequences", "tokens"))
-        size = path.stat().st_size
-        return Written(name, size, digest(path, 0, size), sequences, tokens)
-
-    def _unfinished(self, name: str) -> Path:
-        return self.path / (name + PARTIAL)
+        return digest(path, region or 0, file.bytes) == file.xxh3_128
+    except FileNotFoundError:
+        return False
 
 
-def as_stored(tokens: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Convert tokens to the type a format stores; every id fits, since formats check the vocabulary first."""
-    return tokens.astype(dtype, copy=False)
+def publish(path: Path, regions: list[ExportedFile]) -> ExportedFile:
+    """Give a file that all parts have filled its final name."""
+    unfinished = _unfinished(path)
+    if unfinished.exists() or not path.exists():
+        unfinished.touch()  # there may have been no part
+        unfinished.replace(path)
+        sync_directory(path.parent)
+    size = path.stat().st_size
+    sequences, tokens = sum(each.sequences for each in regions), sum(each.tokens for each in regions)
+    return ExportedFile(path.name, size, digest(path, 0, size), sequences, tokens)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(path.name + PARTIAL)
 
 
 def digest(path: Path, first: int, size: int) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import ExportDirectory, Written
 from packtool.places.place import MappedFile
 from packtool.plan import I64, Segments, offsets_of
+from packtool.storage.schema import ExportedFile
 
 FILE_BYTES = 1 << 26
 """Ids in a file, for formats that read a file as a whole."""
@@ -185,8 +185,8 @@ class Format:
     several_lengths: bool = False
     shared: bool = False
     beside: Callable[[Path], list[Path]] | None = None
-    part: Callable[[ExportDirectory, Contents, Part], list[Written]] | None = None
-    finish: Callable[[ExportDirectory, Contents, list[Written]], list[Written]] | None = None
+    part: Callable[[Path, Contents, Part], list[ExportedFile]] | None = None
+    finish: Callable[[Path, Contents, list[ExportedFile]], list[ExportedFile]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
     says_loss: Callable[[Path, ReadOptions], bool] | None = None
 

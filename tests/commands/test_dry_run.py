@@ -109,7 +109,7 @@ def test_import(place: Path, tmp_path: Path, format: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(raw, "READ_TOKENS", 1 << 13)
     monkeypatch.setattr(import_module(f"packtool.exchange.formats.{format}"), "READ_TOKENS", 1 << 13, raising=False)
     monkeypatch.setattr("packtool.exchange.formats.parquet._ROWS", 100)
-    monkeypatch.setattr("packtool.exchange.estimate.SAMPLE_TOKENS", 1 << 15)
+    monkeypatch.setattr("packtool.exchange.imported.SAMPLE_TOKENS", 1 << 15)
     compare("import_", tmp_path / "exported", output=tmp_path / "again", format=format)
 
 
@@ -122,7 +122,7 @@ def test_import_of_json_lines_and_many_files(tmp_path: Path, monkeypatch: pytest
     packtool.tokenize(tmp_path / "in" / "00.jsonl", tmp_path / "t", ids_field="ids", workers=1)
     options: dict[str, Any] = {"format": "jsonl", "field": "ids", "tokenizer": tmp_path / "t"}
     monkeypatch.setattr("packtool.exchange.formats.jsonl.READ_TOKENS", 1000)
-    monkeypatch.setattr("packtool.exchange.estimate.SAMPLE_TOKENS", 2000)
+    monkeypatch.setattr("packtool.exchange.imported.SAMPLE_TOKENS", 2000)
     compare("import_", tmp_path / "in", output=tmp_path / "out", **options)
 
 

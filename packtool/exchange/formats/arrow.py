@@ -10,21 +10,23 @@ from typing import Any
 import pyarrow as pa
 from xxhash import xxh3_64_hexdigest
 
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.columns import columns_to_read
+from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.storage.schema import ExportedFile
 
 _OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
-    with directory.create(f"train-{part.number:05d}.arrow") as out:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
+    with FileWriter(directory / f"train-{part.number:05d}.arrow") as out:
         with pa.ipc.new_stream(out, tables.schema(contents)) as writer:
             counts = tables.write(writer, contents, part)
         return [out.finish(*counts)]
 
 
-def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
+def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
     """Write what `datasets.load_from_disk` needs beside the files: their names, and the columns."""
     column = {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
     about = {"features": dict.fromkeys(tables.schema(contents).names, column)}
@@ -37,7 +39,7 @@ def finish(directory: ExportDirectory, contents: Contents, written: list[Written
         "_output_all_columns": False,
         "_split": "train",
     }
-    return [directory.write_json("dataset_info.json", about), directory.write_json("state.json", state)]
+    return [write_json(directory / "dataset_info.json", about), write_json(directory / "state.json", state)]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
@@ -45,8 +47,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         with pa.OSFile(str(path)) as file:
             before, size = 0, path.stat().st_size
             for batch in _batches(file):
-                columns = tables.read_columns(batch.schema.names, options, str(path))
-                some = tables.found(batch.select(columns), before, columns[0], str(path))
+                columns = columns_to_read(batch.schema.names, options, str(path))
+                some = tables.found(batch, before, columns, str(path))
                 yield replace(some, share=file.tell() / size)
                 before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
@@ -57,7 +59,7 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
         with pa.OSFile(str(path)) as file:
             for batch in _batches(file):
-                return len(tables.read_columns(batch.schema.names, options, str(path))) > 1
+                return len(columns_to_read(batch.schema.names, options, str(path))) > 1
     except (pa.ArrowInvalid, OSError):
         pass  # reading it says what is wrong
     return False

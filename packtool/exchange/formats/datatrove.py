@@ -12,19 +12,20 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.columns import bad_mask, trained
+from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
-from packtool.exchange.masks import bad_mask, trained
 from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.plan import I64, INSERTED_EOS
 from packtool.storage.names import LOSS
+from packtool.storage.schema import ExportedFile
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     name = f"tokens-{part.number:05d}.ds"
     with ExitStack() as files:
-        ids, index = files.enter_context(directory.create(name)), files.enter_context(directory.create(f"{name}.index"))
-        loss = None if contents.masked is None else files.enter_context(directory.create(f"{name}.loss"))
+        ids, index = (files.enter_context(FileWriter(directory / each)) for each in (name, f"{name}.index"))
+        loss = None if contents.masked is None else files.enter_context(FileWriter(directory / f"{name}.loss"))
         sequences = tokens = 0
         for block in contents.blocks(part):
             index.write((tokens + _ends(block)).astype("<u8"))

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
-from packtool.exchange.formats import tables
+from packtool.exchange.columns import bad_mask, columns_to_read, trained
 from packtool.exchange.formats.raw import READ_TOKENS
-from packtool.exchange.masks import bad_mask, trained
 from packtool.exchange.model import Format, Found, ReadOptions, damaged
 
 _DECODER = msgspec.json.Decoder(dict[str, Any])
@@ -66,7 +65,7 @@ def _document(line: bytes, options: ReadOptions, wanted: list[str] | None, where
         record = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
-    name, *names = tables.read_columns(list(record), options, where)
+    name, *names = columns_to_read(record, options, where)
     ids = record[name]
     if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < 1 << 63 for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)

@@ -6,30 +6,33 @@ the loader counts tokens, so its `block_size` is the row length.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from packtool.exchange.files import ExportDirectory, Written, as_stored
+from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.model import FILE_BYTES, Contents, Format, Part, cut
 from packtool.plan import offsets_of
+from packtool.storage.schema import ExportedFile
 
 _TYPES = {"<u2": 5, "<u4": 6}
 """How litdata numbers NumPy's types."""
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     written = []
     itemsize = contents.dtype.itemsize
     for number, block in enumerate(cut(contents.blocks(part), itemsize)):
         begin = 4 * (len(block.lengths) + 2)
-        with directory.create(f"chunk-{part.number:05d}-{number:05d}.bin") as out:
+        with FileWriter(directory / f"chunk-{part.number:05d}-{number:05d}.bin") as out:
             out.write(np.array([len(block.lengths)], "<u4"))
             out.write((begin + offsets_of(block.lengths) * itemsize).astype("<u4"))
-            out.write(as_stored(block.tokens, contents.dtype))
+            out.write(block.tokens.astype(contents.dtype, copy=False))
             written.append(out.finish(len(block.lengths), len(block.tokens)))
     return written
 
 
-def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
+def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
     chunks = [
         {"chunk_bytes": each.bytes, "chunk_size": each.sequences, "dim": each.tokens, "filename": each.name}
         for each in written
@@ -43,7 +46,7 @@ def finish(directory: ExportDirectory, contents: Contents, written: list[Written
         "encryption": None,
         "item_loader": "TokensLoader",
     }
-    return [directory.write_json("index.json", {"chunks": chunks, "config": config})]
+    return [write_json(directory / "index.json", {"chunks": chunks, "config": config})]
 
 
 FORMAT = Format(

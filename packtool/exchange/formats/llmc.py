@@ -12,23 +12,24 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.storage.schema import ExportedFile
 
 _HEADER = 256
 _KINDS = {"<u2": (20240520, 1), "<u4": (20240801, 7)}
 _MOST = (1 << 31) - 1
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     dtype = FORMAT.dtype(contents)
     if part.tokens > _MOST:
         what = f"shard {part.number} has {part.tokens} tokens, and llmc holds {_MOST} in a file"
         raise UsageError("format-too-small", what, remedy="pack with a smaller --shard-tokens", where="--format")
     header = np.zeros(_HEADER, "<i4")
     header[:3] = (*_KINDS[dtype.str], part.tokens)
-    with directory.create(f"train-{part.number:05d}.bin") as out:
+    with FileWriter(directory / f"train-{part.number:05d}.bin") as out:
         out.write(header)
         return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 

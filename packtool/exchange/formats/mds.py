@@ -7,15 +7,17 @@ says its dimensions and the width of each (a byte), then the dimensions, then it
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.exchange.files import ExportDirectory, Written, as_stored
+from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.model import FILE_BYTES, Block, Contents, Format, Part, cut
 from packtool.plan import offsets_of
+from packtool.storage.schema import ExportedFile
 
 
 def _columns(contents: Contents) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def _columns(contents: Contents) -> dict[str, Any]:
     }
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     columns = _columns(contents)
     config = msgspec.json.encode(columns)
     fixed = columns["column_sizes"][-1] is not None
@@ -50,7 +52,7 @@ def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Wri
         samples = [_sample(*each, fixed) for each in _sequences(block, contents)]
         sizes = np.array([len(sample) for sample in samples], np.int64)
         begin = 4 + 4 * (len(samples) + 1) + len(config)
-        with directory.create(f"shard-{part.number:05d}-{number:05d}.mds") as out:
+        with FileWriter(directory / f"shard-{part.number:05d}-{number:05d}.mds") as out:
             out.write(np.array([len(samples)], "<u4"))
             out.write((begin + offsets_of(sizes)).astype("<u4"))
             out.write(config)
@@ -61,7 +63,7 @@ def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Wri
 
 def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
     """Yield the tokens of each sequence, and the lengths of its segments."""
-    tokens = as_stored(block.tokens, contents.dtype)
+    tokens = block.tokens.astype(contents.dtype, copy=False)
     rows = np.split(tokens, np.cumsum(block.lengths)[:-1])
     if block.segments is None:
         return [(row, None) for row in rows]
@@ -83,7 +85,7 @@ def _array(values: npt.NDArray[Any]) -> bytes:
     return bytes([1 << 2 | code]) + len(values).to_bytes(1 << code, "little") + values.tobytes()
 
 
-def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
+def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
     shards = [
         {
             **_columns(contents),
@@ -93,7 +95,7 @@ def finish(directory: ExportDirectory, contents: Contents, written: list[Written
         }
         for each in written
     ]
-    return [directory.write_json("index.json", {"version": 2, "shards": shards})]
+    return [write_json(directory / "index.json", {"version": 2, "shards": shards})]
 
 
 FORMAT = Format(

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.files import FileWriter, publish
 from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.plan import offsets_of
+from packtool.storage.schema import ExportedFile
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEAD = struct.Struct("<9sQBQQ")
@@ -25,7 +26,7 @@ _CODES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 _LONGEST = (1 << 31) - 1
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     dtype = FORMAT.dtype(contents)
     if contents.vocab_size > _LONGEST:
         what = f"megatron holds ids below {_LONGEST}, but the vocabulary has {contents.vocab_size} tokens"
@@ -33,12 +34,12 @@ def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Wri
     return fill(directory, "tokens.bin", contents, part, dtype)
 
 
-def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
+def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
     """Write the index last: without it, Megatron finds no dataset."""
     dtype, count = FORMAT.dtype(contents), contents.sequences
-    ids = directory.publish("tokens.bin", written)
+    ids = publish(directory / "tokens.bin", written)
     code = next(code for code, name in _CODES.items() if name == dtype.str)
-    with directory.create("tokens.idx") as out:
+    with FileWriter(directory / "tokens.idx") as out:
         out.write(_HEAD.pack(_MAGIC, 1, code, count, count + 1))
         lengths = np.concatenate([np.empty(0, np.int64), *map(contents.lengths, contents.parts)])
         if len(lengths) and lengths.max() > _LONGEST:

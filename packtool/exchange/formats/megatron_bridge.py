@@ -7,14 +7,18 @@ shifted by one to the left within its piece. Of a token store each document is a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.tables import described, lists
 from packtool.exchange.model import Block, Contents, Format, Part
 from packtool.plan import offsets_of
+from packtool.reading.batch import IGNORED
+from packtool.storage.schema import ExportedFile
 
 _IDS, _MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 _SCHEMA = pa.schema([("input_ids", _IDS), ("seq_start_id", _IDS), ("loss_mask", _MASK)])
@@ -22,9 +26,9 @@ _GROUP = 500
 """Rows of a row group: its reader loads one for each row that it takes."""
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     sequences = tokens = 0
-    with directory.create(f"train-{part.number:05d}.idx.parquet") as out:
+    with FileWriter(directory / f"train-{part.number:05d}.idx.parquet") as out:
         with pq.ParquetWriter(out, _SCHEMA, compression="zstd") as writer:
             for block in contents.blocks(part):
                 table = pa.table(_columns(block), schema=_SCHEMA)
@@ -41,7 +45,7 @@ def _columns(block: Block) -> list[pa.Array]:
         _, labels, lengths, counts = described(block)
         ends = offsets_of(lengths)
         first = offsets_of(counts)[:-1]
-        starts, mask = ends[:-1] - np.repeat(ends[first], counts), labels != -100
+        starts, mask = ends[:-1] - np.repeat(ends[first], counts), labels != IGNORED
     if block.loss is not None:
         lasts = np.cumsum(block.lengths if block.segments is None else lengths) - 1
         mask = np.append(block.loss[1:], 0)

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.files import publish
 from packtool.exchange.formats.raw import fill, ids_in
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.storage.schema import ExportedFile
 
 _IDS = np.dtype("<u2")
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     return fill(directory, "train.bin", contents, part, _IDS)
 
 
-def finish(directory: ExportDirectory, _: Contents, written: list[Written]) -> list[Written]:
-    return [directory.publish("train.bin", written)]
+def finish(directory: Path, _: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
+    return [publish(directory / "train.bin", written)]
 
 
 def read(path: Path, _: ReadOptions) -> Iterator[Found]:

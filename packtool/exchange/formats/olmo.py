@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.storage.schema import ExportedFile
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
-    with directory.create(f"tokens-{part.number:05d}.npy") as out:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
+    with FileWriter(directory / f"tokens-{part.number:05d}.npy") as out:
         return [out.finish(*write_ids(out, contents.blocks(part), FORMAT.dtype(contents)))]
 
 

@@ -10,15 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from packtool.exchange.files import ExportDirectory, Written
+from packtool.exchange.columns import columns_to_read
+from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.storage.schema import ExportedFile
 
 _ROWS = 10_000  # rows that are decoded at a time
 
 
-def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
-    with directory.create(f"train-{part.number:05d}.parquet") as out:
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
+    with FileWriter(directory / f"train-{part.number:05d}.parquet") as out:
         with pq.ParquetWriter(out, tables.schema(contents), compression="zstd") as writer:
             counts = tables.write(writer, contents, part)
         return [out.finish(*counts)]
@@ -27,11 +29,10 @@ def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Wri
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pq.ParquetFile(path) as file:
-            columns = tables.read_columns(file.schema_arrow.names, options, str(path))
-            name = columns[0]
-            before, ids, held = 0, 0, _ids(file.metadata, name)
+            columns = columns_to_read(file.schema_arrow.names, options, str(path))
+            before, ids, held = 0, 0, _ids(file.metadata, columns[0])
             for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
-                documents = tables.found(batch, before, name, str(path))
+                documents = tables.found(batch, before, columns, str(path))
                 before, ids = before + batch.num_rows, ids + len(documents.tokens)
                 yield replace(documents, share=min(ids / max(held, 1), 1.0))
     except (pa.ArrowInvalid, OSError) as error:
@@ -40,7 +41,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
-        return len(tables.read_columns(pq.read_schema(path).names, options, str(path))) > 1
+        return len(columns_to_read(pq.read_schema(path).names, options, str(path))) > 1
     except (pa.ArrowInvalid, OSError):
         return False  # reading it says what is wrong
 

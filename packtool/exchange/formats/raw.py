@@ -9,16 +9,17 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.files import ExportDirectory, FileWriter, Written, as_stored
+from packtool.exchange.files import FileWriter
 from packtool.exchange.model import Block, Contents, Found, Part
+from packtool.storage.schema import ExportedFile
 
 READ_TOKENS = 1 << 22
 """Ids that a reader hands out at a time."""
 
 
-def fill(directory: ExportDirectory, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[Written]:
+def fill(directory: Path, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[ExportedFile]:
     """Write the ids of one part to their place in the file of all parts."""
-    with directory.region(name, part.first_token * dtype.itemsize) as out:
+    with FileWriter(directory / name, part.first_token * dtype.itemsize) as out:
         return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 
 
@@ -26,7 +27,7 @@ def write_ids(out: FileWriter, blocks: Iterable[Block], dtype: np.dtype[Any]) ->
     """Append the ids of some blocks; returns the sequences and tokens that were written."""
     sequences = tokens = 0
     for block in blocks:
-        ids = as_stored(block.tokens, dtype)
+        ids = block.tokens.astype(dtype, copy=False)  # they fit: formats check the vocabulary
         out.write(ids)
         sequences += len(block.lengths)
         tokens += len(ids)

@@ -1,4 +1,4 @@
-"""Convert other tools' columns of which tokens train to the one of a token store."""
+"""Find the columns of token ids in tables and records of other tools, and of which tokens train."""
 
 from __future__ import annotations
 
@@ -9,19 +9,38 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
+from packtool.exchange.model import ReadOptions
+from packtool.reading.batch import IGNORED
 
+IDS = ("input_ids", "tokens", "token_ids", "ids")
+"""Where a reader looks for ids, in this order, unless a column is named."""
 MASKS = ("labels", "loss_mask", "completion_mask", "assistant_masks")
-"""What they are called; a token trains where all that there are say so."""
-IGNORED = -100
+"""Columns that say which tokens train; a token does where all that there are say so."""
+_ROWS = ("seq_lengths", "seq_start_id", "position_ids", "cu_seqlens")
+"""Columns that only rows of several documents have."""
 
 
-def masks_of(names: Collection[str]) -> list[str]:
-    """List the columns that say which tokens train.
+def columns_to_read(names: Collection[str], options: ReadOptions, where: str) -> list[str]:
+    """List the columns to read: that of the ids, then those that say which tokens train.
 
-    >>> masks_of(["text", "loss_mask", "labels"])
-    ['labels', 'loss_mask']
+    Raises:
+        DataError: there are no ids, or not in the column that was asked for; or others say that these are packed rows.
+
+    >>> columns_to_read(["text", "loss_mask", "ids", "labels"], ReadOptions(np.dtype("<u2")), "a.parquet")
+    ['ids', 'labels', 'loss_mask']
     """
-    return [name for name in MASKS if name in names]
+    found = [name for name in ([options.field] if options.field else IDS) if name in names]
+    if not found:
+        wanted = options.field or f"called {', '.join(IDS[:-1])} or {IDS[-1]}"
+        what = f"no column {wanted}; there are {', '.join(names)}"
+        raise DataError("missing-ids", what, remedy="name the column of ids with --field", where=where)
+    ids = found[0]
+    if options.ids_only:
+        return [ids]
+    for name in names:
+        if name in _ROWS and name != ids:
+            raise rows_not_documents(f"column {name} says that these are packed rows", where)
+    return [ids, *(name for name in MASKS if name in names and name != ids)]
 
 
 def trained(ids: npt.NDArray[Any], masks: Mapping[str, npt.NDArray[Any]], where: str) -> npt.NDArray[np.uint8]:
@@ -63,3 +82,9 @@ def bad_mask(what: str, where: str) -> DataError:
     """Return the error for a mask that does not cover all tokens."""
     remedy = "give every record the same columns, as long as its ids; or give --ids-only"
     return DataError("bad-mask", what, remedy=remedy, where=where)
+
+
+def rows_not_documents(what: str, where: str) -> DataError:
+    """Return the error for packed rows where whole documents are wanted."""
+    remedy = "import the documents that were packed, or give --ids-only to take each row for one document"
+    return DataError("import-loses", f"{what}, not whole documents", remedy=remedy, where=where)
