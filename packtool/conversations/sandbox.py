@@ -177,7 +177,7 @@ class Environment(ImmutableSandboxedEnvironment):
     def cut(self, value: Any) -> Any:
         """Weigh a value of which a part is taken, without a look into its items. Called by that code, too."""
         if isinstance(value, str | list | tuple):
-            self.meter.weigh(len(value) if isinstance(value, str) else _ITEM * len(value))
+            self.meter.weigh(_flat(value))
         return value
 
     def contains(self, item: Any, held: Any) -> bool:
@@ -218,10 +218,9 @@ class Environment(ImmutableSandboxedEnvironment):
             if isinstance(number, int):
                 _require_small(number, 64 if operator == "**" and number is right else _NUMBER)
                 if operator == "*" and isinstance(other, str | bytes | list | tuple):
-                    self.meter.weigh(len(other) * abs(number) * (1 if isinstance(other, str | bytes) else _ITEM))
+                    self.meter.weigh(_flat(other) * abs(number))
         if operator == "+" and isinstance(left, str | list | tuple):
-            sized = (each for each in (left, right) if isinstance(each, str | list | tuple))
-            self.meter.weigh(sum(len(each) * (1 if isinstance(each, str) else _ITEM) for each in sized))
+            self.meter.weigh(sum(_flat(each) for each in (left, right) if isinstance(each, str | list | tuple)))
         if operator == "%" and isinstance(left, str | bytes):
             self._weigh_format(str(left), _WIDE, "%", right)
         return super().call_binop(context, operator, left, right)
@@ -293,16 +292,11 @@ class Environment(ImmutableSandboxedEnvironment):
         sort_keys: bool = False,
     ) -> str:
         """Write JSON as it stands: Jinja's own filter escapes what HTML would take for a tag."""
-        options: dict[str, Any] = {
-            "ensure_ascii": ensure_ascii,
-            "indent": indent,
-            "separators": separators,
-            "sort_keys": sort_keys,
-        }
+        encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
         if indent is None:
-            return json.dumps(value, **options)
+            return encoder.encode(value)
         parts = []
-        for part in json.JSONEncoder(**options).iterencode(value):
+        for part in encoder.iterencode(value):
             self.meter.weigh(len(part))
             parts.append(part)
         return "".join(parts)
@@ -390,6 +384,11 @@ def _same(value: Any, other: Any) -> bool:
     if isinstance(value, Symbol | Length) and not (other is None or isinstance(other, bool)):
         raise UnforeseenError
     return value is other
+
+
+def _flat(value: str | bytes | list[Any] | tuple[Any, ...]) -> int:
+    """Return what a text or a list weighs, without a look into its items."""
+    return len(value) * (1 if isinstance(value, str | bytes) else _ITEM)
 
 
 def _require_small(number: int, limit: int) -> None:

@@ -9,6 +9,7 @@ A symbol is no `str`. What is not foreseen here raises an error, and then nothin
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,9 +20,6 @@ FIRST = 0xF0000
 """Symbols are written as characters of a private plane, from here on."""
 _MOST = 0xFFFD
 SYMBOL = re.compile(f"[{chr(FIRST)}-{chr(FIRST + _MOST)}]")
-_TEXT = frozenset(["strip", "lstrip", "rstrip", "removeprefix", "removesuffix"])
-_ASKED = frozenset(["startswith", "endswith", "isspace", "isdigit", "isalpha", "isalnum", "islower", "isupper"])
-_LIST = frozenset(["split", "rsplit", "partition", "rpartition", "splitlines"])
 _REPEATED = 8
 """How often one thing may hold a symbol; `_ALL`, how often all that a rendering makes or looks through may. A rendering
 may weigh as many times the characters that it is given (`template.py`), so one within these limits is never refused."""
@@ -43,7 +41,16 @@ class Kind(Enum):
     ANSWER = 1
     """True or False."""
     LIST = 2
-    """So many texts."""
+    """As many texts as expected."""
+
+
+_METHODS = {
+    Kind.TEXT: ["strip", "lstrip", "rstrip", "removeprefix", "removesuffix"],
+    Kind.ANSWER: ["startswith", "endswith", "isspace", "isdigit", "isalpha", "isalnum", "islower", "isupper"],
+    Kind.LIST: ["split", "rsplit", "partition", "rpartition", "splitlines"],
+}
+_KINDS = {name: kind for kind, names in _METHODS.items() for name in names}
+"""The kind of each method of texts that is noted."""
 
 
 class Step(NamedTuple):
@@ -104,7 +111,9 @@ class Trace:
 
     def do(self, kind: Kind, function: Callable[..., Any], *values: Any) -> Any:
         """Do something with symbols and constants, and note it, unless it is done already."""
-        inputs = tuple(self._slot(value) for value in values)
+        return self._step(kind, function, tuple(map(self._slot, values)))
+
+    def _step(self, kind: Kind, function: Callable[..., Any], inputs: tuple[int, ...]) -> Any:
         if (function, inputs) in self._known:
             return self._known[function, inputs]
         output = function(*map(self._value, inputs))
@@ -129,10 +138,8 @@ class Trace:
         """Return the slot of a symbol or a constant."""
         if isinstance(value, Symbol):
             parts = self.slots_of(value._expression)
-            joined = value if len(parts) == 1 else self.do(Kind.TEXT, _together, *map(_Slot, parts))
+            joined = value if len(parts) == 1 else self._step(Kind.TEXT, _together, parts)
             return ord(joined._expression) - FIRST
-        if isinstance(value, _Slot):
-            return value
         if not (value is None or isinstance(value, str | int | slice | tuple)):
             raise UnforeseenError
         if isinstance(value, tuple) and not all(isinstance(each, str) for each in value):
@@ -165,10 +172,6 @@ class Trace:
         return characters, held
 
 
-class _Slot(int):
-    """A slot whose number is known."""
-
-
 def _together(*parts: str) -> str:
     return "".join(parts)
 
@@ -188,8 +191,7 @@ class Symbol:
         self._expression = expression
 
     def __getattr__(self, name: str) -> Any:
-        if name in _TEXT or name in _ASKED or name in _LIST:
-            kind = Kind.TEXT if name in _TEXT else Kind.ANSWER if name in _ASKED else Kind.LIST
+        if (kind := _KINDS.get(name)) is not None:
 
             def method(*args: Any) -> Any:
                 if kind is Kind.LIST and any(isinstance(each, Symbol) for each in args):
@@ -214,7 +216,7 @@ class Symbol:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, str | Symbol):
             return False
-        return bool(self._do(Kind.ANSWER, _equal, other))
+        return bool(self._do(Kind.ANSWER, operator.eq, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -259,10 +261,6 @@ class Length:
 
     __gt__ = _than
     __lt__ = __le__ = __ge__ = __str__ = __repr__ = __format__ = _unforeseen
-
-
-def _equal(left: str, right: str) -> bool:
-    return left == right
 
 
 def touch(symbol: Symbol, times: int = 1) -> None:

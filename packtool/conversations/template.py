@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -135,16 +136,16 @@ def _unmarked(text: str) -> Rendered:
         return Rendered(text, ())
     spans: list[tuple[int, int]] = []
     kept: list[str] = []
-    at, depth, begin = 0, 0, 0
-    for number, piece in enumerate(text.split(BEGIN)):
-        if number:
+    at = depth = begin = 0
+    for part in re.split(f"([{BEGIN}{END}])", text):
+        if part == BEGIN:
+            begin = at if depth == 0 else begin
             depth += 1
-            begin = at if depth == 1 else begin
-        for place, part in enumerate(piece.split(END)):
-            if place:
-                depth -= 1
-                if depth == 0:
-                    spans.append((begin, at))
+        elif part == END:
+            depth -= 1
+            if depth == 0:
+                spans.append((begin, at))
+        else:
             kept.append(part)
             at += len(part)
     if depth:

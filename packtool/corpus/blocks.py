@@ -42,17 +42,14 @@ def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
     together: list[Span] = []
     room = size
     for number, file in enumerate(files):
-        if file.bytes <= size:
-            if file.bytes > room:
-                blocks.append(tuple(together))
-                together, room = [], size
-            together.append(Span(number))
-            room -= file.bytes
-            continue
-        if together:
+        if together and file.bytes > room:
             blocks.append(tuple(together))
             together, room = [], size
-        blocks += [(span,) for span in _divide(number, file, size)]
+        if file.bytes > size:
+            blocks += [(span,) for span in _divide(number, file, size)]
+        else:
+            together.append(Span(number))
+            room -= file.bytes
     if together:
         blocks.append(tuple(together))
     return blocks

@@ -99,8 +99,7 @@ def format_of(name: str, head: bytes) -> str:
     the format.
 
     Args:
-        name: of the file.
-        head: its first bytes, decompressed.
+        head: the first bytes of the file, decompressed.
 
     >>> format_of("notes.md", b"# Notes"), format_of("dump.log", b'{"text": "a"}\\n{"text": "b"}\\n')
     ('text', 'jsonl')

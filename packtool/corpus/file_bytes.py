@@ -260,7 +260,6 @@ def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
     """Hash a file as stored: xxh3-128, hex.
 
     Args:
-        file: the file.
         pages: what was read of it before; afterwards all of it.
 
     Raises:

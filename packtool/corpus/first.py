@@ -16,12 +16,7 @@ _FILES = 10
 
 
 def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
-    """Return whether the first record has a conversation, and no text.
-
-    Args:
-        files: of the corpus.
-        text: the field of texts.
-    """
+    """Return whether the first record of these files has a conversation, and no field `text`."""
     for file in [file for file in files if file.format in ("jsonl", "parquet")][:_FILES]:
         first = _first(file, Fields(text))
         if first is not None:

@@ -24,7 +24,6 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
     Args:
         records: texts, or mappings with the fields; a `Dataset` or `IterableDataset` of Hugging Face, too.
         directory: for the file.
-        fields: what is read of each record.
 
     Raises:
         UsageError: they are no records; says which of them is wrong.

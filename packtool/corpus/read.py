@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from packtool.corpus.decompress import DecompressedStream, open_stream
 from packtool.corpus.file_bytes import FileBytes, Pages, file_digest, open_raw
@@ -29,8 +30,7 @@ class SpanReader:
     before the damage, the rows of a Parquet file likewise; then one reject of record 0, which says what is lost.
 
     Args:
-        file: the file.
-        span: the part of it.
+        file, span: what is read.
         limit: bytes of a record, uncompressed.
         salvage: use what is certain of a damaged archive, for which it is decompressed twice; else the damage may
             be found after documents that are not certain.
@@ -113,22 +113,22 @@ class SpanReader:
             return
         damage, certain = _certain(file, self.pages) if self._salvage else (None, 0)
         opened = open_stream(source, file.compression)
-        stream = _Beginning(opened, 0 if file.format == "text" else certain) if damage is not None else opened
+        stream = opened if damage is None else _Beginning(opened, certain)
+
+        def reopen() -> Any:
+            return open_stream(FileBytes(file, pages=self.pages), file.compression)
+
         try:
             if file.format == "text":
                 if damage is None:
-                    yield from read_file(
-                        stream, lambda: open_stream(FileBytes(file, pages=self.pages), file.compression), limit
-                    )
+                    yield from read_file(stream, reopen, limit)
             elif file.format in ("csv", "tsv"):
                 yield from read_table(stream, self._fields, "\t" if file.format == "tsv" else ",", limit)
             else:
-                lines = file.format == "lines"
-                batches = (
-                    read_lines(stream, span.start, span.stop, limit)
-                    if lines
-                    else read_jsonl(stream, self._fields, span.start, span.stop, limit)
-                )
+                if file.format == "lines":
+                    batches = read_lines(stream, span.start, span.stop, limit)
+                else:
+                    batches = read_jsonl(stream, self._fields, span.start, span.stop, limit)
                 before = 0
                 for batch in batches:
                     if file.compression:

@@ -26,7 +26,6 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int) -> 
 
     Args:
         stream: uncompressed bytes.
-        fields: the columns to read.
         delimiter: between two values.
         limit: bytes of a text; longer ones are rejected.
 
@@ -78,11 +77,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int) -> 
 
 
 def header(head: bytes, delimiter: str) -> list[str]:
-    """Read the names in the first row of a table.
-
-    Args:
-        head: the first bytes of the file.
-        delimiter: between two names.
+    """Read the names in the first row of a table from its first bytes.
 
     >>> header(b'id,"full, text"\\n1,a\\n', ",")
     ['id', 'full, text']

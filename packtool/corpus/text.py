@@ -218,7 +218,6 @@ def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = REC
     """Read the whole file as one document.
 
     Args:
-        stream: the file.
         reopen: gives the stream again, from its beginning, each time it is called.
         limit: bytes of the file, decompressed; a larger one is rejected.
     """
