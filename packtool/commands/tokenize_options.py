@@ -17,7 +17,7 @@ from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_token
 from packtool.conversations.record import ConversationError
 from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Filters
-from packtool.corpus.first import begin_with_conversation, begins_with_conversation
+from packtool.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.corpus.records import CorpusFile, Fields
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
@@ -154,7 +154,7 @@ def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile],
     if options.conversations is not None or options.ids_field is not None or given(options, ["text_field"]):
         return options.conversations is not None, records
     if records is not None:
-        return begin_with_conversation(records, options.text_field)
+        return peek_for_conversation(records, options.text_field)
     return begins_with_conversation(files, options.text_field), None
 
 

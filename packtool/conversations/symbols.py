@@ -1,7 +1,7 @@
-"""Run a template on texts whose characters it can't see, and record what it asks of them and makes of them.
+"""Run a template on texts whose characters it can't see, and record what it does with them.
 
-A template mostly copies what messages say, and asks little: is it empty, does it begin so. Rendered with a `Symbol` in
-place of each text, it leaves behind what it asked, with the answers, and a text with a character in place of each
+A template mostly copies what messages say, and asks little: is it empty, how does it begin. Rendered with a `Symbol` in
+place of each text, it leaves behind these questions, with the answers, and a text with a character in place of each
 symbol. Conversations with the same answers have the same text, but for what is said (`renderer.py`).
 
 A symbol is no `str`. What is not foreseen here raises an error, and then nothing is said of the template.
@@ -238,7 +238,7 @@ class Symbol:
 
 
 class Length:
-    """How long a symbol is, of which can be asked whether it is anything at all."""
+    """The length of a symbol, of which only is known whether it is 0."""
 
     __slots__ = ("_symbol",)
 

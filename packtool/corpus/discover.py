@@ -195,7 +195,7 @@ def _remote(location: str) -> _Listed:
     """
     if glob.has_magic(location):
         base = "/".join(takewhile(lambda part: not glob.has_magic(part), location.split("/")))
-        # Hidden files, too: whether the pattern is to match them, it says itself.
+        # Hidden files, too, where the pattern matches them.
         return _Listed([entry for entry in _below_url(base) if _matches(entry.location, location)])
     place, name = in_store(location)
     if name and place.modified(name) is not None:

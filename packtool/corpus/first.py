@@ -37,10 +37,10 @@ def _first(file: CorpusFile, fields: Fields) -> RecordBatch | None:
         return None
 
 
-def begin_with_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iterable[Any]]:
+def peek_for_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iterable[Any]]:
     """Return whether the first record that a program gives has a conversation; and all records, the first included.
 
-    >>> begin_with_conversation(iter([{"messages": []}]), "text")[0]
+    >>> peek_for_conversation(iter([{"messages": []}]), "text")[0]
     True
     """
     names = getattr(records, "column_names", None)

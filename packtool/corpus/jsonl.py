@@ -113,11 +113,11 @@ class _Parser:
         documents = list(map(self._value, records))
         if self._fields.chat and None in documents:
             return None
-        return RecordBatch(documents, range(1, len(records) + 1), columns, records=len(records))
+        return RecordBatch(documents, list(range(1, len(records) + 1)), columns, records=len(records))
 
     def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
         """Parse one line after another, with the reason for each that can't be used."""
-        batch, numbers = self._empty()
+        batch = self._empty()
         view = memoryview(lines)
         at = 0
         while at < len(lines):
@@ -137,19 +137,18 @@ class _Parser:
                 batch.rejects.append(reject(batch.records, code, reason, line[: len(line) - _ending(line)]))
                 if len(batch.rejects) == _REJECTS:
                     yield batch
-                    batch, numbers = self._empty()
+                    batch = self._empty()
             else:
                 if parsed is not None:
                     document, values = parsed
                     batch.documents.append(document)
-                    numbers.append(batch.records)
+                    batch.numbers.append(batch.records)
                     for column, value in zip(batch.columns, values, strict=True):
                         column.append(value)
         yield batch
 
-    def _empty(self) -> tuple[RecordBatch, list[int]]:
-        numbers: list[int] = []
-        return RecordBatch(numbers=numbers, columns=[[] for _ in self._fields.columns]), numbers
+    def _empty(self) -> RecordBatch:
+        return RecordBatch(columns=[[] for _ in self._fields.columns])
 
     def _line(self, line: memoryview) -> _Found | None:
         """Parse the text of a line and the fields kept beside it; None for a blank line."""
@@ -385,14 +384,9 @@ def _fields_of(record: dict[str, Any]) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, Literal):
-        return "a number"
-    names = {int: "a number", float: "a number", str: "a string", list: "an array", dict: "an object"}
-    return names[type(value)]
+    numbers = dict.fromkeys((int, float, Literal), "a number")
+    others = {type(None): "null", bool: "true or false", str: "a string", list: "an array", dict: "an object"}
+    return {**numbers, **others}[type(value)]
 
 
 @functools.cache

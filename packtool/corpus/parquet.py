@@ -268,14 +268,13 @@ def _texts(array: Any, column: str, limit: int) -> RecordBatch:
 
 def _batch(documents: Iterable[Any]) -> RecordBatch:
     """Make a batch of numbered documents and of the rejects among them."""
-    numbers: list[int] = []
-    batch = RecordBatch(numbers=numbers)
+    batch = RecordBatch()
     for number, document in enumerate(documents, 1):
         if isinstance(document, Reject):
             batch.rejects.append(msgspec.structs.replace(document, record=number))
         else:
             batch.documents.append(document)
-            numbers.append(number)
+            batch.numbers.append(number)
     return batch
 
 

@@ -273,7 +273,7 @@ class RecordBatch:
     """
 
     documents: list[Any] = field(default_factory=list)
-    numbers: Sequence[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
     columns: list[list[str | None]] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     records: int = 0

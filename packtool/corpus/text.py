@@ -167,8 +167,8 @@ def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RE
 def _documents(lines: list[bytes], limit: int) -> RecordBatch:
     if not lines[-1]:
         lines.pop()
-    numbers: list[int] = []
-    batch = RecordBatch(numbers=numbers, records=len(lines))
+    batch = RecordBatch(records=len(lines))
+    documents, numbers = batch.documents, batch.numbers
     for number, ended in enumerate(lines, 1):
         line = ended.removesuffix(b"\r")
         if not line.strip():
@@ -177,7 +177,7 @@ def _documents(lines: list[bytes], limit: int) -> RecordBatch:
             batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
             continue
         try:
-            batch.documents.append(line.decode())
+            documents.append(line.decode())
             numbers.append(number)
         except UnicodeDecodeError:
             batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
@@ -225,7 +225,7 @@ def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = REC
     while size <= LONG and (data := stream.read(CHUNK)):
         parts.append(data)
         size += len(data)
-    head = b"".join(parts)
+    head = b"".join(parts) if size <= LONG else b"".join(parts)[:EXCERPT]
     parts.clear()
     while size <= limit and (data := stream.read(CHUNK)):
         size += len(data)

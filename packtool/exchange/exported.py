@@ -57,7 +57,7 @@ def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequ
 
 
 def _documents(store: TokenStore, chosen: I64 | None) -> Contents:
-    """All documents, one part for each shard; or some in the order given, one part for each `PART_TOKENS`."""
+    """Export all documents, a part for each shard, or some in the order given, a part for each `PART_TOKENS`."""
     if chosen is None:
         sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(store.offsets, store.shards, strict=True)]
         masked = store.tokens - store.trained()

@@ -19,11 +19,11 @@ from packtool.storage.schema import TokenizerInfo
 from packtool.storage.token_store import write_loss, write_shard
 
 SHARD_TOKENS = 1 << 25
-"""A shard closes when it has so many, which bounds memory; so cuts depend on the input alone."""
+"""A shard closes when it has this many, which bounds memory; so cuts depend on the input alone."""
 SAMPLES = 16
 """Files that are looked into for an estimate, equally far apart."""
 SAMPLE_TOKENS = 1 << 20
-"""Ids of such a file that are read, at least, where it has so many."""
+"""Ids of such a file that are read at least, if it has as many."""
 Ids = npt.NDArray[Any]
 
 
@@ -57,7 +57,7 @@ def import_file(
     """Write the documents of one input as shards from `number` on.
 
     Args:
-        loss: write which tokens train; all of those of which it is not said.
+        loss: write which tokens train; where the input does not say it, all do.
 
     Raises:
         DataError: it is damaged or of another format, or has an id that is not in the vocabulary.
