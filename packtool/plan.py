@@ -65,8 +65,7 @@ class Segments:
 
     def tokens(self) -> I64:
         """Count the tokens in each group."""
-        ends = offsets_of(self.length)
-        return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
+        return np.diff(offsets_of(self.length).take(self.offsets))
 
     def __getitem__(self, groups: slice) -> Segments:
         """Slice the segments of a range of groups."""
@@ -244,12 +243,16 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     (array([0, 1, 1]), array([2, 0, 1]), array([1, 2, 2]), array([0, 2, 3]))
     """
     first = np.searchsorted(ends, begin, side="right") - 1
-    counts = np.searchsorted(ends, end, side="left") - first
+    return pieces_of(ends, begin, end, first, np.searchsorted(ends, end, side="left") - first)
+
+
+def pieces_of(ends: I64, begin: I64, end: I64, first: I64, counts: I64) -> tuple[I64, I64, I64, I64]:
+    """Do as `between`, where the `first` thing of each stretch, and how many it touches, are known."""
     offsets = offsets_of(counts)
     thing = ranges(first, counts, offsets)
-    origin = ends[thing]
+    origin = ends.take(thing)
     start = np.maximum(np.repeat(begin, counts) - origin, 0)
-    length = np.minimum(np.repeat(end, counts), ends[thing + 1]) - origin - start
+    length = np.minimum(np.repeat(end, counts), ends.take(thing + 1)) - origin - start
     return thing, start, length, offsets
 
 
@@ -289,7 +292,6 @@ def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDAr
 
 def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
     """Count which of the marks ``first:last`` are set."""
-    before = np.zeros(len(marks) + 1, np.int64)
-    np.cumsum(marks, out=before[1:])
+    before = offsets_of(marks.view(np.uint8))
     inside: I64 = before.take(last) - before.take(first)
     return inside

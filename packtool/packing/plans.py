@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.bins.mix import mix
-from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
+from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pieces_of, ranges
 
 _BATCH = 1 << 20  # segments looked up at a time
 INDEXED_UNIT = 64
@@ -264,7 +264,7 @@ class RowsPlan(Plan):
         if not self.dropped and not self.eos_omitted:
             return rows
         ends = offsets_of(rows.length)
-        begins = ends[rows.offsets]
+        begins = ends.take(rows.offsets)
         if (np.diff(begins) <= self.sequence_length).all():
             return rows
         excess = ends[1:] - np.repeat(begins[:-1], np.diff(rows.offsets)) - self.sequence_length
@@ -339,11 +339,7 @@ class StreamPlan(Plan):
         else:
             first, last = self._firsts[units], self._firsts[np.asarray(units) + 1]
         counts = last - first + (self._ends[last] < end)
-        offsets = offsets_of(counts)
-        place = ranges(first, counts, offsets)
-        origin = self._ends[place]
-        start = np.maximum(np.repeat(begin, counts) - origin, 0)
-        length = np.minimum(np.repeat(end, counts), self._ends[place + 1]) - origin - start
+        place, start, length, offsets = pieces_of(self._ends, begin, end, first, counts)
         document = place if self._documents is None else self._documents[place].astype(np.int64)
         return Segments(document, start, length, np.zeros_like(document), offsets)
 

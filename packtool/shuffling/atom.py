@@ -45,7 +45,10 @@ class AtomShuffle:
         """Make the keys that sort stored atoms into the new order, drawn as needed where they lie in corpus order."""
         if self.stored is not None:
             return ranked(self.order(arrays), arrays)
-        return partial(_drawn, self)
+        return self._drawn
+
+    def _drawn(self, first: int, count: int) -> npt.NDArray[np.uint64]:
+        return keys(self.seed, ATOM_ORDER, self.epoch, self.first + first, count)
 
 
 def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:
@@ -85,10 +88,6 @@ def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> Keys:
     for first, last in blocks(len(order)):
         rank[order[first:last]] = np.arange(first, last, dtype=np.uint64) << unused
     return partial(_slice, rank)
-
-
-def _drawn(shuffle: AtomShuffle, first: int, count: int) -> npt.NDArray[np.uint64]:
-    return keys(shuffle.seed, ATOM_ORDER, shuffle.epoch, shuffle.first + first, count)
 
 
 def _slice(known: npt.NDArray[np.uint64], first: int, count: int) -> npt.NDArray[np.uint64]:

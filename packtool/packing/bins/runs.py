@@ -76,13 +76,11 @@ class Runs:
 
     def items(self) -> I64:
         """Count the items in a bin of each run."""
-        ends = offsets_of(self.count)
-        return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
+        return np.diff(offsets_of(self.count).take(self.offsets))
 
     def tokens(self) -> I64:
         """Count the tokens in a bin of each run."""
-        ends = offsets_of(self.count * self.length)
-        return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
+        return np.diff(offsets_of(self.count * self.length).take(self.offsets))
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Runs:
         """Select runs; `first` still counts among all items of a length."""
