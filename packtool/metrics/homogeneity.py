@@ -31,7 +31,7 @@ class Homogeneity:
         rows: rows with segments.
         segments: segments of documents in them.
         between_rows: share of the variance of log length that lies between rows; 0 where all lengths are equal.
-        random_rows: the same for random rows of as many segments each, on average.
+        random_rows: the same for random rows with the same numbers of segments, on average.
         rows_of_several: rows of more than two segments.
         equal_but_one: share of those in which all lengths, or all but one, are equal.
     """
@@ -72,7 +72,7 @@ class HomogeneityCounts:
         """Count whole rows without padding and inserted EOS.
 
         Args:
-            times: how many rows are like each of these; None for one.
+            times: how often to count each row; None for once.
         """
         length, counts, first = rows.length, np.diff(rows.offsets), rows.offsets[:-1]
         if not len(length):

@@ -22,14 +22,14 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         stored: text tokens of the stores.
-        left_out: those of documents that filters, lists, hold-outs or weights below 1 took.
-        packed_again: those of documents that an earlier pass of a mixture has, each time.
+        left_out: text tokens of documents that filters, lists, hold-outs or weights below 1 removed.
+        packed_again: text tokens of documents that an earlier pass of a mixture has, each time.
         input: text tokens of all documents that are packed, as often as they are.
         placed: text tokens in the rows, each once.
         dropped: text tokens in no row.
         repeated: text tokens in the rows that an earlier row already has.
         eos: EOS tokens written, whether stored or inserted.
-        eos_inserted: those of them that no stored document had.
+        eos_inserted: EOS tokens written that no stored document had.
         eos_omitted: stored EOS tokens that were not written.
         padding: tokens that only fill rows.
         output: all tokens of the rows.
@@ -38,8 +38,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             left out where all tokens train.
         trained: tokens of the rows that train.
         masked: tokens of the rows that do not, padding apart: ``output = trained + masked + padding``.
-        trained_again: those trained that an earlier row already has, or that are an EOS the strategy inserted.
-        trained_dropped: tokens that would train, and are in no row; so ``trained_stored + trained_again = trained +
+        trained_again: trained tokens that an earlier row already has, or that are an EOS the strategy inserted.
+        trained_dropped: tokens that would train but are in no row; so ``trained_stored + trained_again = trained +
             trained_dropped``.
     """
 

@@ -38,7 +38,7 @@ class DocumentsPerRow:
 class Metrics:
     """The effect of a packing on its documents. A document's length includes its EOS; its text does not.
 
-    L is the sequence length; with several buckets, the longest where a document is asked to fit.
+    L is the sequence length; with several buckets, a document fits if it fits the longest.
 
     Attributes:
         documents: in the dataset, M.
@@ -47,7 +47,7 @@ class Metrics:
         truncated_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
         truncation_ratio: truncated documents / documents (bucket pretraining, equation 2).
         fitting_documents: documents of length at most L.
-        avoidably_truncated_documents: those of them that are truncated.
+        avoidably_truncated_documents: fitting documents that are truncated.
         avoidable_truncation_ratio: avoidably truncated / fitting documents.
         concatenation_ratio: documents / rows (bucket pretraining, equation 3).
         documents_per_row: distinct documents in a row.
@@ -94,7 +94,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
 
     Args:
         tallies: one for each bucket, over the same documents.
-        batch_size: rows of the longest bucket in a batch; batches of the other buckets hold as many tokens.
+        batch_size: rows of the longest bucket in a batch; batches of other buckets have the same number of tokens.
     """
     lengths = tallies[0].lengths
     documents = len(lengths)

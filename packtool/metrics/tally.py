@@ -72,11 +72,11 @@ class Tally:
         self.intact = 0
         """Documents whose text lies in one segment of one row."""
         self.intact_longer = 0
-        """Those of them of sequence length + 1: only their EOS is elsewhere."""
+        """Intact documents of sequence length + 1 tokens: only their EOS is elsewhere."""
         self.trained = 0
         """Tokens that train, where it is known which do."""
         self.trained_again = 0
-        """Those of them that an earlier row already has, or that no stored document has."""
+        """Trained tokens that an earlier row already has, or that no stored document has."""
         self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
         """Segments of documents, by their number of tokens."""
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
@@ -85,14 +85,14 @@ class Tally:
         self.unlisted_overlaps = 0
         """Documents with tokens in more than one row, of rows that were counted without naming documents."""
         self._overlaps: npt.NDArray[np.bool_] | None = None
-        self._named: list[I64] = []  # more of them, by number: a part of the rows names few
+        self._named: list[I64] = []  # overlapping documents by number, not marked yet: few in a part of the rows
 
     def add(self, rows: Segments, times: I64 | None = None, lengths: Ints | None = None) -> None:
         """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them.
 
         Args:
-            times: how many rows are like each of these; None for one. Such rows repeat nothing.
-            lengths: of the documents that these rows name, where they are not numbered as the dataset's.
+            times: how often to count each row; None for once. Rows counted several times repeat nothing.
+            lengths: of the documents in these rows, where they are not numbered as the dataset's.
         """
         if rows.groups == 0:
             return

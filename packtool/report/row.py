@@ -32,7 +32,7 @@ class RowSegment:
         tokens: its ids.
         text: the tokens decoded; None without a tokenizer.
         repeated: how many leading tokens an earlier row already has.
-        repeated_text: these decoded; `text` goes on after them.
+        repeated_text: the repeated tokens decoded; `text` continues after them.
         document: its number in the dataset; None where there is none, as in all that follows.
         source: number of the input store it came from.
         number: its number in that store.
@@ -68,7 +68,7 @@ class Row:
         rows: in the bucket.
         sequence_length: its tokens.
         segments: in order.
-        missing_stores: names of the stores that were packed, where files and lines would be known if they were given.
+        missing_stores: names of the packed stores; with them, files and lines would be known.
     """
 
     path: Path | str
