@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.metrics.ledger import Ledger
+from packtool.metrics.ledger import balance
 from packtool.metrics.tally import Tally
 from packtool.packing import PackOptions, plan
 from packtool.report.packed import report_of_rows
@@ -50,21 +50,7 @@ def pages() -> dict[str, str]:
     (whole,) = plan("bfd", LENGTHS, PackOptions(sequence_length=2048))
     tally = Tally(LENGTHS, 2048)
     tally.add(Layout(whole).segments(0, whole.rows))
-    ledger = Ledger(
-        stored=tally.placed,
-        left_out=0,
-        packed_again=0,
-        input=tally.placed,
-        placed=tally.placed,
-        dropped=0,
-        repeated=0,
-        eos=tally.eos,
-        eos_inserted=0,
-        eos_omitted=len(LENGTHS) - tally.eos,
-        padding=tally.padding,
-        output=tally.output,
-        rows=tally.rows,
-    )
+    ledger = balance(int(LENGTHS.sum()), len(LENGTHS), [whole], [tally])
     packed = report_of_rows([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
     return {
         "comparison": page(store_report(LENGTHS, ["all"], [512, 2048])),
