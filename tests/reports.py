@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from packtool.comparing import candidates, compare
-from packtool.metrics.ledger import Ledger
+from packtool.metrics.ledger import balance
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.mixing import Mixed
 from packtool.plan import Ints
@@ -16,21 +16,8 @@ from packtool.report.packed import lengths_of
 from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER
 
-NOTHING = Ledger(
-    stored=0,
-    left_out=0,
-    packed_again=0,
-    input=0,
-    placed=0,
-    dropped=0,
-    repeated=0,
-    eos=0,
-    eos_inserted=0,
-    eos_omitted=0,
-    padding=0,
-    output=0,
-    rows=0,
-)
+NOTHING = balance(0, 0, [], [])
+"""The ledger of no rows."""
 
 
 def store_report(

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from packtool.metrics.ledger import Ledger
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.tally import Tally
 from packtool.report.figures import percent
@@ -100,21 +99,7 @@ def test_extreme_corpora(lengths: list[int]) -> None:
 
 
 def test_page_without_segments() -> None:
-    ledger = Ledger(
-        stored=3,
-        left_out=0,
-        packed_again=0,
-        input=3,
-        placed=3,
-        dropped=0,
-        repeated=0,
-        eos=1,
-        eos_inserted=0,
-        eos_omitted=0,
-        padding=0,
-        output=4,
-        rows=1,
-    )
+    ledger = msgspec.structs.replace(NOTHING, stored=3, input=3, placed=3, eos=1, output=4, rows=1)
     report = report_of_rows([], ledger, strategy="concat", options={}, shuffle=None)
     text = page(measured(report))
     assert check(text) == ["Where every token went"]
