@@ -1,8 +1,8 @@
 """Lay out rows from a plan and an order: the last pure step before tokens move.
 
 Units, in their final order, are joined to rows; what a unit or the last row lacks becomes padding; segments that
-continue each other inside a row become one, so that the segment table depends on the rows alone and not on the way
-they came about.
+continue each other inside a row become one, so that the segment table depends on the rows alone and not on how they
+were made.
 """
 
 from __future__ import annotations
@@ -24,43 +24,41 @@ class Layout:
     """The rows of a plan under an order of its atoms.
 
     Args:
-        plan: what the strategy decided.
+        plan: of a strategy.
         order: movable atom at each place of the new order (a permutation), or None to keep the plan's own. An
             incomplete last atom is not in it, and stays last.
-        arrays: makes those that are as long as the order.
+        arrays: allocates those that are as long as the order.
     """
 
     def __init__(self, plan: Plan, order: I64 | None = None, arrays: Arrays = IN_MEMORY) -> None:
         self.plan = plan
-        if order is not None and plan.last_atom_stays:
-            order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64, [0, 0])
         self.order = order
         self.rows = plan.rows
+        if order is not None and plan.last_atom_stays:
+            order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64, [0, 0])
+        self._atoms = order
         self._places: I64 | None = None
+        """First unit of each atom in the new order, where atoms differ in size."""
         if order is not None and plan.atom_offsets is not None:
             offsets = plan.atom_offsets
             self._places = arrays.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
 
-    def units(self, first: int, last: int) -> I64:
-        """Return the plan's units at places ``first:last`` of the new order."""
-        return self.at(np.arange(first, last))
-
-    def at(self, place: I64) -> I64:
+    def units(self, places: I64) -> I64:
         """Return the plan's units at these places of the new order."""
-        if self.order is None:
-            return place
+        if self._atoms is None:
+            return places
         if self._places is None:
             if self.plan.atom_units == 1:
-                return self.order[place]
-            atom, inside = np.divmod(place, self.plan.atom_units)
-            return self.order[atom] * self.plan.atom_units + inside
+                return self._atoms[places]
+            atom, inside = np.divmod(places, self.plan.atom_units)
+            return self._atoms[atom] * self.plan.atom_units + inside
         assert self.plan.atom_offsets is not None
-        slot = np.searchsorted(self._places, place, side="right") - 1
-        return self.plan.atom_offsets[self.order[slot]] + place - self._places[slot]
+        slot = np.searchsorted(self._places, places, side="right") - 1
+        return self.plan.atom_offsets[self._atoms[slot]] + places - self._places[slot]
 
     def atoms(self, first_row: int, last_row: int) -> I64 | None:
         """Return row offsets, from `first_row`, of the atoms that begin in these rows; None if atoms do not vary."""
-        offsets = self.plan.atom_offsets if self.order is None else self._places
+        offsets = self.plan.atom_offsets if self._atoms is None else self._places
         if offsets is None or self.plan.atom_offsets is None:
             return None
         a, b = np.searchsorted(offsets[:-1], [first_row, last_row])
@@ -68,16 +66,15 @@ class Layout:
 
     def segments(self, first_row: int, last_row: int) -> Segments:
         """Return the segments of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
-        units = self.units(*unit_range(self.plan, first_row, last_row))
+        units = self.units(np.arange(*unit_range(self.plan, first_row, last_row)))
         return join(pad(self.plan.segments(units), self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def units_of(self, rows: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """List the plan's units in these rows, and at which places of the rows there is any: the last row may lack
-        some."""
+        """Return the plan's units in these rows, and which places of the rows have one: the last row may lack some."""
         per_row = self.plan.sequence_length // self.plan.unit
         places = (rows[:, None] * per_row + np.arange(per_row)).reshape(-1)
         there = places < self.plan.units
-        return self.at(places[there]), there
+        return self.units(places[there]), there
 
     def segments_of(self, rows: I64) -> Segments:
         """Return the segments of these rows, in the order given, as `segments` does."""
@@ -88,7 +85,7 @@ class Layout:
         whole = Segments(segments.document, segments.start, segments.length, segments.repeated, offsets_of(counts))
         return join(pad(whole, self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
-    def batches(self, first_row: int, last_row: int, times: int = 1) -> Iterator[tuple[int, int]]:
+    def steps(self, first_row: int, last_row: int, times: int = 1) -> Iterator[tuple[int, int]]:
         """Yield ranges of rows of about `BATCH_TOKENS` tokens, or a multiple of that."""
         step = max(1, times * BATCH_TOKENS // self.plan.sequence_length)
         for row in range(first_row, last_row, step):

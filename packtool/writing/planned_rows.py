@@ -31,29 +31,14 @@ class Batch(NamedTuple):
     loss: Tokens | None
 
 
-class PlannedRows(ABC):
-    """The rows of a plan in their final order, read from any number of threads, each its own range of rows.
-
-    Args:
-        plan: whose rows they are.
-        order: movable atom at each place of the new order, or None to keep the plan's own.
-        arrays: makes those that are as long as the order.
-    """
-
-    def __init__(self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY) -> None:
-        self.plan = plan
-        self._order = order
-        self._layout = Layout(plan, order, arrays)
+class PlannedRows(Layout, ABC):
+    """The rows of a plan in their final order, read from any number of threads, each its own range of rows."""
 
     @abstractmethod
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """Yield rows ``first:last``, in order, padding included."""
 
-    def atoms(self, first: int, last: int) -> I64 | None:
-        """Return row offsets, from `first`, of atoms that begin in rows ``first:last``; None if atoms do not vary."""
-        return self._layout.atoms(first, last)
-
-    def written(self, first: int, last: int) -> None:  # noqa: B027 - most keep nothing for single rows
+    def written(self, first: int, last: int) -> None:
         """Note that rows ``first:last`` are stored: scratch data that only they need may go."""
 
 
@@ -61,10 +46,9 @@ class OrderedRows(PlannedRows):
     """Rows read from a source in a new order of its atoms: each token moves once.
 
     Args:
-        source: where the units are.
-        order: movable atom at each place of the new order, or None to keep the plan's own.
+        source: of the units.
+        order, arrays: as of `Layout`; the tables that the source needs are among these arrays, too.
         sparing: give back the memory that maps what was read, batch by batch.
-        arrays: makes the tables that the source and the order need.
     """
 
     def __init__(self, source: Source, order: I64 | None, sparing: bool = False, arrays: Arrays = IN_MEMORY) -> None:
@@ -74,22 +58,22 @@ class OrderedRows(PlannedRows):
         source.prepare(arrays)  # now, before several threads read
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OrderedRows, (self._source, self._order, self._sparing)
+        return OrderedRows, (self._source, self.order, self._sparing)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
-        for a, b in self._layout.batches(first, last):
-            units = self._source.read(self._layout.units(*unit_range(self.plan, a, b)))
+        for a, b in self.steps(first, last):
+            units = self._source.read(self.units(np.arange(*unit_range(self.plan, a, b))))
             yield rows_of(self.plan, units, self._source.pad_id)
             if self._sparing:
                 self._source.release()
 
 
 class RowsWithoutTokens(PlannedRows):
-    """Rows of which nothing but their segments is read, and which tokens train, to be counted.
+    """Rows of which only segments are read, and which tokens train, to be counted.
 
     Args:
-        plan, order, arrays: as of `PlannedRows`.
-        counted: whose `loss` tells which tokens train; None where that is not to be counted.
+        plan, order, arrays: as of `Layout`.
+        counted: its `loss` tells which tokens train; None where that is not counted.
     """
 
     def __init__(
@@ -101,11 +85,11 @@ class RowsWithoutTokens(PlannedRows):
             counted.prepare(arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowsWithoutTokens, (self.plan, self._order, IN_MEMORY, self._counted)
+        return RowsWithoutTokens, (self.plan, self.order, IN_MEMORY, self._counted)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
-        for a, b in self._layout.batches(first, last, _WITHOUT_TOKENS):
-            segments = self._layout.segments(a, b)
+        for a, b in self.steps(first, last, _WITHOUT_TOKENS):
+            segments = self.segments(a, b)
             loss = None if self._counted is None or self._counted.loss is None else self._counted.loss(segments)
             yield Batch(segments, None, loss)
 

@@ -315,12 +315,12 @@ class PartitionedRows(PlannedRows):
         """Room for the largest partition, not in use: new memory costs more than reading does."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PartitionedRows, (self._partitions, self._order)
+        return PartitionedRows, (self._partitions, self.order)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         reader = _Reader(self._partitions, self._counts, self._take_room())
         try:
-            for a, b in self._layout.batches(first, last):
+            for a, b in self.steps(first, last):
                 yield rows_of(self.plan, self._read(reader, *unit_range(self.plan, a, b)), self._partitions.pad_id)
         finally:
             self._rooms.append(reader.room)

@@ -68,14 +68,14 @@ def test_a_repeated_piece_does_not_continue_the_one_before() -> None:
 
 def test_atoms_of_varying_size_move_as_wholes() -> None:
     layout = Layout(Grid([1, 3, 2]), np.array([2, 0, 1]))
-    assert layout.units(0, 6).tolist() == [4, 5, 0, 1, 2, 3]
+    assert layout.units(np.arange(6)).tolist() == [4, 5, 0, 1, 2, 3]
     assert layout.segments(0, 6).document.tolist() == [4, 5, 0, 1, 2, 3]
     assert [layout.atoms(0, 2).tolist(), layout.atoms(2, 6).tolist()] == [[0], [0, 1]]  # type: ignore[union-attr]
 
 
 def test_an_incomplete_last_atom_stays_last() -> None:
     layout = Layout(Grid([1, 1, 1, 1], last_stays=True), np.array([2, 0, 1]))
-    assert layout.units(0, 4).tolist() == [2, 0, 1, 3]
+    assert layout.units(np.arange(4)).tolist() == [2, 0, 1, 3]
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=5), max_size=8), st.data())
