@@ -145,7 +145,7 @@ def gather(source: str, strategy: str) -> dict[str, float]:
     layout = Layout(only, permutation(only.movable_atoms, seed=42))
     locate = Locator(corpus.shards, corpus.locate)
     gatherer = Gatherer(corpus.shards, locate, dtype=corpus.dtype, pad_id=0, eos_id=0, longest_fill=LENGTH)
-    pieces = [layout.segments(first, last) for first, last in layout.batches(0, layout.rows)]
+    pieces = [layout.segments(first, last) for first, last in layout.steps(0, layout.rows)]
     for shard in corpus.shards:
         np.add.reduce(shard)  # what is mapped is there
     began, cpu = time.perf_counter(), time.process_time()

@@ -47,7 +47,7 @@ from packtool.writing.memory import Budget
 from packtool.writing.planning import bytes_of_plans
 from packtool.writing.shards import BucketJob, BucketWriter, ShardForm, Written
 from packtool.writing.source import StoreSource
-from packtool.writing.stored_tokens import relative_places
+from packtool.writing.stored_tokens import name_for
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -283,7 +283,7 @@ def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bo
     """Return the version of a manifest, and where the stores of a dataset without tokens are, if it has any."""
     return {
         "format_version": packed_version(index_only=stores is not None, has_loss=has_loss),
-        "stores": UNSET if stores is None else relative_places(stores, output.place),
+        "stores": UNSET if stores is None else [name_for(store, str(output.place)) for store in stores],
     }
 
 

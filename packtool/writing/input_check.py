@@ -29,13 +29,13 @@ class InputCheck:
     """Hashes files beside other work, from when it is entered until it is left.
 
     Nothing that was made of damaged input may be kept: what a resumed run would find waits in `keep` until all input is
-    known to be sound. Of several tasks that share the work each hashes some of the files, and records what it finds;
-    `merge` needs all of these records.
+    known to be sound. Of several tasks that share the work each hashes some of the files and records the verdicts, all
+    of which `merge` needs.
 
     Args:
-        files: what is read, by number.
-        pieces: for these records; None where one run checks all files.
-        engine: does that, beside its other tasks.
+        files: the input, by number.
+        pieces: for the verdicts; None where one run checks all files.
+        engine: hashes them beside its other tasks.
         shared: a file that all workers see.
     """
 
@@ -64,11 +64,11 @@ class InputCheck:
         self._stopped.set()
         self._pool.shutdown()
         if value is not None:
-            with suppress(Exception):  # the check was stopped, or is what failed
+            with suppress(Exception):  # the check was stopped, or it is what failed
                 self.require_sound()
 
     def keep(self, action: Callable[[], object]) -> None:
-        """Defer an action until all input is known to be sound. To be called by one thread.
+        """Defer an action until all input is known to be sound. Only one thread may call this.
 
         Raises:
             DataError: it is not.
@@ -78,7 +78,7 @@ class InputCheck:
             self.require_sound()
 
     def require_sound(self) -> None:
-        """Wait for all checksums, and do what waits for them.
+        """Wait for all checksums, and do what was deferred.
 
         Raises:
             DataError: naming the first file that differs from what its manifest says.
@@ -94,7 +94,7 @@ class InputCheck:
             known = self._pieces.recorded(self._files)
         todo = [number for number in self._files if number not in known]
         files = [self._files[number] for number in todo]
-        hashing = self._engine.run(hash_file, files, on_advance=self._unless_stopped, shared=self._shared)
+        hashing = self._engine.run(_fault, files, on_advance=self._unless_stopped, shared=self._shared)
         with closing(hashing) as results:
             for at, error in results:
                 if self._pieces is not None:
@@ -107,8 +107,7 @@ class InputCheck:
             raise CancelledError
 
 
-def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
-    """Return the fault of a file; None if it is sound."""
+def _fault(file: MappedFile, worker: Worker) -> DataError | None:
     hashed = file.hash_of_header()
     data = file.bytes()
     for first in range(0, len(data), _BLOCK_BYTES):
@@ -122,7 +121,7 @@ def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
 
 
 def unchecked(pieces: Pieces[Checked], files: int) -> list[int]:
-    """List the numbers of the input files that no task has found to be sound.
+    """List the numbers of the input files that no task has checked.
 
     Raises:
         DataError: one was damaged when a task read it.

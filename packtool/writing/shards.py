@@ -75,13 +75,13 @@ class ShardForm:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the buckets.
+    """The buckets that were written.
 
     Attributes:
-        buckets: what the manifest says of each.
+        buckets: for the manifest.
         tallies: of each one whose segments are known.
-        pieces: input files that are checked and shards that are written, in all.
-        missing: those that no task has done, where this run merges what tasks did.
+        pieces: number of input files to check and shards to write, in all.
+        missing: pieces that no task has done, where this run merges the work of several.
     """
 
     buckets: list[Bucket]
@@ -95,8 +95,8 @@ class BucketWriter:
     """Writes the buckets of one dataset.
 
     Attributes:
-        output: where to; what an interrupted run finished there is kept.
-        form: what shards hold.
+        output: to write to; what an interrupted run finished there is kept.
+        form: of the shards.
         budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it. Where the engine
             does a share of the pieces, each token moves once, since no task may wait for the others.
     """
@@ -113,7 +113,7 @@ class BucketWriter:
         """Write all buckets, or this run's share of them.
 
         Args:
-            files: that the sources read, to be checked meanwhile; none to trust them.
+            files: the input, to be checked meanwhile; none to trust it.
             label: of the progress bar.
 
         Raises:
@@ -150,7 +150,7 @@ class BucketWriter:
         return InputCheck(inputs, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
 
     def _work(self, jobs: Sequence[BucketJob]) -> int:
-        """Count the bytes of tokens that are moved; for one of several tasks, about."""
+        """Count the bytes of tokens to move, about those of one task where several share the work."""
         work = sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
         return work if self._share is None or self._share.merges else work // self._share.count
 
@@ -239,13 +239,10 @@ class Shards:
     """The shards of one bucket.
 
     Attributes:
-        output: where to write them.
-        form: what they hold.
-        job: the bucket.
         engine: writes them, or its share of them.
         progress: called with the bytes of tokens that were written.
         check: until it has found the input sound, no shard counts as finished.
-        first_piece: number of the first shard among the pieces that are shared out.
+        first_piece: number of the first shard among the pieces that tasks share.
     """
 
     output: Output
@@ -306,7 +303,7 @@ class Shards:
             )
 
     def found(self, numbers: Iterable[int]) -> dict[int, Note]:
-        """Find the shards that an earlier run or another task wrote, and that are as they were written."""
+        """Find the shards that an earlier run or another task wrote and that have not changed since."""
         done = self._pieces.found(numbers, self.engine)
         row_bytes = self.job.source.plan.sequence_length * self.job.source.dtype.itemsize
         for note in done.values():
@@ -323,12 +320,9 @@ class WriteShard:
     """Writes a shard, on any worker; writing it again gives the same files.
 
     Attributes:
-        rows: what is written.
-        form: what of them.
         dtype: of the tokens, or of records of tokens and loss.
         directory: of the bucket.
-        scratch: directory for files that are not finished, on the file system of `directory`.
-        delivery: of the shard.
+        scratch: directory for unfinished files, on the file system of `directory`.
     """
 
     rows: PlannedRows
@@ -366,7 +360,7 @@ class WriteShard:
 
 
 def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
-    """Count the bytes of the tokens of some rows, whether they are there or not."""
+    """Count the bytes of the tokens of some rows, which may be left in their stores."""
     if tokens is not None:
         return tokens.size * dtype.itemsize
     return 0 if segments is None else int(segments.length.sum()) * dtype.itemsize

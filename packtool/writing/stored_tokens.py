@@ -1,8 +1,7 @@
 """Gather the rows of datasets without tokens from the token stores they were planned from.
 
 A batch is one gather. Where documents lie is looked up in the stores' mapped offsets, so a process holds nothing that
-grows with the corpus. Segments and offsets are files that may be damaged: nothing is copied before they were held
-against each other.
+grows with the corpus. Segments and offsets are files that may be damaged: they are compared before anything is copied.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -36,16 +35,12 @@ from packtool.storage.token_store import TokenStore
 if TYPE_CHECKING:
     from packtool.writing.gather import LossGatherer
 
-MakePlace: TypeAlias = Callable[[str], Place]
-"""The place of a path or URL, with the reader's cache."""
-
 
 def open_packed(place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | None = None) -> PackedDataset:
     """Open a packed dataset so that its rows can be read, wherever their tokens are.
 
     Args:
-        place: of the dataset.
-        stores: that it was packed from, in order; none to look where its manifest says. Not looked at where it has
+        stores: token stores that it was packed from, in order; none for where its manifest says. Ignored where it has
             tokens.
         keep: as of `PackedDataset`.
 
@@ -62,23 +57,20 @@ def open_packed(place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | 
     return dataset
 
 
-def store_places(
-    dataset: PackedDataset, given: Typed | Sequence[Typed] = (), make: MakePlace = place_of
-) -> list[Place]:
+def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) -> list[Place]:
     """Find the stores of a dataset without tokens.
 
     Args:
-        dataset: the dataset.
         given: where they lie; none for where the manifest says.
-        make: the place of one that the manifest names.
 
     Raises:
         DataError: one is gone, or is another than was packed.
+        UsageError: there are more or fewer of them.
     """
     manifest = dataset.manifest
     places = places_of(given)
     if not places and isinstance(manifest.stores, list):
-        places = [_from(dataset.place, name, make) for name in manifest.stores]
+        places = [_named(name, dataset.place) for name in manifest.stores]
     if len(places) != len(manifest.inputs):
         what = f"was packed from {len(manifest.inputs)} stores, but {len(places)} are given"
         raise UsageError("other-stores", what, remedy="give all of them, in the same order", where=str(dataset.place))
@@ -94,55 +86,39 @@ def store_places(
     return places
 
 
-def relative_places(stores: Sequence[Place], output: Place) -> list[str]:
-    """Return the paths of stores relative to the dataset that is written.
+def _named(name: str, dataset: Place) -> Place:
+    """Return the place of a store that a dataset's manifest names, read through the cache of the dataset if any."""
+    if not is_remote(name):
+        if isinstance(dataset, LocalPlace):
+            return LocalPlace(os.path.normpath(dataset.path.resolve() / name))
+        url = urlsplit(str(dataset))
+        name = f"{url.scheme}://{url.netloc}{posixpath.normpath(posixpath.join(url.path, name))}"
+    place = place_of(name)
+    through_cache = isinstance(dataset, CachedPlace) and isinstance(place, StorePlace)
+    return CachedPlace(place, dataset.cache, dataset.ranged) if through_cache else place
 
-    Args:
-        stores: local or in object stores.
-        output: of the command.
+
+def name_for(store: Place, dataset: str) -> str:
+    """Name a store in the manifest of a dataset, by its path relative to the dataset if both lie in one place.
 
     Raises:
-        UsageError: the dataset goes to an object store, and a store stays on this machine.
-    """
-    return [_seen_from(str(output), store) for store in stores]
-
-
-def _seen_from(target: str, store: Place) -> str:
-    """Describe a store as seen from a dataset.
+        UsageError: the dataset lies in an object store, but the token store on this machine.
 
     >>> from packtool.places.store import StorePlace
-    >>> _seen_from("/data/packed", LocalPlace("/data/tokens"))
+    >>> name_for(LocalPlace("/data/tokens"), "/data/packed")
     '../tokens'
-    >>> _seen_from("s3://lab/runs/packed", StorePlace("s3://lab/tokens")), _seen_from("a", StorePlace("s3://lab/tokens"))
+    >>> name_for(StorePlace("s3://lab/tokens"), "s3://lab/runs/packed"), name_for(StorePlace("s3://lab/tokens"), "a")
     ('../../tokens', 's3://lab/tokens')
     """
     if isinstance(store, LocalPlace):
-        if is_remote(target):
+        if is_remote(dataset):
             what = "a dataset without tokens in an object store needs its token stores in one, too"
             raise UsageError("unsupported-store", what, remedy="copy the store there first", where=str(store))
-        return Path(os.path.relpath(store.path.resolve(), Path(target).resolve())).as_posix()
-    mine, theirs = urlsplit(target), urlsplit(str(store))
+        return Path(os.path.relpath(store.path.resolve(), Path(dataset).resolve())).as_posix()
+    mine, theirs = urlsplit(dataset), urlsplit(str(store))
     if (mine.scheme, mine.netloc) == (theirs.scheme, theirs.netloc):
         return posixpath.relpath(theirs.path, mine.path)
     return str(store)
-
-
-def _from(dataset: Place, name: str, make: MakePlace) -> Place:
-    """Open the store that a manifest names."""
-    if is_remote(name):
-        return _beside(dataset, make(name))
-    if isinstance(dataset, LocalPlace):
-        return LocalPlace(os.path.normpath(dataset.path.resolve() / name))
-    url = urlsplit(str(dataset))
-    path = posixpath.normpath(posixpath.join(url.path, name))
-    return _beside(dataset, make(f"{url.scheme}://{url.netloc}{path}"))
-
-
-def _beside(dataset: Place, place: Place) -> Place:
-    """Read a place as the dataset is read, through its cache or by ranges, unless it has a cache of its own."""
-    if isinstance(dataset, CachedPlace) and isinstance(place, StorePlace) and not isinstance(place, CachedPlace):
-        return CachedPlace(place, dataset.cache, dataset.ranged)
-    return place
 
 
 class StoredTokens:
@@ -204,7 +180,6 @@ class StoredTokens:
         return self.gathered(segments, self._gather)
 
     def gathered(self, segments: Segments, gather: Callable[[Segments], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Gather the tokens of segments, none longer than a row."""
         if segments.length.max(initial=0) > self._longest:
             raise self._outside()
         return gather(segments)
@@ -220,7 +195,7 @@ class StoredTokens:
             store.release()
 
     def _locate(self, document: I64, start: I64, length: I64) -> tuple[I64, I64]:
-        """Locate segments: the shards they lie in, and the places of their first tokens there."""
+        """Return the shards that segments lie in, and the places of their first tokens there."""
         if not len(document):
             return document, start
         if int(document.max()) >= self._packed[-1]:
@@ -237,8 +212,8 @@ class StoredTokens:
         first, tokens = begin + start, self._tokens.take(shard)
         if not ((begin >= 0) & (first + length <= end) & (end <= tokens)).all():
             if ((begin < 0) | (begin >= end) | (end > tokens)).any():
-                what = "its offsets do not divide its tokens into documents"
-                raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=self._names())
+                what, where = "its offsets do not divide its tokens into documents", ", ".join(map(str, self._made[2]))
+                raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=where)
             raise self._outside()
         return shard, first
 
@@ -246,17 +221,9 @@ class StoredTokens:
         what = "a segment lies outside its document"
         return DataError("bad-segments", what, remedy="run packtool verify on it", where=str(self._made[0]))
 
-    def _names(self) -> str:
-        return ", ".join(str(store.place) for store in self.stores)
-
 
 class StoredLoss:
-    """Gathers which tokens of segments train.
-
-    Args:
-        tokens: of the same segments.
-        gather: from the columns of the stores.
-    """
+    """Gathers the loss of the tokens of segments, where `StoredTokens` gathers the tokens."""
 
     loss = None
 
@@ -268,24 +235,18 @@ class StoredLoss:
         return attrgetter("loss"), (self._tokens,)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
-        """Gather the loss of all tokens of all segments, in order, as one 1-D array.
-
-        Raises:
-            DataError: a segment lies outside its document.
-        """
+        """Gather the loss of all tokens of all segments, as `StoredTokens` does the tokens."""
         return self._tokens.gathered(segments, self._gather)
 
     def files(self) -> Iterator[MappedFile]:
-        """List the files of the stores."""
         return self._tokens.files()
 
     def release(self) -> None:
-        """Release the memory that maps what was read."""
         self._tokens.release()
 
 
 def _bounds(offsets: Sequence[I64]) -> Callable[[I64, I64], tuple[I64, I64]]:
-    """Return what says where documents, counted in their shards, begin and end there."""
+    """Return a function that looks up where documents, numbered within their shards, begin and end."""
     if isinstance(offsets, OnDemand):
         from packtool.writing.gather import CopierInTurn
 
