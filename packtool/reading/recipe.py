@@ -17,8 +17,8 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.plan import I64
-from packtool.reading.rows import ReorderedRows, RepackedRows, RotatedRows, Rows
+from packtool.plan import I64, Plan
+from packtool.reading.rows import ReorderedRows, RotatedRows, Rows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.shuffling.partial import rotations
@@ -152,7 +152,7 @@ def _in_order(dataset: PackedDataset, place: Place, dtype: np.dtype[Any] | None)
     plans = stored_plans(dataset, order.shuffle.atom_size, whole=False)
     require_orders(place, order, orders, plans)
     table = None if order.batches is None else read_batches(place, order.batches, manifest.buckets)
-    return _reordered(manifest, plans, orders, dtype, table)
+    return _reordered(dataset, plans, orders, dtype, table)
 
 
 def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
@@ -166,24 +166,7 @@ def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
         return _rotated(dataset, drawn, dtype)
     plans = stored_plans(dataset, whole=False)
     orders = [each.order() for each in stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)]
-    return _reordered(manifest, plans, orders, dtype, table)
-
-
-def _reordered(
-    manifest: PackedManifest,
-    plans: Sequence[StoredPlan],
-    orders: Sequence[I64],
-    dtype: np.dtype[Any] | None,
-    table: npt.NDArray[Any] | None,
-) -> Opened:
-    rows = [ReorderedRows(plan, order, manifest.pad_id, dtype) for plan, order in zip(plans, orders, strict=True)]
-    return Opened(manifest, [*rows], table)
-
-
-def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> Opened:
-    manifest, (stored,) = dataset.manifest, dataset.buckets
-    plan = RotatedPlan(StoredPlan(stored, whole=False), manifest, rotation)
-    return Opened(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)
+    return _reordered(dataset, plans, orders, dtype, table)
 
 
 def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
@@ -197,13 +180,29 @@ def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
             where=str(dataset.place),
         )
     plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
-    shuffles = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
-    rows = [
-        RepackedRows(bucket, plan, shuffle.order(), dtype)
-        for bucket, plan, shuffle in zip(dataset.buckets, plans, shuffles, strict=True)
-    ]
+    orders = [each.order() for each in atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)]
     table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
-    return Opened(manifest, [*rows], table)
+    return _reordered(dataset, plans, orders, dtype, table)
+
+
+def _reordered(
+    dataset: PackedDataset,
+    plans: Sequence[Plan],
+    orders: Sequence[I64],
+    dtype: np.dtype[Any] | None,
+    table: npt.NDArray[Any] | None,
+) -> Opened:
+    rows = [
+        ReorderedRows(bucket, plan, order, dataset.manifest.pad_id, dtype)
+        for bucket, plan, order in zip(dataset.buckets, plans, orders, strict=True)
+    ]
+    return Opened(dataset.manifest, [*rows], table)
+
+
+def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> Opened:
+    manifest, (stored,) = dataset.manifest, dataset.buckets
+    plan = RotatedPlan(StoredPlan(stored, whole=False), manifest, rotation)
+    return Opened(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)
 
 
 def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: Epoch) -> npt.NDArray[Any] | None:

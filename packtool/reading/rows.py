@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ _AT_ONCE = 1 << 20  # tokens that iteration reads at a time
 
 
 def number_of(index: int | np.integer[Any], count: int, what: str) -> int:
-    """Return the number that an index of a sequence means, from 0; a negative one counts from the end.
+    """Return the number of the item at an index, from 0; negative ones count from the end.
 
     Raises:
         IndexError: there is no such item.
@@ -38,13 +39,13 @@ def number_of(index: int | np.integer[Any], count: int, what: str) -> int:
 
 
 def numbers_of(index: Index, count: int, what: str) -> I64:
-    """Return the numbers that an index of a sequence means, all from 0.
+    """Return the numbers of the items at an index of a sequence, from 0.
 
     Args:
         index: a number, a slice, an array or list of numbers, or a mask as long as the sequence; negative numbers count
             from the end.
-        count: items of the sequence.
-        what: an item is, for messages.
+        count: length of the sequence.
+        what: noun for an item, for messages.
 
     Raises:
         IndexError: there is no such item.
@@ -93,7 +94,7 @@ class Rows:
         """Return one row, (sequence_length), or several, (rows, sequence_length).
 
         A row or a slice of one shard in stored order is a read-only view of the memory-mapped file, unless another
-        dtype was asked for.
+        dtype was given.
 
         Args:
             index: a row number, a slice, or an array or list of row numbers; negative ones count from the end.
@@ -123,7 +124,7 @@ class Rows:
         return self._typed(self._taken(rows, segments, self._stored)), segments
 
     def loss(self, rows: I64, segments: Segments | None = None) -> Array | None:
-        """Return whether each token of these rows (from 0) trains: (rows, sequence_length) of 0 and 1; None if all do.
+        """Return whether each token of these rows (from 0) trains: (rows, sequence_length) of 0 and 1.
 
         Args:
             segments: of these rows, where they are at hand.
@@ -135,9 +136,6 @@ class Rows:
         if column is None:
             return None
         return self._take(rows, column) if segments is None else self._taken(rows, segments, column)
-
-    def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> Array:
-        return column.gathered(segments) if column.index_only else self._take(rows, column)
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         """Return the segments of one row, in order: document, start, length, repeated. In stored order it is a view.
@@ -151,28 +149,34 @@ class Rows:
         return self._stored.segments_of(rows)
 
     def numbers(self, index: Index) -> I64:
-        """Return the row numbers that an index means, all from 0.
-
-        Raises:
-            IndexError: there is no such row.
-            TypeError: not an index.
-        """
+        """Return the numbers of the rows at an index, as `numbers_of` does."""
         return numbers_of(index, len(self), "row")
 
     def stored_numbers(self, rows: I64) -> I64 | None:
-        """Return which stored rows these are; None if rows are put together from parts of them."""
+        """Return which stored rows these are; None if rows are made of parts of them."""
         return rows
 
     def _take(self, rows: I64, column: PackedBucket) -> Array:
-        """Copy the tokens of some rows, or another column of them."""
+        """Copy the tokens of some rows, or their loss, which is another column."""
         return column.take(rows)
+
+    def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> Array:
+        return column.gathered(segments) if column.index_only else self._take(rows, column)
 
     def _typed(self, tokens: Array) -> Array:
         return tokens.astype(self.dtype, copy=False)
 
 
-class ComputedRows(Rows):
-    """Rows that are put together as they are asked for: `segments_of` says of what, and `_take` does it."""
+class ComputedRows(Rows, ABC):
+    """Rows that are made when they are read: by their segments where tokens are gathered, else of stored rows.
+
+    Args:
+        pad_id: what fills rows that are too short.
+    """
+
+    def __init__(self, stored: PackedBucket, pad_id: int, dtype: np.dtype[Any] | None) -> None:
+        super().__init__(stored, dtype)
+        self._pad_id = pad_id
 
     def tokens(self, first: int, last: int) -> Array:
         return self._typed(self._take(np.arange(first, last), self._stored))
@@ -184,53 +188,32 @@ class ComputedRows(Rows):
         return None
 
     def _take(self, rows: I64, column: PackedBucket) -> Array:
-        return column.gathered(self.segments_of(rows))
+        tokens = column.gathered(self.segments_of(rows)) if column.index_only else self._made(rows, column)
+        return tokens.reshape(len(rows), self.sequence_length)
+
+    @abstractmethod
+    def _made(self, rows: I64, column: PackedBucket) -> Array:
+        """Make some rows of stored ones."""
+
+    def _padding(self, shape: tuple[int, ...], column: PackedBucket) -> Array:
+        return np.full(shape, self._pad_id if column is self._stored else 0, column.dtype)
 
 
 class ReorderedRows(ComputedRows):
-    """The rows of one length in another order, put together from the stored ones as they are asked for.
+    """The rows of one length in another order: the stored ones, or those of another plan where tokens are gathered.
 
     Args:
-        plan: the stored rows.
-        order: movable atom at each place.
-        pad_id: what fills the last row.
-    """
-
-    def __init__(self, plan: StoredPlan, order: I64, pad_id: int, dtype: np.dtype[Any] | None = None) -> None:
-        super().__init__(plan.bucket, dtype)
-        self._plan = plan
-        self._layout = Layout(plan, order)
-        self._pad_id = pad_id
-
-    def segments_of(self, rows: I64) -> Segments:
-        return self._layout.segments_of(rows)
-
-    def stored_numbers(self, rows: I64) -> I64 | None:
-        return self._layout.units_of(rows)[0] if self._plan.unit == self.sequence_length else None
-
-    def _take(self, rows: I64, column: PackedBucket) -> Array:
-        if column.index_only:
-            return super()._take(rows, column)
-        units, there = self._layout.units_of(rows)
-        if there.all():
-            return self._plan.tokens(units, column).reshape(len(rows), self.sequence_length)
-        out = np.full((len(there), self._plan.unit), self._pad_id if column is self._stored else 0, column.dtype)
-        out[there] = self._plan.tokens(units, column)
-        return out.reshape(len(rows), self.sequence_length)
-
-
-class RepackedRows(ComputedRows):
-    """The rows of one length as a plan has them, gathered from token stores.
-
-    Args:
-        stored: rows of another plan of the same documents.
+        stored: the rows, or others of the same documents.
         plan: of these rows.
         order: movable atom at each place.
     """
 
-    def __init__(self, stored: PackedBucket, plan: Plan, order: I64, dtype: np.dtype[Any] | None = None) -> None:
-        super().__init__(stored, dtype)
+    def __init__(
+        self, stored: PackedBucket, plan: Plan, order: I64, pad_id: int, dtype: np.dtype[Any] | None = None
+    ) -> None:
+        super().__init__(stored, pad_id, dtype)
         self._layout = Layout(plan, order)
+        self._unit = plan.unit
 
     def __len__(self) -> int:
         return self._layout.rows
@@ -238,35 +221,44 @@ class RepackedRows(ComputedRows):
     def segments_of(self, rows: I64) -> Segments:
         return self._layout.segments_of(rows)
 
+    def stored_numbers(self, rows: I64) -> I64 | None:
+        whole = isinstance(self._layout.plan, StoredPlan) and self._unit == self.sequence_length
+        return self._layout.units_of(rows)[0] if whole else None
+
+    def _made(self, rows: I64, column: PackedBucket) -> Array:
+        units, there = self._layout.units_of(rows)
+        tokens = column.parts(*np.divmod(units, self.sequence_length // self._unit), self._unit)
+        if there.all():
+            return tokens
+        out = self._padding((len(there), self._unit), column)
+        out[there] = tokens
+        return out
+
 
 class RotatedRows(ComputedRows):
-    """The rows of another epoch of the partial shuffle, each put together from parts of stored ones.
+    """The rows of another epoch of the partial shuffle, each made of parts of stored ones.
 
     Args:
         stored: the rows of one epoch.
         plan: those of the other.
-        pad_id: what fills shorter rows.
     """
 
     def __init__(
         self, stored: PackedBucket, plan: RotatedPlan, pad_id: int, dtype: np.dtype[Any] | None = None
     ) -> None:
-        super().__init__(stored, dtype)
+        super().__init__(stored, pad_id, dtype)
         self._plan = plan
-        self._pad_id = pad_id
 
     def segments_of(self, rows: I64) -> Segments:
         length = self.sequence_length
         return join(pad(self._plan.segments(rows), length), length, length)
 
-    def _take(self, rows: I64, column: PackedBucket) -> Array:
-        if column.index_only:
-            return super()._take(rows, column)
+    def _made(self, rows: I64, column: PackedBucket) -> Array:
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))
         tokens = parts.tokens()
-        out = np.full(len(rows) * length, self._pad_id if column is self._stored else 0, column.dtype)
+        out = self._padding((len(rows) * length,), column)
         places = ranges(np.arange(len(rows)) * length, tokens, offsets_of(tokens))
         out[places] = column.take(stored).reshape(-1)[source]
-        return out.reshape(len(rows), length)
+        return out

@@ -106,11 +106,6 @@ class StoredPlan(Plan):
             lambda a, b: np.searchsorted(self._begins, np.arange(a, b) * self.unit, side="right") - 1,
         )
 
-    def tokens(self, units: I64, column: PackedBucket) -> npt.NDArray[Any]:
-        """Copy the tokens of these units, (units, unit), or their loss, which is another column of the bucket."""
-        row, part = np.divmod(units, self.sequence_length // self.unit)
-        return column.parts(row, part, self.unit)
-
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
         if not self._whole:
