@@ -1,8 +1,7 @@
 """Build training batches from rows and their segments: vectorised, NumPy in, NumPy out.
 
 A *sequence* here is what attention must not cross: a segment of a document, with the EOS that the strategy inserted
-after it, or a run of padding. A document that is cut begins a sequence, with position 0, in every row that has a part
-of it.
+after it, or a run of padding. A document that is cut begins a sequence, with position 0, in each row with a part of it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, rang
 IGNORED = -100
 """The label of what is not a target, as PyTorch's losses expect it."""
 
-
 DTYPES: dict[str, npt.DTypeLike] = {
     "input_ids": np.int64,
     "labels": np.int64,
@@ -30,13 +28,13 @@ DTYPES: dict[str, npt.DTypeLike] = {
     "cu_seqlens": np.int32,
     "loss_mask": np.float32,
 }
-"""What the arrays of a batch are."""
+"""The types of the arrays of a batch."""
 
 
 class Batch(TypedDict, total=False):
     """Rows as a model takes them. T is the length of a row (one less with ``extra_token``).
 
-    It has the fields that were asked for; by default all of them but `loss_mask`.
+    It has the fields that the caller chose; by default all of them but `loss_mask`.
 
     Attributes:
         input_ids: (rows, T) int64.
@@ -59,13 +57,13 @@ class Batch(TypedDict, total=False):
 
 
 KNOWN = tuple(Batch.__annotations__)
-"""What a batch may hold."""
+"""The fields that a batch may have."""
 FIELDS = tuple(name for name in KNOWN if name != "loss_mask")
-"""What it holds, unless others are asked for."""
+"""The fields that it has by default."""
 TARGETS = frozenset({"labels", "loss_mask"})
-"""The fields that follow from what is a target."""
+"""The fields that depend on which tokens are targets."""
 ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen"})
-"""The fields that follow from where sequences begin."""
+"""The fields that depend on where sequences begin."""
 _OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
 """The fields that have a number for each token."""
 
@@ -124,7 +122,7 @@ def make_batch(
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
     if not TARGETS.isdisjoint(fields):
-        # Nothing predicts the first of a row, nor has the last a target.
+        # Nothing predicts the first token of a row, and the last has no target.
         direct = "labels" in fields and not extra_token
         targets = batch["labels"] if direct else np.empty(tokens.shape, types["labels"])
         ahead = labels == "next" and not extra_token
@@ -146,10 +144,7 @@ def make_batch(
 
 
 def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
-    """Make sure that options are among the keywords of some functions.
-
-    Raises:
-        UsageError: one is not.
+    """Raise a UsageError for an option that is not among the keywords of some functions.
 
     >>> check_options({"label": "same"}, make_batch)
     Traceback (most recent call last):
@@ -168,11 +163,8 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
 
 def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
     if labels not in ("next", "same"):
-        what, remedy = (
-            f"{labels!r} is not a kind of labels",
-            "give 'next', or 'same' for a model that shifts them itself",
-        )
-        raise UsageError("bad-option", what, remedy=remedy, where="labels")
+        remedy = "give 'next', or 'same' for a model that shifts them itself"
+        raise UsageError("bad-option", f"{labels!r} is not a kind of labels", remedy=remedy, where="labels")
     if extra_token and labels == "same":
         raise UsageError(
             "bad-option",
@@ -187,7 +179,7 @@ def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
 
 
 def _no_targets(segments: Segments, train_on_repeated: bool, train_across_documents: bool) -> list[I64]:
-    """List the places that are no targets, in the rows laid end to end."""
+    """List the places of tokens that are no targets, in the rows laid end to end."""
     ends = offsets_of(segments.length)
     places = [_places(ends, segments.length, segments.document == PADDING)]
     if not train_on_repeated:
@@ -204,10 +196,9 @@ def _attend(
     segments: Segments | None,
     fields: Collection[str],
 ) -> None:
-    """Fill in what says which places attend to each other.
+    """Fill in the fields that say which places attend to each other.
 
     Args:
-        batch: with space for the fields that have a number for each token.
         shape: of the tokens.
         length: of the rows that the model reads, shorter by the extra token.
         segments: None where every row is one sequence.

@@ -44,7 +44,7 @@ class Stream:
 
     Args:
         source: path or URL of a packed dataset.
-        epochs: how often every sample comes in a pass.
+        epochs: of a pass, each with every sample once.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
@@ -52,7 +52,7 @@ class Stream:
         batch_tokens: tokens in a batch; for rows of several lengths by default as the dataset's own batches, for rows
             of one length a row.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
-        repack: pack the documents anew for each epoch; of a dataset without tokens.
+        repack: pack the documents again for each epoch; for a dataset without tokens.
         cache, cache_bytes, fetch, stores: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
@@ -146,7 +146,7 @@ class Stream:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What tells this stream apart from those in which a number means another sample.
+        """What distinguishes this stream from those in which a number means another sample.
 
         Returns:
             items: samples in an epoch.
@@ -154,15 +154,13 @@ class Stream:
             order: ``computed``; ``repacked``; ``stored``; or the digests of the orders that were given.
             seed: of computed orders, else None.
         """
-        dataset = self.epoch(0)
-        order: str | list[str] = "computed" if self._shuffle else "stored"
+        order: str | list[str] = "repacked" if self._repack else "computed" if self._shuffle else "stored"
         if self._orders is not None:
-            order = [self._digest(each) for each in self._orders]
-        seed = dataset.manifest.seed if self._seed is None else self._seed
-        digest = self._digest(self.recipe.place)
-        order = "repacked" if self._repack else order
-        drawn = order in ("computed", "repacked")
-        return {"items": self.items, "dataset": digest, "order": order, "seed": seed if drawn else None}
+            order = [_digest(each) for each in self._orders]
+        seed = None
+        if order in ("computed", "repacked"):
+            seed = self.epoch(0).manifest.seed if self._seed is None else self._seed
+        return {"items": self.items, "dataset": _digest(self.recipe.place), "order": order, "seed": seed}
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
         """Return the dataset in the order of one epoch, from 0."""
@@ -244,9 +242,6 @@ class Stream:
             self._pairs[length] = _kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
         return self._pairs[length][stored]
 
-    def _digest(self, place: Place) -> str:
-        return input_entry(place).xxh3_128
-
     def _open(self, number: int) -> Dataset | BucketDataset:
         if self._orders is not None:
             return open_recipe(replace(self.recipe, order=self._orders[number % self.epochs]))
@@ -257,6 +252,10 @@ class Stream:
             if dataset.batches is None and not self._shuffle:
                 return dataset.epoch(0, **wanted)
         return dataset.epoch(number, **wanted) if self._shuffle else dataset
+
+
+def _digest(place: Place) -> str:
+    return input_entry(place).xxh3_128
 
 
 def row_pairs(rows: Rows, numbers: I64) -> I64:
