@@ -21,8 +21,8 @@ class GlobalBatches:
     samples are batches of a bucket, a global batch is one sample, and its rows are dealt out the same way. So what a
     step trains on does not depend on the number of ranks, and a run that stopped goes on with any other number.
 
-    Each iteration is a pass: the epochs of the stream, then those that follow. One that was left is gone on with by the
-    next; so is one of a state, even if nothing is left of it. Else the next pass begins, and so it does by `set_epoch`.
+    Each iteration is a pass: the epochs of the stream, then those that follow. It continues a pass that was left early,
+    or that of a loaded state even if nothing is left of it; else it begins the next, or the one of `set_epoch`.
 
     Args:
         stream: the samples.
@@ -30,11 +30,11 @@ class GlobalBatches:
             the stream's `batch_tokens` make.
         rank, world_size: of this process.
         micro_batch_size: rows that a rank reads at a time; a global batch then takes several turns.
-        drop_last: leave out what does not fill a global batch, at the end of a pass. Else the last is smaller, on
+        drop_last: leave out samples that do not fill a global batch, at the end of a pass. Else the last is smaller, on
             some ranks by a row, or empty.
         balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
-            step, ``turn`` where they meet at every micro-batch, as FSDP makes them. The global batches are the same, so
-            any state is. A last one that ranks can't share equally is dealt as without.
+            step, ``turn`` where they meet at every micro-batch, as FSDP makes them. Global batches and states stay the
+            same. A last batch that ranks can't share equally is dealt as without it.
 
     Attributes:
         consumed: samples of the stream before the next global batch, whatever the rank.
@@ -133,10 +133,10 @@ class GlobalBatches:
             self._go_to(first, number)
 
     def begin(self) -> Iterator[tuple[list[Key], int]]:
-        """Begin the rest of this pass, or the next one if nothing is left: the samples of this rank, step by step.
+        """Begin the rest of this pass, or the next one if nothing is left: the samples of this rank, turn by turn.
 
         Yields:
-            samples; and how many are consumed when they have been trained on. All ranks take the same number of turns.
+            samples; and how many are consumed after training on them. All ranks take the same number of turns.
         """
         if self.finished and not self._resumed:
             self._go_to(self._end, self._pass + 1)
@@ -148,8 +148,8 @@ class GlobalBatches:
         """Return the state to resume from: samples consumed, and what identifies dataset, order and seed.
 
         Args:
-            taken: batches that came out of this iteration, where not all that were asked for have: a plain
-                `DataLoader` with workers asks ahead. By default all of them have.
+            taken: batches of this iteration that the training loop has got, where workers of a plain `DataLoader` read
+                ahead; by default all.
         """
         consumed = self.consumed
         if taken is not None:
@@ -163,7 +163,7 @@ class GlobalBatches:
         return {"samples": consumed, **self.stream.identity}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another run stopped, with any world size, batch size or number of epochs.
+        """Continue where another run stopped, with any world size, batch size or number of epochs.
 
         Raises:
             DataError: not a state; or that of another dataset, order or seed.
@@ -182,7 +182,7 @@ class GlobalBatches:
                 remedy = "resume with the dataset, order and seed that the run began with"
                 raise DataError("state-differs", what, remedy=remedy, where=where)
         number = 0
-        if len(self.stream) and samples:  # one that lies at the end of a pass belongs to it
+        if len(self.stream) and samples:  # the end of a pass belongs to it
             number = self.stream.epoch_of(samples - 1)[0] // self.stream.epochs
         self._go_to(samples, number)
         self._resumed = True
@@ -204,8 +204,7 @@ class GlobalBatches:
         self._resumed = False
 
     def _batches(self, consumed: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield of each global batch: samples consumed before and after it; rows of the first rank, and those of a
-        turn."""
+        """Yield samples consumed before and after each global batch, rows of the first rank, and rows of a turn."""
         while consumed < end:
             after = min(consumed + self.batch_size, end)
             if self.drop_last and after - consumed < self.batch_size:
@@ -243,8 +242,7 @@ class GlobalBatches:
         if not self.stream.bucketed:
             return range(first, last)
         rows = self.stream.rows_of(first)
-        full = self.stream.full_rows_of(first)
-        if rows == full and rows % self.world_size:
+        if rows == self.stream.full_rows_of(first) and rows % self.world_size:
             raise UsageError(
                 "bad-option",
                 f"batch {first} has {rows} rows, which can't be dealt out evenly to {self.world_size} ranks",
@@ -260,7 +258,7 @@ def _require(holds: bool, what: str, remedy: str, where: str) -> None:
 
 
 def _same(stored: object, mine: object) -> bool:
-    """Return whether two runs agree. Of given orders one may have more, for it has more epochs."""
+    """Return whether two runs agree; of given orders, one with more epochs may have more."""
     if isinstance(stored, list | tuple) and isinstance(mine, list):
         return all(one == other for one, other in zip(stored, mine, strict=False))
     return stored == mine

@@ -150,7 +150,7 @@ class Loader:
         return self.sampler.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another run stopped, with any world size, batch size or number of epochs.
+        """Continue where another run stopped, with any world size, batch size or number of epochs.
 
         Raises:
             DataError: not a state; or that of another dataset, order or seed.
@@ -171,8 +171,8 @@ def _rank_and_world_size() -> tuple[int, int]:
 class Samples:
     """The samples of all epochs, for PyTorch's `DataLoader` with `collate`.
 
-    A batch is made as a whole, by the worker, from the memory-mapped shards. Workers of any start method receive the
-    path, not the tokens.
+    A worker makes whole batches from the memory-mapped shards. Workers of any start method receive the path, not the
+    tokens.
 
     Args:
         source, options: as of `packtool.reading.stream.Stream`.

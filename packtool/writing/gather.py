@@ -23,8 +23,9 @@ from packtool.storage.names import LOSS
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
 
 Slices = tuple[I64, I64, I64]
-"""Of several slices: the number of the array that each is of, the first item, and how many."""
+"""Slices of arrays: the number of the array of each, its first item, and its length."""
 Locate = Callable[[I64, I64, I64], tuple[I64, I64]]
+"""Documents, starts and lengths of segments, to the shards they lie in and the places of their first tokens there."""
 
 _WINDOW = 1 << 30  # views hold 31-bit offsets: larger shards are seen through overlapping windows of twice this size
 _INLINE = 12  # bytes; views this short hold their data themselves
@@ -35,14 +36,12 @@ class Gatherer:
     """Copies segments of documents out of token shards.
 
     Args:
-        shards: 1-D arrays.
-        dtype: of the tokens.
-        locate: maps segments of documents (their documents, starts and lengths) to the shards that they lie in, and
-            the places of their first tokens there.
+        shards: 1-D arrays of this dtype.
+        locate: finds segments in the shards.
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of either, in tokens: the sequence length.
-        read: the slices of shards that memory does not hold.
+        read: reads slices of shards that memory does not hold.
 
     >>> store, one = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16), np.array
     >>> in_shard_0 = lambda document, start, length: (document * 0, document * 3 + start)
@@ -71,7 +70,7 @@ class Gatherer:
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, as one 1-D array."""
-        array, start, length = self.slices(segments)
+        array, start, length = self._slices(segments)
         if self._read is None or not self._read.pays(int(length.sum())):
             return self._copy(array, start, length)
         stored = np.flatnonzero(array < self._padding)
@@ -82,7 +81,7 @@ class Gatherer:
             parts = [next(in_order) if fill < 0 else self._fills[fill][:count] for fill, count in here]
         return np.frombuffer(b"".join(parts), self._dtype)
 
-    def slices(self, segments: Segments) -> Slices:
+    def _slices(self, segments: Segments) -> Slices:
         """Locate the tokens of segments, in order; padding and inserted EOS lie in arrays after the shards."""
         document, start, length = segments.document, segments.start, segments.length
         real = np.flatnonzero(document >= 0)
@@ -96,15 +95,15 @@ class Gatherer:
 
 
 class LossGatherer:
-    """Tells of the tokens of segments whether they train.
+    """Copies the loss of segments of documents: 1 for each token that trains, else 0.
 
-    Padding does not, and an EOS that the strategy inserted does where the token before it in the row does. All tokens
-    of a store without the column train.
+    Padding does not train, and an EOS that the strategy inserted does where the token before it in the row does. All
+    tokens of a store without the column train.
 
     Args:
-        stores: for each, the loss of its shards, 1-D; None where all its tokens train.
-        shards: of each store.
-        locate: as of `Gatherer`, in the shards of all stores.
+        stores: the loss of each store's shards, 1-D; None where all its tokens train.
+        shards: number of shards of each store.
+        locate: finds segments in the shards of all stores.
         longest: the longest segment, in tokens: the sequence length.
         read: as of `Gatherer`.
 
@@ -139,7 +138,6 @@ class LossGatherer:
         self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest, read=read)
 
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
-        """Gather the loss of all tokens of all segments, in order, as one 1-D array."""
         inserted = np.flatnonzero(segments.document == INSERTED_EOS)
         if len(inserted):  # becomes the last token of what it ends
             inserted = inserted[~np.isin(inserted, segments.offsets[:-1])]
@@ -152,24 +150,18 @@ class LossGatherer:
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
-    """Return a function that copies slices of these arrays: all together, or in turn if too many to hold."""
+    """Return a function that copies slices of arrays, held all together, or in turn if they are too many."""
     return CopierInTurn(arrays, dtype) if isinstance(arrays, OnDemand) else Copier(arrays, dtype)
 
 
 class CopierInTurn:
-    """As `Copier`, with one array open at a time; those that are read by ranges are asked at the same time.
-
-    Args:
-        arrays: 1-D, each opened when it is asked for.
-        dtype: of all of them.
-    """
+    """As `Copier`, with one array open at a time; several that are read by ranges are read at the same time."""
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> None:
         self._arrays = arrays
         self._dtype = dtype
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
-        """Join items ``start:start + length`` of the array of each number."""
         order = np.argsort(array, kind="stable")
         cuts = np.flatnonzero(np.diff(array[order])) + 1
         groups = [(int(array[here[0]]), start[here], length[here]) for here in np.split(order, cuts) if len(here)]
@@ -192,12 +184,7 @@ class CopierInTurn:
 
 
 class Copier:
-    """Copies slices of arrays, in any order, into one contiguous buffer.
-
-    Args:
-        arrays: 1-D.
-        dtype: of all of them.
-
+    """Copies slices of 1-D arrays of one type, in any order, into one contiguous buffer.
     >>> copy = Copier([np.array([1, 2, 3]), np.array([4, 5])], np.dtype(np.int64))
     >>> copy(np.array([1, 0]), np.array([0, 1]), np.array([2, 2]))
     array([4, 5, 2, 3])

@@ -14,16 +14,16 @@ from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.source import Source, Tokens, Units, padding, split_loss
 
 _WITHOUT_TOKENS = 8
-"""How many times as many rows are laid out at a time where their tokens are not."""
+"""How many times as many rows are laid out at a time without their tokens."""
 
 
 class Batch(NamedTuple):
     """Some rows.
 
     Attributes:
-        segments: None where those are not known.
+        segments: None where they are not known.
         tokens: row after row; None where they stay in the stores.
-        loss: whether each token trains; None where all of them do, or where nobody counts them.
+        loss: whether each token trains; None where all of them do, or where this is not counted.
     """
 
     segments: Segments | None

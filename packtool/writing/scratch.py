@@ -1,7 +1,7 @@
 """Scratch files of a shuffle beyond memory: atoms with keys, segments and tokens, appended block by block.
 
-A file is one task's share of one partition. A block is a header (its atoms, units and segments, `<i8`) and the columns
-of `Atoms`, one after the other.
+A file has one task's share of one partition. A block is a header (numbers of atoms, units and segments, `<i8`) and the
+columns of `Atoms`, one after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AHEAD = 4
 """Objects of a partition that are fetched while another one is read."""
 _HEADER = np.dtype("<i8")
 _COUNTED = (0, 0, 1, 2, 1)
-"""Which of the counts in the header each column has: atoms, units or segments."""
+"""The count in the header that is the length of each column: of atoms, units or segments."""
 
 
 class ScratchFile(NamedTuple):
@@ -62,7 +62,7 @@ class Atoms:
         return len(self.keys), len(self.tokens), len(self.segments)
 
     def head(self, atoms: int, units: int, segments: int) -> Atoms:
-        """Return the first of them."""
+        """Return the first of them, as views."""
         counts = atoms, units, segments
         return Atoms(*(column[: counts[which]] for column, which in zip(self.columns, _COUNTED, strict=True)))
 
@@ -119,7 +119,7 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
 
 
 def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.BytesIO]:
-    """Open each of these files; missing ones as empty. Some files in object stores are fetched ahead."""
+    """Open each of these files; missing ones as empty. Those in object stores are fetched ahead, a few at a time."""
     if all(isinstance(file.place, LocalPlace) for file in files):
         yield from map(_open, files)
         return

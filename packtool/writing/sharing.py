@@ -119,7 +119,6 @@ class Saved(Generic[Task, Result]):
     """A function on disk, small enough to go with every task.
 
     Attributes:
-        directory: that holds it.
         digest: of what `save` wrote, so that a file that changed is not loaded.
     """
 

@@ -52,11 +52,11 @@ class Source(ABC):
 
     @abstractmethod
     def prepare(self, arrays: Arrays) -> None:
-        """Make the tables that `read` needs, in these arrays."""
+        """Make the tables that `read` needs in these arrays."""
 
     @abstractmethod
     def read(self, units: I64) -> Units:
-        """Read any units, in the order given. What that needs in memory is in `memory_bytes`."""
+        """Read any units, in the order given; `memory_bytes` counts the memory that this needs."""
 
     @abstractmethod
     def scan(self, first: int, last: int) -> Units:
@@ -78,12 +78,12 @@ class Source(ABC):
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that all of it would take, with its order."""
+        """Memory that all units would take, with their order."""
         return self.plan.units * self.unit_bytes + self.index_bytes
 
     @property
     def index_bytes(self) -> int:
-        """Memory that its segments and their order would take, without tokens."""
+        """Memory that their segments and order would take, without tokens."""
         return self.plan.units * 32 + (self.segments or 0) * SEGMENT.itemsize
 
 

@@ -88,12 +88,11 @@ class Partitions:
 
     Attributes:
         directory: of the files.
-        plan: whose atoms they are.
         dtype: of the tokens.
         pad_id: what fills the last row.
         with_segments: segments are known.
         tasks: what each task put there.
-        delivery: took them there, or to the store that the directory stands for.
+        delivery: of the files, to the directory or to the store that it stands for.
     """
 
     directory: Path
@@ -119,7 +118,7 @@ class Partitions:
 
 
 def _file(directory: Path, partition: int, task: int) -> Path:
-    """Name the file with the share of one partition that one task wrote."""
+    """Name the file with the atoms of one partition that one task wrote."""
     return directory / f"{partition:05d}-{task:02d}.atoms"
 
 
@@ -138,13 +137,12 @@ def partition(
     """Do the first pass. Tasks that an interrupted run finished are not done again.
 
     Args:
-        shuffle: whose keys name the partitions.
+        shuffle: its keys name the partitions.
         directory: for scratch files; needs as much space as the tokens.
-        pieces: makes those of a name, which tells how many partitions and tasks there are.
+        pieces: makes the pieces of a name, which says how many partitions and tasks there are.
         arrays: allocates those that are as long as the order.
         progress: called with the bytes of tokens that were moved.
         input_check: until it has found the input sound, no task counts as finished.
-        delivery: of the files.
     """
     plan, bits = source.plan, budget.partition_bits(source)
     if budget.engine.shares_memory and not delivery.sends:
@@ -182,15 +180,13 @@ def partition(
 
 @dataclass(frozen=True)
 class FirstPass:
-    """A task of the first pass, in any process.
+    """Does a task of the first pass, in any process; doing it again gives the same files.
 
     Attributes:
-        source: of the units.
         keys: of the movable atoms.
-        directory: of the files; doing a task again gives the same ones.
-        delivery: of them.
+        directory: of the files.
         ranges: first and last atom of each task.
-        bits: of a key that name its partition.
+        bits: how many of a key name its partition.
         block_units: units to read at a time.
     """
 
@@ -203,7 +199,6 @@ class FirstPass:
     block_units: int
 
     def __call__(self, number: int, worker: Worker) -> PartitionContents:
-        """Fill the files of one task; report the bytes of tokens that it moves."""
         with self.delivery.attempt(self.directory, f"task-{number:02d}.") as attempt:
             counts = np.zeros((1 << self.bits, 3), np.int64)
             paths = [_file(attempt, partition, number) for partition in range(len(counts))]
@@ -253,7 +248,7 @@ def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int
 
 
 def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> Iterator[tuple[int, Atoms]]:
-    """Divide atoms ``first:last`` among partitions; return the share of each."""
+    """Divide atoms ``first:last`` among partitions; yield the number and atoms of each."""
     plan = source.plan
     drawn = keys(first, min(last, plan.movable_atoms) - first)
     if last > plan.movable_atoms:
@@ -400,11 +395,9 @@ class _Sorted:
 def order_parts(shuffle: AtomShuffle, memory: int, directory: Path) -> Iterator[I64]:
     """Yield the stored atom at each place of the new order, part by part, each computed in about `memory` bytes.
 
-    An order of what an earlier shuffle left needs the whole order of that one, and so comes in one piece.
+    Atoms that are stored in the order of an earlier shuffle need that whole order, so their new one is a single part.
 
     Args:
-        shuffle: whose order it is.
-        memory: in bytes.
         directory: for scratch files of keys, 16 bytes an atom; none are left there.
     """
     bits = min((_KEY_BYTES * shuffle.atoms // memory).bit_length(), _MOST_KEY_BITS)
