@@ -94,8 +94,9 @@ def _named(name: str, dataset: Place) -> Place:
         url = urlsplit(str(dataset))
         name = f"{url.scheme}://{url.netloc}{posixpath.normpath(posixpath.join(url.path, name))}"
     place = place_of(name)
-    through_cache = isinstance(dataset, CachedPlace) and isinstance(place, StorePlace)
-    return CachedPlace(place, dataset.cache, dataset.ranged) if through_cache else place
+    if isinstance(dataset, CachedPlace) and isinstance(place, StorePlace):
+        return CachedPlace(place, dataset.cache, dataset.ranged)
+    return place
 
 
 def name_for(store: Place, dataset: str) -> str:
