@@ -113,24 +113,25 @@ def listed_documents(
             raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
         file, record = parsed
         wanted.setdefault(file, {}).setdefault(record, line)
+    found: dict[str, set[int]] = {file: set() for file in wanted}
+    for store, origin, mask in zip(stores, origins, marked, strict=True):
+        for number, file in enumerate(entry.name for entry in store.manifest.inputs):
+            if file in wanted:
+                documents = _from_records(origin, number, wanted[file])
+                mask[documents] = True
+                found[file] |= set(origin["record"][documents].tolist())
     for file, records in wanted.items():
-        found: set[int] = set()
-        for store, origin, mask in zip(stores, origins, marked, strict=True):
-            documents = _from_records(store, origin, file, records)
-            mask[documents] = True
-            found |= set(origin["record"][documents].tolist())
         for record, line in records.items():
-            if record not in found:
+            if record not in found[file]:
                 what = f"no store has a document {file}:{record}"
                 remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
                 raise DataError("bad-list", what, remedy=remedy, where=f"{where}:{line}")
     return marked
 
 
-def _from_records(store: TokenStore, origins: npt.NDArray[Any], file: str, records: Collection[int]) -> I64:
-    """Find the documents of a store that came from these records of a file."""
-    numbers = [number for number, entry in enumerate(store.manifest.inputs) if entry.name == file]
-    documents = np.flatnonzero(np.isin(origins["file"], numbers)) if numbers else np.empty(0, np.int64)
+def _from_records(origins: npt.NDArray[Any], number: int, records: Collection[int]) -> I64:
+    """Find the documents of a store that came from these records of an input, given by its number."""
+    documents = np.flatnonzero(origins["file"] == number)
     found: I64 = documents[np.isin(origins["record"][documents], np.array(list(records), np.uint64))]
     return found
 
@@ -202,11 +203,15 @@ class Origins:
             remedy = "write it like web/a.jsonl:17; stores made with --id-field can be asked for ids, too"
             raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
         file, line = parsed
-        stored = [
-            _from_records(store, origins, file, [line])
-            for store, origins in zip(self._stores, self._origins, strict=True)
-        ]
-        if not any(entry.name == file for store in self._stores for entry in store.manifest.inputs):
+        stored, known = [], False
+        for store, origins in zip(self._stores, self._origins, strict=True):
+            documents = [np.empty(0, np.int64)]
+            for number, entry in enumerate(store.manifest.inputs):
+                if entry.name == file:
+                    known = True
+                    documents.append(_from_records(origins, number, [line]))
+            stored.append(np.concatenate(documents))
+        if not known:
             remedy = "name it as the manifest of the store does, relative to the input of tokenize"
             raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
         return stored
