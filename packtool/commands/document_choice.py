@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ import xxhash
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.commands.document_origins import listed_documents
-from packtool.commands.inputs import read_file
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
 from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
@@ -103,7 +103,15 @@ def check_choice(options: DocumentOptions) -> None:
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
     if options.exclude is not None:
-        read_file(options.exclude)
+        _read_list(options.exclude)
+
+
+def _read_list(path: Path | str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        what = f"can't be read ({(error.strerror or str(error)).lower()})"
+        raise DataError("missing-input", what, remedy="check the path", where=str(path)) from None
 
 
 def choose(
@@ -125,7 +133,7 @@ def choose(
         UsageError: weights or shares of other stores, or options that leave no document.
         DataError: the list of exclusions can't be read, or names a document that no store has.
     """
-    excluded = None if options.exclude is None else read_file(options.exclude)
+    excluded = None if options.exclude is None else _read_list(options.exclude)
     asked = _asked(options, row_length, excluded)
     if whole is not None:
         asked["too_long"] = "drop"

@@ -1,4 +1,4 @@
-"""Find and read the files that a command's arguments name, and warn of what the user should know about them."""
+"""Find the files that a command's arguments name, and warn of what the user should know about them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,8 @@ import msgspec
 
 from packtool.corpus.discover import find
 from packtool.corpus.records import CorpusFile, shown
-from packtool.errors import DataError
 from packtool.places.typed import is_remote
 from packtool.warnings import warn
-
-
-def read_file(path: Path | str, remedy: str = "check the path") -> bytes:
-    """Read a small file that an option names.
-
-    Raises:
-        DataError: it can't be read.
-    """
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        what = f"can't be read ({(error.strerror or str(error)).lower()})"
-        raise DataError("missing-input", what, remedy=remedy, where=str(path)) from None
 
 
 def find_files(

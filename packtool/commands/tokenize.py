@@ -29,7 +29,6 @@ from packtool.storage.schema import StoreManifest
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
-from packtool.tokenizing.estimate import estimate
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
 
@@ -150,6 +149,8 @@ def _run(job: Job, out: Output, encoder: str) -> None:
 
 def _preview(source: Source, options: TokenizeArguments) -> TokenizeResult:
     """Describe the input, and estimate from samples how much would be written."""
+    from packtool.tokenizing.estimate import estimate  # no run needs it
+
     files, tokenizer = source.files, source.tokenizer
     renderer = None
     if source.chat is not None:

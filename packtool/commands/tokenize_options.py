@@ -12,7 +12,7 @@ import msgspec
 import xxhash
 
 from packtool import __version__
-from packtool.commands.inputs import find_files, read_file
+from packtool.commands.inputs import find_files
 from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.conversations.record import ConversationError
 from packtool.corpus.discover import STDIN
@@ -255,12 +255,15 @@ def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
 
 
 def _read(path: Path | str, templates: Mapping[str, str]) -> str:
-    known = f", or one of {', '.join(sorted(templates))}" if templates else ""
     try:
-        return read_file(path, f"give a file{known}").decode()
+        return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        remedy = "give a Jinja template"
-        raise DataError("bad-chat-template", "not valid UTF-8", remedy=remedy, where=str(path)) from None
+        what, remedy = "not valid UTF-8", "give a Jinja template"
+        raise DataError("bad-chat-template", what, remedy=remedy, where=str(path)) from None
+    except OSError as error:
+        what = f"can't be read ({(error.strerror or str(error)).lower()})"
+        remedy = f"give a file, or one of {', '.join(sorted(templates))}" if templates else "give a file"
+        raise DataError("missing-input", what, remedy=remedy, where=str(path)) from None
 
 
 def _date(given: str | None) -> str:
