@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from packtool.corpus.file_bytes import open_raw
-from packtool.corpus.parquet import row_groups
 from packtool.corpus.records import Block, CorpusFile, Span, UnusableFileError
+from packtool.corpus.tables import row_groups
 
 SMALLEST, LARGEST = 1 << 24, 1 << 26
 """Bounds of a block's size, in bytes."""

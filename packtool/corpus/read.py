@@ -8,7 +8,6 @@ from typing import Any
 from packtool.corpus.decompress import DecompressedStream, open_stream
 from packtool.corpus.file_bytes import FileBytes, Pages, file_digest, open_raw
 from packtool.corpus.jsonl import read_jsonl
-from packtool.corpus.parquet import group_bytes, read_parquet, rows_before
 from packtool.corpus.records import (
     RECORD_BYTES,
     CorpusFile,
@@ -19,7 +18,7 @@ from packtool.corpus.records import (
     Span,
     UnusableFileError,
 )
-from packtool.corpus.tables import read_table
+from packtool.corpus.tables import group_bytes, read_parquet, read_table, rows_before
 from packtool.corpus.text import CHUNK, lines_before, read_file, read_lines
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from packtool.corpus.file_bytes import open_raw
 from packtool.corpus.filters import Filters
-from packtool.corpus.parquet import row_groups
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Fields, Span
+from packtool.corpus.tables import row_groups
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
