@@ -1,5 +1,10 @@
-"""`python -m packtool`."""
+"""`python -m packtool`, and the entry point of the command."""
 
-from packtool.cli import main
+import gc
 
-main()
+gc.set_threshold(100_000, 20, 20)  # imports make many objects that stay, for each collection to visit
+
+from packtool.cli import main  # noqa: E402 - the first of these imports
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,6 @@ turns errors into messages and exit codes: 0 done, 1 data or run time, 2 usage, 
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -39,7 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and end the process; `run` returns instead."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else NumPy starts threads for linear algebra, unused here
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # else Arrow returns and clears memory for each batch
-    gc.set_threshold(100_000, 20, 20)  # imports make many objects that stay, for each collection to visit
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: discard output, and keep the descriptor from data files

@@ -8,7 +8,6 @@ from packtool.engines import Engine, engine_for
 from packtool.engines.engine import MERGE, parse_share, tasks_of
 from packtool.errors import DataError, UsageError
 from packtool.options.shared import MovingRows
-from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.sizes import plural
 from packtool.temporary import discard_runs
@@ -24,7 +23,7 @@ def engine_of(options: TokenizeArguments | MovingRows, command: str) -> Engine:
     if share is not None and options.scheduler is not None:
         remedy = "give one of them: a scheduler shares the work out by itself"
         raise UsageError("bad-option", "can't be combined with --scheduler", remedy=remedy, where="--task")
-    if share is not None and isinstance(options, ShuffleArguments) and options.order_only:
+    if share is not None and getattr(options, "order_only", False):
         remedy = "leave it out: an order is written by one process"
         raise UsageError("bad-option", "has no effect on --order-only", remedy=remedy, where="--task")
     return engine_for(options.scheduler, options.workers, command, share, at_end=discard_runs)

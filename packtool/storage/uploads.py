@@ -255,6 +255,7 @@ class UploadedOutput(Output):
 
     def share(self, file: Path, data: bytes) -> None:
         self.place.write(self._name(file), data)
+        self._done.add(self._name(file))
         write_bytes(file, data)
 
     def forget(self, file: Path) -> None:

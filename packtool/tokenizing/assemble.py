@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import xxhash
 from msgspec import UNSET
 
 from packtool.clock import Clock
@@ -16,7 +17,7 @@ from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.sizes import plural
-from packtool.storage.names import REJECTED, shard_file, token_dtype
+from packtool.storage.names import REJECTED, TOKENIZER, shard_file, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, StoreManifest, TokenShard
 from packtool.storage.tokenizer_files import write_tokenizer
@@ -81,7 +82,7 @@ def assemble(
         counts=total.flat() | trained,
         rejected=rejected.entry(),
         shards=shards,
-        tokenizer_files=write_tokenizer(out.staged, tokenizer),
+        tokenizer_files=_place_tokenizer(out, tokenizer),
     )
     run = {
         "written": clock.seconds(),
@@ -127,6 +128,14 @@ def _warn_of_special(place: str, counts: Mapping[str, int], tokens: Mapping[str,
         what = what.replace("texts hold special tokens", "messages spell special tokens", 1)
         remedy = "clean the messages: what they spell can't be told from what the chat template writes"
     warn("special-tokens", what, remedy=remedy, where=place)
+
+
+def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[InputEntry]:
+    """Give the tokenizer.json that workers share its final name, and write what else belongs to it."""
+    others = {name: data for name, data in files.items() if name != TOKENIZER}
+    shared = InputEntry(TOKENIZER, len(files[TOKENIZER]), xxhash.xxh3_128_hexdigest(files[TOKENIZER]))
+    out.rename(out.scratch, shared, out.staged / TOKENIZER)
+    return [shared, *write_tokenizer(out.staged, others)]
 
 
 def _place(out: Output, directory: Path, number: int, entry: FileEntry | InputEntry) -> FileEntry | InputEntry:
