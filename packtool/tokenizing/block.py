@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -22,7 +22,6 @@ from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
-from packtool.plan import I64
 from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
@@ -140,24 +139,13 @@ def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDiges
 
 def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> BlockResult:
     """Tokenize a block; its files lie in a directory of this attempt."""
-    encoder, talks = prepare(context)
-    if encoder is not None:
-        encoder.restart()
     with RejectLog(attempt, keep=context.on_error == "quarantine") as log:
-        writer = ShardWriter(
-            attempt,
-            context.tokenizer,
-            provenance=context.provenance,
-            columns=context.fields.columns,
-            loss=context.chat is not None,
-        )
-        counts = [
-            _span(context, span, file, encoder, talks, writer, log, worker)
-            for span, file in zip(task.spans, task.files, strict=True)
-        ]
-        writer.close()
+        attempted = _Attempt(context, attempt, log, worker)
+        counts = [attempted.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
+        attempted.writer.close()
+    encoder = attempted.encoder
     facts = ("none", 0) if encoder is None else (encoder.name, encoder.checked)
-    return BlockResult(*facts, counts, writer.shards, log.entry())
+    return BlockResult(*facts, counts, attempted.writer.shards, log.entry())
 
 
 def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
@@ -190,88 +178,111 @@ def _talking(place: Place, name: str, sha256: str, encoder: Verified, chat: Chat
     return Renderer(chat), TrainedTokens(place.read(name), encoder.reference)
 
 
-def _span(
-    context: Context,
-    span: Span,
-    file: CorpusFile,
-    encoder: Verified | None,
-    talks: Conversations | None,
-    writer: ShardWriter,
-    log: RejectLog,
-    worker: Worker,
-) -> SpanCounts:
-    """Tokenize a span."""
-    counts = SpanCounts(span.file)
-    salvage = context.on_error != "fail"
-    reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
-    for batch in reader:
-        if encoder is None:
-            require_ids(batch, context.tokenizer)
-        if talks is not None:
-            talks.render(batch)
-        if batch.rejects:
-            reader.require_unchanged()
-            _reject(context, span, file, batch, counts, log)
-        before, trained = writer.tokens, writer.trained
-        counts.read += len(batch.documents)
-        parts, utf8 = _filtered(context, batch, encoder, talks, counts)
-        sources = None
-        if context.provenance:
-            sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
-        done = 0
-        for part in parts:
-            counts.count_special(part.ids, context.special_ids)
-            ended = slice(done, done + sum(part.ends))
-            columns = [values[ended] for values in batch.columns]
-            added, empty = writer.add(*part, origins=None if sources is None else sources[ended], columns=columns)
-            done += added + empty
-            counts.documents += added
-            counts.empty += empty
-        counts.tokens += writer.tokens - before
-        counts.trained += writer.trained - trained
-        counts.records += batch.records
-        counts.bytes += batch.bytes
-        writer.close_full()
-        worker.advance(batch.progress)
-    if talks is not None:
-        counts.special = talks.spelled()
-    counts.require_balance(_added(context))
-    counts.digest = reader.digest
-    if not span.whole and reader.pages is not None:
-        counts.pages = reader.pages.packed()
-    return counts
+class _Attempt:
+    """One attempt at a block: what its spans are encoded with, and where documents and rejects of theirs go.
 
+    Args:
+        directory: for its files.
+        log: of rejects.
+        worker: is told how far it is.
+    """
 
-def _filtered(
-    context: Context, batch: RecordBatch, encoder: Verified | None, talks: Conversations | None, counts: SpanCounts
-) -> tuple[Iterable[Parts], list[bytes | None]]:
-    """Return the ids of the documents that pass all filters, and their bytes; count the others and take them out."""
-    documents, utf8 = batch.documents, utf8_of(batch.documents, ids=encoder is None)
-    parts = stored(documents) if encoder is None else encoded(documents, utf8, encoder)
-    if talks is not None:
-        parts = iter([talks.masked(batch, utf8, joined(parts))])
-    parts = _counted(parts, counts)
-    if context.filters == Filters():
-        return parts, utf8
-    every = next(parts) if talks is not None else joined(parts)
-    tokens = _stored_tokens(context, every.lengths)
-    fits = context.filters.fit(tokens)
-    if (kept := context.filters.kept(documents)) is not None:
-        fits &= np.isin(np.arange(len(documents)), kept)
-    counts.filtered.add(list(compress(documents, ~fits)), tokens[~fits])
-    left = np.flatnonzero(fits).tolist()
-    batch.keep(left)
-    return [every.of(fits)], [utf8[n] for n in left]
+    def __init__(self, context: Context, directory: Path, log: RejectLog, worker: Worker) -> None:
+        self.context = context
+        self.encoder, self.talks = prepare(context)
+        if self.encoder is not None:
+            self.encoder.restart()
+        self.writer = ShardWriter(
+            directory,
+            context.tokenizer,
+            provenance=context.provenance,
+            columns=context.fields.columns,
+            loss=context.chat is not None,
+        )
+        self.log = log
+        self.worker = worker
+        self._added = 1 + (context.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
 
+    def span(self, span: Span, file: CorpusFile) -> SpanCounts:
+        """Tokenize a span of a file."""
+        context, writer, counts = self.context, self.writer, SpanCounts(span.file)
+        salvage = context.on_error != "fail"
+        reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
+        for batch in reader:
+            if self.encoder is None:
+                require_ids(batch, context.tokenizer)
+            if self.talks is not None:
+                self.talks.render(batch)
+            if batch.rejects:
+                reader.require_unchanged()
+                self._reject(span, file, batch, counts)
+            before, trained = writer.tokens, writer.trained
+            counts.read += len(batch.documents)
+            parts, utf8 = self._filtered(batch, counts)
+            sources = None
+            if context.provenance:
+                sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
+            done = 0
+            for part in parts:
+                counts.count_special(part.ids, context.special_ids)
+                ended = slice(done, done + sum(part.ends))
+                columns = [values[ended] for values in batch.columns]
+                added, empty = writer.add(part, None if sources is None else sources[ended], columns)
+                done += added + empty
+                counts.documents += added
+                counts.empty += empty
+            counts.tokens += writer.tokens - before
+            counts.trained += writer.trained - trained
+            counts.records += batch.records
+            counts.bytes += batch.bytes
+            writer.close_full()
+            self.worker.advance(batch.progress)
+        if self.talks is not None:
+            counts.special = self.talks.spelled()
+        counts.require_balance(self._added)
+        counts.digest = reader.digest
+        if not span.whole and reader.pages is not None:
+            counts.pages = reader.pages.packed()
+        return counts
 
-def _stored_tokens(context: Context, lengths: I64) -> I64:
-    """Count the stored tokens of documents of this many ids, with added EOS and BOS."""
-    return np.where(lengths > 0, lengths + _added(context), 0).astype(np.int64)
+    def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes | None]]:
+        """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
+        documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
+        parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
+        if self.talks is not None:
+            parts = iter([self.talks.masked(batch, utf8, joined(parts))])
+        parts = _counted(parts, counts)
+        filters = self.context.filters
+        if filters == Filters():
+            return parts, utf8
+        every = next(parts) if self.talks is not None else joined(parts)
+        tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
+        fits = filters.fit(tokens)
+        if (kept := filters.kept(documents)) is not None:
+            fits &= np.isin(np.arange(len(documents)), kept)
+        counts.filtered.add(list(compress(documents, ~fits)), tokens[~fits])
+        left = np.flatnonzero(fits).tolist()
+        batch.keep(left)
+        return [every.of(fits)], [utf8[n] for n in left]
 
+    def _reject(self, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts) -> None:
+        """Count and log the rejects of a batch.
 
-def _added(context: Context) -> int:
-    """Count the tokens that a stored document has beside its own: EOS, and BOS if there is one."""
-    return 1 + (context.tokenizer.bos_id is not None)
+        Raises:
+            DataError: for the first of them, unless they are to be skipped; there are more than are allowed.
+        """
+        most = self.context.max_errors
+        for reject in batch.rejects:
+            if self.context.on_error == "fail":
+                remedy = f"{_REMEDIES.get(reject.code, 'fix the record')}, or give --on-error skip or quarantine"
+                raise DataError(
+                    reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, counts.records)
+                )
+            counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
+            counts.lost += reject.lost
+            self.log.add(span.file, reject, counts.records)
+            if most is not None and self.log.count > most:
+                raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
 
 
 def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
@@ -279,24 +290,6 @@ def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
     for part in parts:
         counts.encoded += len(part.ids)
         yield part
-
-
-def _reject(
-    context: Context, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts, log: RejectLog
-) -> None:
-    for reject in batch.rejects:
-        if context.on_error == "fail":
-            _fail(span, file, reject, counts.records)
-        counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
-        counts.lost += reject.lost
-        log.add(span.file, reject, counts.records)
-        if context.max_errors is not None and log.count > context.max_errors:
-            raise too_many(context.max_errors, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
-
-
-def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn:
-    remedy = f"{_REMEDIES.get(reject.code, 'fix the record')}, or give --on-error skip or quarantine"
-    raise DataError(reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, before))
 
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:

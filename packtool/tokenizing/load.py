@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,10 @@ from packtool.errors import DataError
 from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.schema import TokenizerInfo
 from packtool.storage.tokenizer_files import default_tokenizer
-from packtool.tokenizing import findings, other_formats
+from packtool.tokenizing import findings
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import not_applied, parse
-from packtool.tokenizing.special import TokenizerWarning, marked, special, warnings_of_bos, warnings_of_eos
+from packtool.tokenizing.special import TokenizerWarning, doubtful_eos, marked, special
 from packtool.warnings import warn
 
 
@@ -151,12 +152,15 @@ def load(
             remedy = "nothing is lost: whole documents are stored, always alike"
             warnings.append(TokenizerWarning("tokenizer-options", what, remedy))
         eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
-        warnings += warnings_of_eos(eos_text, vocab, marks)
+        if doubtful := doubtful_eos(eos_text, vocab, marks):
+            warnings.append(doubtful)
         bos_id = None
         if bos or bos_token is not None:
             bos_id, _ = special("bos", bos_token, vocab, configs, marks)
-        elif not chats:
-            warnings += warnings_of_bos(configs)
+        elif not chats and any(config.get("add_bos_token") is True for config in configs):
+            what = "its configuration says add_bos_token, but documents begin without a BOS"
+            remedy = "give --bos to begin every document with it, as the model was trained"
+            warnings.append(TokenizerWarning("bos-left-out", what, remedy))
         contents = (token["content"] for token in tokenizer.spec.get("added_tokens") or ())
         added = {content: vocab[content] for content in contents if content in vocab}
         info = TokenizerInfo(digests[TOKENIZER], tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
@@ -189,7 +193,7 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
         return {TOKENIZER: default_tokenizer()}
     path = Path(source)
     if path.is_dir():
-        if not (path / TOKENIZER).exists() and (name := other_formats.beside(path)):
+        if not (path / TOKENIZER).exists() and (name := _beside(path)):
             _tokenizer(path / name)
         path = path / TOKENIZER
     if path.is_file():
@@ -204,7 +208,7 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
             remedy="give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2",
             where=str(source),
         )
-    if remedy := other_formats.remedy_for_encoding(str(source)):
+    if remedy := remedy_for_encoding(str(source)):
         what = "an encoding of tiktoken, not a tokenizer.json"
         raise DataError("missing-tokenizer", what, remedy=remedy, where=str(source))
     return repository_files(str(source), (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES), revision)
@@ -213,9 +217,8 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
 def _tokenizer(path: Path) -> bytes:
     """Read a tokenizer.json; refuse other known formats, and say how to convert them."""
     data = _bytes(path)
-    recognized = other_formats.recognized(path.name, data)
-    if recognized is not None:
-        raise DataError("bad-tokenizer", recognized[0], remedy=recognized[1], where=str(path))
+    if (other := recognized(path.name, data)) is not None:
+        raise DataError("bad-tokenizer", other[0], remedy=other[1], where=str(path))
     return data
 
 
@@ -241,3 +244,65 @@ def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] 
     except (TypeError, KeyError):
         return None
     return known
+
+
+# Files that are no tokenizer.json, and how to convert each.
+
+_SAVE = (
+    "load its directory with AutoTokenizer of transformers, call save_pretrained, and give the tokenizer.json it writes"
+)
+_PULL = "fetch it with git lfs pull"
+_RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
+_RANKS = re.compile(rb"\A[A-Za-z0-9+/]+=* \d+\r?\n")
+_ENCODING = re.compile(r"[a-z]\d+k_[a-z]+")
+_SAME_IDS = {
+    "cl100k_base": "Xenova/gpt-4",
+    "o200k_base": "Xenova/gpt-4o",
+    "o200k_harmony": "openai/gpt-oss-20b",
+    "r50k_base": "openai-community/gpt2",
+}
+"""Encodings of tiktoken, and a hub repository with a tokenizer.json of the same ids."""
+_CONVERT = "call convert_tiktoken_to_fast of transformers.integrations.tiktoken, and give the tokenizer.json it writes"
+_PARTS = ("vocab.txt", "merges.txt")
+_NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", *_PARTS)
+
+
+def recognized(name: str, data: bytes) -> tuple[str, str] | None:
+    """Recognise a file that is no tokenizer.json, and say what to do; None if nobody can tell.
+
+    Args:
+        name: of the file.
+        data: its bytes.
+
+    >>> recognized("tokenizer.json", b"version https://git-lfs.github.com/spec/v1\\noid sha256:00")
+    ('a pointer of Git LFS, not the file itself', 'fetch it with git lfs pull')
+    """
+    start = data[:512].lstrip()
+    tekken = start[:1] == b"{" and b'"token_bytes"' in data[: 1 << 16]
+    kinds = (
+        (start.startswith(b"version https://git-lfs"), "a pointer of Git LFS, not the file itself", _PULL),
+        (start[:1] == b"<", "a web page, not the file itself", _RAW),
+        (start.startswith(b"GGUF"), "a GGUF file", _SAVE.replace(" of", f" (gguf_file={name!r}) of", 1)),
+        (_RANKS.match(start) is not None, "ranks of tiktoken, which lack their pattern and special tokens", _SAVE),
+        (name.endswith((".model", ".spm")), "a model of SentencePiece", _SAVE),
+        (name in _PARTS, "a part of a tokenizer, in an older format", _SAVE),
+        (tekken, "a tekken.json of Mistral", "give the tokenizer.json of the same hub repository"),
+    )
+    return next(((what, remedy) for fits, what, remedy in kinds if fits), None)
+
+
+def remedy_for_encoding(name: str) -> str:
+    """Return what to give instead of a tiktoken encoding; empty if the name is none.
+
+    >>> remedy_for_encoding("cl100k_base"), remedy_for_encoding("openai-community/gpt2")
+    ('give Xenova/gpt-4, which has the same ids', '')
+    """
+    if name in _SAME_IDS:
+        return f"give {_SAME_IDS[name]}, which has the same ids"
+    return _CONVERT if _ENCODING.fullmatch(name) else ""
+
+
+def _beside(directory: Path) -> str:
+    """Name a file in a directory that a tokenizer.json can be made of; empty if there is none."""
+    names = (path.name for pattern in _NAMES for path in sorted(directory.glob(pattern)))
+    return next(names, "")

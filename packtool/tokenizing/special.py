@@ -71,22 +71,13 @@ def doubt(eos: str, added: Collection[str]) -> str:
     return "which ends no document" if eos in END_NOTHING else ""
 
 
-def warnings_of_eos(eos: str, vocab: Mapping[str, int], added: Collection[str]) -> list[TokenizerWarning]:
+def doubtful_eos(eos: str, vocab: Mapping[str, int], added: Collection[str]) -> TokenizerWarning | None:
     """Warn where the EOS ends something other than documents, whether it was asked for, configured or found."""
     if not (why := doubt(eos, added)):
-        return []
+        return None
     better = [token for token in candidates("eos", vocab, added) if token != eos]
     remedy = f"give --eos-token {better[0]!r}" if better else "name another with --eos-token"
-    return [TokenizerWarning("eos-doubtful", f"EOS is {eos!r}, {why}", f"to pretrain, {remedy}")]
-
-
-def warnings_of_bos(configs: Sequence[Mapping[str, Any]]) -> list[TokenizerWarning]:
-    """Warn where a model expects a BOS that documents do not get."""
-    if not any(config.get("add_bos_token") is True for config in configs):
-        return []
-    what = "its configuration says add_bos_token, but documents begin without a BOS"
-    remedy = "give --bos to begin every document with it, as the model was trained"
-    return [TokenizerWarning("bos-left-out", what, remedy)]
+    return TokenizerWarning("eos-doubtful", f"EOS is {eos!r}, {why}", f"to pretrain, {remedy}")
 
 
 def special(

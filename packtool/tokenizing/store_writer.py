@@ -17,7 +17,7 @@ from packtool.storage.files import write_array
 from packtool.storage.names import shard_file, token_dtype
 from packtool.storage.schema import TokenizerInfo, TokenShard
 from packtool.storage.token_store import write_columns, write_loss, write_shard
-from packtool.tokenizing.encoders import U32
+from packtool.tokenizing.encode import Parts
 
 SHARD_TOKENS = 1 << 25
 """A shard closes at the end of the batch that reaches this: it bounds the memory of a worker."""
@@ -66,38 +66,27 @@ class ShardWriter:
         self.shards: list[TokenShard] = []
 
     def add(
-        self,
-        ids: U32,
-        lengths: I64,
-        ends: Sequence[bool],
-        loss: npt.NDArray[np.uint8] | None = None,
-        eos: npt.NDArray[np.uint8] | None = None,
-        *,
-        origins: Origins | None = None,
-        columns: Sequence[Sequence[str | None]] = (),
+        self, parts: Parts, origins: Origins | None = None, columns: Sequence[Sequence[str | None]] = ()
     ) -> tuple[int, int]:
         """Add consecutive parts of documents.
 
         Args:
-            ids: of all parts.
-            lengths: ids of each part.
-            ends: whether the part is the last of its document.
-            loss: 1 or 0 for each id, whether it trains, where that is written.
-            eos: whether the EOS of each document that ends here trains.
+            parts: with what trains of them, where that is written.
             origins: of the documents that end here.
             columns: their scalars, in the order of their names.
 
         Returns:
             Documents that ended here and have ids, and documents that ended here without any (they are left out).
         """
+        ids = parts.ids
         if len(ids) and int(ids.max()) >= self._vocab_size:  # before it is cast to a type that may not hold it
             raise DataError(
                 "id-out-of-range",
                 f"the tokenizer produced id {int(ids.max())}, but its vocabulary ends at {self._vocab_size - 1}",
                 remedy="check that the tokenizer.json is whole",
             )
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        stops = bounds[np.flatnonzero(ends) + 1]
+        bounds = np.concatenate([[0], np.cumsum(parts.lengths)])
+        stops = bounds[np.flatnonzero(parts.ends) + 1]
         starts = np.concatenate([[0], stops])
         sizes = np.diff(starts)
         begun = self._open > 0  # its BOS is written
@@ -117,9 +106,9 @@ class ShardWriter:
         stored = np.insert(ids.astype(self._dtype), places, values.astype(self._dtype))
         self._parts.append(stored)
         if self._loss is not None:
-            assert loss is not None
-            assert eos is not None
-            self._loss.append(np.insert(loss, places, np.append(eos[kept], loss[first])))
+            assert parts.loss is not None
+            assert parts.eos is not None
+            self._loss.append(np.insert(parts.loss, places, np.append(parts.eos[kept], parts.loss[first])))
             self.trained += int(np.count_nonzero(self._loss[-1]))
         self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))
         if self._origins is not None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from packtool.errors import DataError
 from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing import store_writer
+from packtool.tokenizing.encode import Parts
 from packtool.tokenizing.store_writer import ShardWriter
 
 DOCUMENTS = st.lists(st.lists(st.lists(st.integers(2, 99), max_size=4), min_size=1, max_size=3), max_size=8)
@@ -34,7 +35,7 @@ def test_every_document_begins_and_ends_once(
         count = data.draw(st.integers(1, len(parts)))
         batch, parts = parts[:count], parts[count:]
         ids = np.array([token for part, _ in batch for token in part], np.uint32)
-        added = writer.add(ids, np.array([len(part) for part, _ in batch]), [ends for _, ends in batch])
+        added = writer.add(Parts(ids, np.array([len(part) for part, _ in batch]), [ends for _, ends in batch]))
         kept, empty = kept + added[0], empty + added[1]
         if batch[-1][1] and data.draw(st.booleans()):
             writer.close()
@@ -66,7 +67,7 @@ def test_what_trains_is_written_beside_the_tokens(
             whole += loss
             last = number == len(document) - 1
             marks = np.array(loss, np.uint8), np.array([eos][: int(last)], np.uint8)
-            writer.add(np.array(part, np.uint32), np.array([len(part)]), [last], *marks)
+            writer.add(Parts(np.array(part, np.uint32), np.array([len(part)]), [last], *marks))
         if whole:
             expected.append([*whole[: int(begun)], *whole, eos])
         if data.draw(st.booleans()):
@@ -86,7 +87,7 @@ def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(store_writer, "SHARD_TOKENS", 6)
     writer = ShardWriter(tmp_path, tokenizer(), provenance=False)
     for _ in range(3):
-        writer.add(np.array([5, 6], np.uint32), np.array([2]), [True])
+        writer.add(Parts(np.array([5, 6], np.uint32), np.array([2]), [True]))
         writer.close_full()
     writer.close()
     assert [shard.tokens.shape for shard in writer.shards] == [(6,), (3,)]
@@ -95,4 +96,4 @@ def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_id_beyond_the_vocabulary_is_refused_before_it_is_cast(tmp_path: Path) -> None:
     writer = ShardWriter(tmp_path, tokenizer(), provenance=False)
     with pytest.raises(DataError, match="produced id 65541, but its vocabulary ends at 99"):
-        writer.add(np.array([65_541], np.uint32), np.array([1]), [True])
+        writer.add(Parts(np.array([65_541], np.uint32), np.array([1]), [True]))
