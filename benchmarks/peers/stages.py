@@ -36,7 +36,7 @@ STAGES = {
     "storage.files": "writing shards",
     "storage.token_store": "writing shards",
     "storage.publish": "publishing",
-    "tokenizing.assemble": "publishing",
+    "tokenizing.job.Job.assemble": "publishing",
     "runs.sorted_by": "sorting groups of segments",
     "exchange._spread": "mixing: random rounds",
     "exchange._balance": "mixing: balancing rounds",

@@ -27,7 +27,6 @@ from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.schema import StoreManifest
 from packtool.tokenizing import block as tasks
-from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
@@ -80,7 +79,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
                     part = Part(str(engine.share), job.pieces_here, job.pieces)
                     return TokenizeResult(path=out.shown, part=part)
                 require_all(str(out.place), job.missing(), job.pieces, out.tasks)
-            counts, run = assemble(out, job, source.recorded, source.tokenizer.files, clock)
+            counts, run = job.assemble(source.recorded, source.tokenizer.files, clock)
             return TokenizeResult(path=out.shown, counts=counts, run=run)
 
 

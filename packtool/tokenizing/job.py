@@ -1,23 +1,38 @@
-"""The pieces of a run of `tokenize`: the files that several blocks share, each hashed as a whole, then the blocks."""
+"""The pieces of a run of `tokenize`, the files that several blocks share, each hashed as a whole, then the blocks; and
+the token store that is made of them."""
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import xxhash
+from msgspec import UNSET
 
+from packtool.clock import Clock
 from packtool.corpus import blocks
 from packtool.corpus.file_bytes import OTHER_BYTES, agree, changed
 from packtool.corpus.records import Block, CorpusFile
 from packtool.engines import Engine
+from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
+from packtool.places.place import Place
 from packtool.progress import Progress
-from packtool.storage.names import TOKENIZER
+from packtool.sizes import plural
+from packtool.storage.names import REJECTED, TOKENIZER, shard_file, token_dtype
 from packtool.storage.output import Output, Pieces
-from packtool.storage.schema import InputEntry
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, StoreManifest, TokenShard
+from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing import block as tasks
+from packtool.tokenizing.counts import SpanCounts
+from packtool.tokenizing.rejects import RejectLog
+from packtool.warnings import warn
 
 Done = tasks.BlockResult | tasks.FileDigest
 
@@ -44,7 +59,7 @@ class Job:
         self.engine = engine
         self._quiet = quiet
         self._blocks = blocks.plan(files)
-        self._scratch = output.scratch
+        self._output = output
         self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
         self.pieces = len(self._split) + len(self._blocks)
         self._kept = Pieces(output, "block", Done, self._files)  # type: ignore[arg-type]
@@ -61,13 +76,13 @@ class Job:
 
     def _files(self, piece: int, done: Done) -> tuple[Path, list[FileEntry | InputEntry]]:
         files = done.files() if isinstance(done, tasks.BlockResult) else []
-        return tasks.block_directory(self._scratch, piece), files
+        return tasks.block_directory(self._output.scratch, piece), files
 
     def _forget(self, pieces: set[int]) -> None:
         """Leave nothing of pieces that are to be done, or done again."""
         for piece in pieces:
             self._kept.forget(piece)
-        for left in self._scratch.glob("block-*"):
+        for left in self._output.scratch.glob("block-*"):
             if int(left.name.removeprefix("block-").partition(".")[0]) in pieces:
                 shutil.rmtree(left)
 
@@ -75,7 +90,7 @@ class Job:
         """Return the results of the blocks that are done, in order, by the number of the piece."""
         return {piece: each for piece, each in sorted(self.done.items()) if isinstance(each, tasks.BlockResult)}
 
-    def digests(self) -> dict[int, tasks.FileDigest]:
+    def _digests(self) -> dict[int, tasks.FileDigest]:
         """Return the digests of files that several blocks share, by the number of the file."""
         return {self._split[piece]: each for piece, each in self.done.items() if isinstance(each, tasks.FileDigest)}
 
@@ -111,7 +126,7 @@ class Job:
                 done=done,
                 on_advance=progress.advance,
                 prepare=partial(tasks.prepare, self.context),
-                shared=self._scratch / TOKENIZER if not self.context.delivery.sends else None,
+                shared=self._output.scratch / TOKENIZER if not self.context.delivery.sends else None,
             ):
                 if piece not in done:
                     self.done[piece] = each
@@ -133,7 +148,7 @@ class Job:
             DataError: one is not; the blocks that it is about are not kept.
         """
         wrong: list[int] = []
-        digests = self.digests()
+        digests = self._digests()
         for piece, result in self.results().items():
             for span in result.spans:
                 if span.file in digests and not agree(digests[span.file].pages, span.pages):
@@ -150,14 +165,6 @@ class Job:
         number = block[0].file
         return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
 
-    def done_now(self) -> dict[str, int]:
-        """Return bytes of text and tokens of this run, without those an earlier one had finished."""
-        results = [result for number, result in self.results().items() if number not in self.earlier]
-        return {
-            "text_bytes": sum(span.bytes for result in results for span in result.spans),
-            "tokens": sum(result.tokens for result in results),
-        }
-
     def _limit_errors(self) -> None:
         limit = self.context.max_errors
         if limit is None:
@@ -168,6 +175,124 @@ class Job:
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
             raise tasks.too_many(limit, tasks.shown_file(self.files[worst.file]), f"here {reasons}")
 
-    def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
-        """List each block's directory and result."""
-        return [(tasks.block_directory(self._scratch, piece), result) for piece, result in self.results().items()]
+    def assemble(
+        self, options: dict[str, Any], tokenizer: Mapping[str, bytes], clock: Clock
+    ) -> tuple[dict[str, int], dict[str, Any]]:
+        """Make a token store of the blocks, all of which are done: give shards their final names, join the rejects, and
+        write the manifest. Doing it again after it was interrupted gives the same store.
+
+        Args:
+            options: for the manifest.
+            tokenizer: its files.
+            clock: of the run.
+
+        Returns:
+            The manifest's counts, and the facts in `run.json`.
+        """
+        out, context, results = self._output, self.context, self.results()
+        shards: list[TokenShard] = []
+        documents = 0
+        per_file: dict[int, SpanCounts] = {}
+        with RejectLog(out.staged) as rejected:
+            for piece, result in results.items():
+                directory = tasks.block_directory(out.scratch, piece)
+                if result.rejected is not None:
+                    out.have(directory, [result.rejected])
+                    before = {number: counts.records for number, counts in per_file.items()}
+                    rejected.join(directory, [file.name for file in self.files], before)
+                first = result.spans[0].file
+                first_record = per_file[first].records if first in per_file else 0
+                for span in result.spans:
+                    per_file.setdefault(span.file, SpanCounts(span.file)).add(span)
+                for shard in result.shards:
+                    files: dict[str, Any] = {
+                        name: _place(out, directory, len(shards), entry)
+                        for name, entry in msgspec.structs.asdict(shard).items()
+                        if isinstance(entry, FileEntry | InputEntry)
+                    }
+                    placed = {"first_document": documents, "first_record": first_record, **files}
+                    shards.append(msgspec.structs.replace(shard, **placed))
+                    documents += shard.offsets.shape[0] - 1
+        sync_directory(out.staged)
+        total = SpanCounts(-1)
+        for counts in per_file.values():
+            total.add(counts)
+        digests = {number: counts.digest for number, counts in per_file.items()}
+        digests |= {number: file.digest for number, file in self._digests().items()}
+        inputs = [InputEntry(file.name, file.bytes, digests[number]) for number, file in enumerate(self.files)]
+        trained = {"trained_tokens": total.trained} if context.chat is not None else {}
+        manifest = StoreManifest(
+            format_version=LOSS_VERSION if any(shard.loss is not UNSET for shard in shards) else FORMAT_VERSION,
+            options=options,
+            inputs=inputs,
+            tokenizer=context.tokenizer,
+            dtype=token_dtype(context.tokenizer.vocab_size).str,
+            counts=total.flat() | trained,
+            rejected=rejected.entry(),
+            shards=shards,
+            tokenizer_files=_place_tokenizer(out, tokenizer),
+        )
+        now = [result for piece, result in results.items() if piece not in self.earlier]
+        run = {
+            "written": clock.seconds(),
+            "workers": self.engine.workers,
+            "encoder": ", ".join(sorted({result.encoder for result in results.values()})) or context.recipe.encoder,
+            "encoder_why": context.recipe.why,
+            "texts_checked": sum(result.checked for result in results.values()),
+            "text_bytes": total.bytes,
+            "this_run": {
+                "text_bytes": sum(span.bytes for result in now for span in result.spans),
+                "tokens": sum(result.tokens for result in now),
+            },
+            "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
+            "files": [{"name": self.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
+        }
+        out.finish(manifest, run)
+        _warn(out.place, manifest)
+        _warn_of_special(str(out.place), total.special, manifest.tokenizer.added_tokens, chats=context.chat is not None)
+        return manifest.counts, run
+
+
+def _warn(place: Place, manifest: StoreManifest) -> None:
+    counts = manifest.counts
+    if counts["rejected"]:
+        kept = manifest.rejected is not None
+        remedy = f"see {place.where(REJECTED)}" if kept else "use --on-error quarantine to see which, with the reasons"
+        what = f"{plural(counts['rejected'], 'record')} could not be used"
+        if counts.get("lost_bytes"):
+            what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
+        warn("records-rejected", what, remedy=remedy, where=str(place))
+    if not counts["documents"]:
+        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
+
+
+def _warn_of_special(place: str, counts: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
+    """Warn of texts that hold special tokens: perhaps from other corpora, perhaps from somebody who wants to end a
+    document."""
+    if not counts:
+        return
+    names = {number: text for text, number in tokens.items()}
+    most = sorted(counts.items(), key=lambda item: (-item[1], int(item[0])))
+    listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
+    what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
+    remedy = "give --special-tokens text to encode them as plain text"
+    if chats:
+        what = what.replace("texts hold special tokens", "messages spell special tokens", 1)
+        remedy = "clean the messages: what they spell can't be told from what the chat template writes"
+    warn("special-tokens", what, remedy=remedy, where=place)
+
+
+def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[InputEntry]:
+    """Give the tokenizer.json that workers share its final name, and write what else belongs to it."""
+    others = {name: data for name, data in files.items() if name != TOKENIZER}
+    shared = InputEntry(TOKENIZER, len(files[TOKENIZER]), xxhash.xxh3_128_hexdigest(files[TOKENIZER]))
+    out.rename(out.scratch, shared, out.staged / TOKENIZER)
+    return [shared, *write_tokenizer(out.staged, others)]
+
+
+def _place(out: Output, directory: Path, number: int, entry: FileEntry | InputEntry) -> FileEntry | InputEntry:
+    """Give one file of a shard its final name."""
+    kind = entry.name.partition("-")[0]
+    name = shard_file(kind, number)
+    out.rename(directory, entry, out.staged / name)
+    return msgspec.structs.replace(entry, name=name)
