@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -69,8 +70,9 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
     def if_small(self, size: int, tokenizer: int) -> EncoderRecipe:
         """Return the recipe of the reference if so many bytes of input do not pay for loading another encoder, for a
-        tokenizer.json of so many bytes; else this one."""
-        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
+        tokenizer.json of so many bytes; else this one. What an earlier run kept loads as fast as the reference."""
+        kept = bool(self.kept) and Path(self.kept).is_file()
+        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer or kept:
             return self
         return self.instead(f"the input is so small that loading {self.encoder} would take longer")
 

@@ -40,6 +40,9 @@ def test_a_small_input_spares_the_second_encoder(
         assert found["small"]["encoder_why"] == "the input is so small that loading gigatoken would take longer"
     asked = run(tmp_path / "small.jsonl", tmp_path / "asked", encoder=fast)
     assert contents(asked.path) == contents(tmp_path / "small")
+    again = run(tmp_path / "small.jsonl", tmp_path / "again")
+    assert again.run["encoder"] == fast, "an earlier run kept what it is loaded from"
+    assert contents(again.path) == contents(tmp_path / "small")
 
 
 @pytest.mark.parametrize("name", listed.UNLISTED)
