@@ -47,7 +47,6 @@ class StorePlace(Place):
         self.url = url
         self._scheme, _, rest = url.partition("://")
         self._name, _, self._prefix = rest.partition("/")
-        # What tells clients where to connect, and as whom.
         variables = [item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_"))]
         self.bucket = bucket or _client(self._scheme, self._name, frozenset(variables))
 
@@ -327,17 +326,15 @@ def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
     return begin, stop - begin, request
 
 
-@lru_cache(64)
-def _client(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Callable[[], Bucket]:
-    """Return the client of a bucket. Making one costs connections, so all places of a process share it."""
-    del settings
-    return _Client(scheme, name)
-
-
 class _Client:
-    """The client of a bucket, made when it is first needed, and again in another process."""
+    """The client of a bucket, made when it is first needed, and again in another process.
 
-    def __init__(self, scheme: str, name: str) -> None:
+    Args:
+        settings: what tells clients where to connect, and as whom; others get another client.
+    """
+
+    def __init__(self, scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> None:
+        del settings
         self._scheme, self._name = scheme, name
         self._made: Bucket | None = None
         self._process = 0
@@ -361,3 +358,7 @@ class _Client:
             ) from None
         self._process = os.getpid()
         return self._made
+
+
+_client = lru_cache(64)(_Client)
+"""Making a client costs connections, so all places of a process share one."""

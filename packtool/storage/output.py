@@ -283,7 +283,7 @@ class Pieces(Generic[Done]):
         tasks: Mapping[int, Task],
         engine: Engine,
         *,
-        done: Mapping[int, Done] | None = None,
+        done: Mapping[int, Done],
         keep: Callable[[Callable[[], object]], object] = lambda write: write(),
         then: Callable[[int], object] | None = None,
         on_advance: Advance | None = None,
@@ -295,11 +295,10 @@ class Pieces(Generic[Done]):
         Args:
             function, on_advance, prepare, shared: as of `Engine.run`.
             tasks: the work, by the numbers of the pieces.
-            done: what `found` found of them; None to look.
+            done: those that are done, with their records, such as `found` returns.
             keep: calls what writes a record, when it may be written; left out for at once.
             then: called with the number of a piece once its record is there.
         """
-        done = self.found(tasks, engine) if done is None else done
         for number, record in done.items():
             self.output.send(*self.files(number, record))
             if then is not None:

@@ -54,7 +54,8 @@ class Work:
     def run(self, engine: Engine, **options: Any) -> Mapping[int, list[FileEntry]]:
         share = engine.share
         tasks = {number: number for number in range(COUNT) if share is None or share.has(number)}
-        return dict(self.pieces.run(self, tasks, engine, **options))
+        done = self.pieces.found(tasks, engine)
+        return dict(self.pieces.run(self, tasks, engine, done=done, **options))
 
     def whole(self) -> bool:
         found = [np.load(self.place / f"tokens-{number:05d}.npy") for number in range(COUNT)]
