@@ -57,7 +57,7 @@ def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
 
 
 def header_problem(header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
-    """Describe how a file of `size` bytes, by its header, differs from the array it has to be; None if it does not."""
+    """Describe how a file of `size` bytes, by its header, differs from an array of this type and shape, if it does."""
     if header != npy_header(dtype, shape):
         return _difference(header, dtype, shape)
     expected = HEADER_BYTES + dtype.itemsize * int(np.prod(shape, dtype=object))

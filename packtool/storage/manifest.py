@@ -80,7 +80,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(raw: bytes, kind: type[_Content]) -> _Content:
-    """Decode a value from JSON; raise a ValueError with the reason where it is not JSON, or of another type."""
+    """Decode a value of this type from JSON; raise a ValueError with the reason where that can't be done."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except UnicodeDecodeError:

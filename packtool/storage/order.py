@@ -52,7 +52,7 @@ def require_orders(place: Place, manifest: OrderManifest, orders: Sequence[I64],
 
 
 def require_order(order: npt.NDArray[np.int64], atoms: int, where: str) -> None:
-    """Raise a DataError that names an atom which is not in an order, or if it has another length."""
+    """Raise a DataError unless an order names each of `atoms` atoms once."""
     if len(order) != atoms:
         what = f"orders {len(order)} atoms, but its base has {atoms}"
         raise DataError("bad-order", what, remedy=_AGAIN, where=where)

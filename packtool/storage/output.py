@@ -158,7 +158,7 @@ class Output:
             directory.mkdir(parents=True, exist_ok=True)
 
     def delivery(self, engine: Engine, *, far: bool = False) -> Delivery:
-        """Return how the workers of an engine deliver files; `far`: not to local disks, where that can be avoided."""
+        """Return how the workers of an engine deliver files; with `far`, straight to a store where there is one."""
         return Delivery()
 
     def holds(self, directory: Path, entry: Entry) -> bool:
@@ -166,7 +166,7 @@ class Output:
         return LocalPlace(directory).problem(entry) is None
 
     def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
-        """Have an engine look which pieces, by their directories and files, are as they were written; return those."""
+        """Return the pieces whose files, given with their directory, are all as they were written; an engine reads them."""
         todo = [number for number, (_, entries) in files.items() if entries]
         tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(files.__getitem__, todo)]
         shared = None if engine.shares_directories else self.work.absolute() / STATE

@@ -49,7 +49,7 @@ def no_segments(place: Place) -> UsageError:
 
 
 def require_rows(offsets: npt.NDArray[np.int64], segments: int, first_row: int, where: str) -> None:
-    """Raise a DataError that names the first row whose segments are none, or outside a table of `segments`."""
+    """Raise a DataError that names the first row that has no segments, or some outside a table of `segments`."""
     if not len(offsets):
         return
     if not (offsets[0] >= 0 and offsets[-1] <= segments and (np.diff(offsets) > 0).all()):

@@ -68,7 +68,7 @@ def write_shard(
 
 
 def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
-    """Write which tokens of shard `number` train, several arrays of `LOSS` with 0 or 1 for each; return its entry."""
+    """Write which tokens of shard `number` train: 0 or 1 for each, in several arrays of `LOSS`. Return its entry."""
     with NpyWriter(directory / shard_file("loss", number), LOSS, [sum(map(len, parts))]) as out:
         for part in parts:
             out.write(part)
@@ -118,7 +118,7 @@ def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
 
 
 def read_column(place: Place, entry: InputEntry, name: str) -> Any:
-    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings; raise a DataError where it is not there."""
+    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings; raise a DataError where it has none."""
     import pyarrow as pa
     from pyarrow import parquet
 
