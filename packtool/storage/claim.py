@@ -151,12 +151,13 @@ def claim(
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
     there = place_of(place)
     _refuse_overlap(there, inputs)
+    wanted = _Claim(there, State(command, key), options, share)
     if isinstance(there, LocalPlace):
-        return _DirectoryClaim(there, State(command, key), options, share).take()
+        return wanted.in_directory(Output(there, there.path, wanted.state))
     assert isinstance(there, StorePlace)
     if share is not None:
         raise not_shared()
-    return _StoreClaim(there, State(command, key), options).take()
+    return wanted.in_store(there)
 
 
 def not_shared() -> UsageError:
@@ -249,27 +250,9 @@ class _Claim:
         remedy = f"give the same ones, or {again} to start again"
         raise UsageError("resume-differs", what, remedy=remedy, where=str(self.place))
 
-
-def _not_empty(place: Place, contents: Found) -> UsageError:
-    if contents.whole:
-        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
-    elif contents.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
-        command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
-        what = f"holds the unfinished work of an interrupted {command}"
-        remedy = "give --resume to go on, --overwrite to start again"
-    else:
-        what = f"holds {min(contents.names).partition('/')[0]} already"
-        remedy = "choose another output, or move it away"
-    return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
-
-
-class _StoreClaim(_Claim):
-    """A claim on an output in an object store. A local directory holds files to upload, and scratch files."""
-
-    place: StorePlace
-
-    def take(self) -> Output:
-        place, options = self.place, self.options
+    def in_store(self, place: StorePlace) -> Output:
+        """Claim an output in an object store. A local directory holds files to upload, and scratch files."""
+        options = self.options
         path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
         contents = look(place)
         resumed, finished = self.decide(contents)
@@ -298,26 +281,8 @@ class _StoreClaim(_Claim):
             raise
         return output
 
-
-def _empty(path: Path) -> None:
-    """Remove the remains of an earlier run from a staging directory."""
-    remove_work(path)
-    for entry in path.iterdir():
-        if entry.name == UNFINISHED:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
-class _DirectoryClaim(_Claim):
-    """A claim on an output directory, by one run or by the tasks that share it."""
-
-    place: LocalPlace
-
-    def take(self) -> Output:
-        output = Output(self.place, self.place.path, self.state)
+    def in_directory(self, output: Output) -> Output:
+        """Claim an output directory for one run, or for the tasks that share it."""
         self._look(output)  # before anything is written there
         if output.finished and not output.work.exists():
             return output  # nothing is left to do, and no lock is needed
@@ -348,10 +313,8 @@ class _DirectoryClaim(_Claim):
     def _go_on(self, output: Output) -> None:
         """Resume or start the output of a run that holds its lock alone."""
         path = output.path
-        if (self.options.overwrite or self.resumes) and is_staged(
-            path
-        ):  # killed between its last file and its manifest
-            publish(path)
+        if is_staged(path) and (self.options.overwrite or self.resumes):
+            publish(path)  # an earlier run was killed between its last file and its manifest
             there = look(self.place)
             if there.finished is not None and there.finished.same(there.unfinished):
                 remove_work(path)
@@ -387,12 +350,34 @@ class _DirectoryClaim(_Claim):
         output.resumed, output.tasks = True, tasks
 
 
+def _not_empty(place: Place, contents: Found) -> UsageError:
+    if contents.whole:
+        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
+    elif contents.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
+        command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
+        what = f"holds the unfinished work of an interrupted {command}"
+        remedy = "give --resume to go on, --overwrite to start again"
+    else:
+        what = f"holds {min(contents.names).partition('/')[0]} already"
+        remedy = "choose another output, or move it away"
+    return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
+
+
+def _empty(path: Path) -> None:
+    """Remove the remains of an earlier run from a staging directory."""
+    remove_work(path)
+    for entry in path.iterdir():
+        if entry.is_symlink() or not entry.is_dir():
+            entry.unlink()
+        elif entry.name != UNFINISHED:
+            shutil.rmtree(entry)
+
+
 @contextmanager
 def _writable(output: Output) -> Iterator[None]:
     """Report a directory that can't be written to in one clear error, `output-not-writable`."""
     try:
         yield
     except OSError as error:
-        what = f"can't be written ({error.strerror})"
-        where = str(output.place)
+        what, where = f"can't be written ({error.strerror})", str(output.place)
         raise DataError("output-not-writable", what, remedy="choose another", where=where) from None

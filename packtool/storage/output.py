@@ -166,7 +166,7 @@ class Output:
         return LocalPlace(directory).problem(entry) is None
 
     def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
-        """Return the pieces whose files, given with their directory, are all as they were written; an engine reads them."""
+        """Return the pieces whose files, listed with their directory, are as they were written. An engine looks."""
         todo = [number for number, (_, entries) in files.items() if entries]
         tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(files.__getitem__, todo)]
         shared = None if engine.shares_directories else self.work.absolute() / STATE

@@ -221,7 +221,7 @@ class UploadedOutput(Output):
                 self._fetch(name, file, entry.xxh3_128)
 
     def _fetch(self, name: str, file: Path, digest: str | None = None) -> None:
-        """Copy a file of the store to a local one; raise a DataError if its checksum is not `digest`, where that is given."""
+        """Copy a file of the store to a local one; raise a DataError if its checksum is known and differs."""
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_name(f"{file.name}.fetched")
         with partial.open("wb") as out:
