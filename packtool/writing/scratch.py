@@ -10,7 +10,6 @@ import io
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +37,7 @@ class ScratchFile(NamedTuple):
     xxh3_128: str
 
 
-@dataclass(frozen=True)
-class Atoms:
+class Atoms(NamedTuple):
     """Some atoms, in stored order.
 
     Attributes:
@@ -64,11 +62,7 @@ class Atoms:
     def head(self, atoms: int, units: int, segments: int) -> Atoms:
         """Return the first of them, as views."""
         counts = atoms, units, segments
-        return Atoms(*(column[: counts[which]] for column, which in zip(self.columns, _COUNTED, strict=True)))
-
-    @property
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        return self.keys, self.units, self.unit_segments, self.segments, self.tokens
+        return Atoms(*(column[: counts[which]] for column, which in zip(self, _COUNTED, strict=True)))
 
 
 def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.dtype[Any]) -> Atoms:
@@ -85,7 +79,7 @@ def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.d
 def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
     """Add a block at the end of a file, and to the hash of the file."""
     # Blocks are small and many: to join their columns takes less than to write and to hash each.
-    block = b"".join(np.ascontiguousarray(each).data for each in (np.array(atoms.counts, _HEADER), *atoms.columns))
+    block = b"".join(np.ascontiguousarray(each).data for each in (np.array(atoms.counts, _HEADER), *atoms))
     hashed.update(block)
     with path.open("ab") as file:
         file.write(block)
@@ -104,7 +98,7 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
             while len(header := file.read(_HEADER.itemsize * len(first))) == _HEADER.itemsize * len(first):
                 hashed.update(header)
                 last = first + np.frombuffer(header, _HEADER)
-                for column, which in zip(whole.columns, _COUNTED, strict=True):
+                for column, which in zip(whole, _COUNTED, strict=True):
                     target = column[first[which] : last[which]].reshape(-1).view(np.uint8).data
                     file.readinto(target)
                     hashed.update(target)

@@ -173,9 +173,8 @@ def sent(
     if engine.shares_memory:
         yield function, None
         return
-    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as place:
-        (Path(place) / "rows").mkdir()
-        saved = save(function, Path(place) / "rows")
+    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as directory:
+        saved = save(function, Path(directory))
         yield saved, saved.file
 
 

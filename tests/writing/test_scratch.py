@@ -55,7 +55,7 @@ def test_a_partition_that_changed_since(store: Path, tmp_path: Path, monkeypatch
 def some(atoms: int, units: int, segments: int, first: int) -> Atoms:
     """Atoms of numbers that tell them apart."""
     made = empty_atoms(atoms, units, segments, unit=4, dtype=np.dtype("<u2"))
-    for column in made.columns:
+    for column in made:
         flat = column.reshape(-1).view(np.uint8)
         flat[:] = np.arange(first, first + len(flat)) % 251
     return made
@@ -76,8 +76,8 @@ def test_blocks_of_several_files_are_read_as_one(far: bool, tmp_path: Path, monk
             bucket.put(f"x/{name}", (tmp_path / name).read_bytes())
     whole = empty_atoms(6, 13, 10, unit=4, dtype=np.dtype("<u2"))
     read(files, whole)
-    for number, column in enumerate(whole.columns):
-        np.testing.assert_array_equal(column, np.concatenate([block.columns[number] for block in blocks]))
+    for number, column in enumerate(whole):
+        np.testing.assert_array_equal(column, np.concatenate([block[number] for block in blocks]))
     assert whole.head(2, 3, 5).counts == (2, 3, 5)
     files[1] = files[1]._replace(xxh3_128="0" * 32)
     with pytest.raises(DataError, match="has changed since it was written") as caught:
