@@ -1,7 +1,7 @@
 """Allocate arrays as long as the corpus, in memory or on disk; planners fill them block by block.
 
-Planning touches no files. A function that makes such an array takes an `Arrays` and asks it for one, and works it out
-with no more in memory than a block; where the array lies is the caller's affair.
+Planning touches no files. A function that makes such an array takes an `Arrays` to allocate it, and computes it with no
+more in memory than a block; the caller decides where it lies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 BLOCK = 1 << 20
-"""Items that are worked out at a time."""
+"""Items that are computed at a time."""
 
 
 def blocks(count: int) -> Iterator[tuple[int, int]]:
@@ -27,7 +27,7 @@ def blocks(count: int) -> Iterator[tuple[int, int]]:
 
 
 class Arrays:
-    """Makes arrays in memory. A subclass that overrides `empty` has them lie elsewhere."""
+    """Allocates arrays in memory; a subclass that overrides `empty`, elsewhere."""
 
     def empty(self, count: int, dtype: Any) -> npt.NDArray[Any]:
         """Allocate an array of this many items without filling it."""
@@ -73,19 +73,21 @@ class Arrays:
             at += len(here)
         return out
 
-    def concatenated(self, parts: Iterable[npt.NDArray[Any]], dtype: Any, shifts: Iterable[int]) -> npt.NDArray[Any]:
-        """Concatenate arrays, with a shift added to each.
+    def concatenated(
+        self, parts: Iterable[npt.NDArray[Any]], dtype: Any, shifts: Iterable[int] | None = None
+    ) -> npt.NDArray[Any]:
+        """Concatenate arrays, with a shift added to each if there are any.
 
         >>> IN_MEMORY.concatenated([np.array([0, 1]), np.array([0])], np.int64, [0, 5])
         array([0, 1, 5])
         """
         parts = list(parts)
         out, at = self.empty(sum(map(len, parts)), dtype), 0
-        for part, shift in zip(parts, shifts, strict=True):
+        for part, shift in zip(parts, [0] * len(parts) if shifts is None else shifts, strict=True):
             np.add(part, shift, out=out[at : at + len(part)], casting="unsafe")
             at += len(part)
         return out
 
 
 IN_MEMORY = Arrays()
-"""For whoever has no reason to ask for anything else."""
+"""The default."""

@@ -50,7 +50,7 @@ class Passes:
         if self.whole:
             every = [arrays.where(count, lambda a, b: self.kept[a:b], np.int64)] * self.whole
         every.append(arrays.where(count, lambda a, b: self.part[a:b], np.int64))
-        return arrays.concatenated(every, np.int64, [0] * len(every))
+        return arrays.concatenated(every, np.int64)
 
 
 def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Arrays = IN_MEMORY) -> Passes:

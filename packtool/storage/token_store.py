@@ -360,16 +360,14 @@ class Corpus:
         """Return the lengths of all documents of the stores, whichever of them were chosen."""
         if self._stored is None:
             lengths = [store.lengths(self._arrays) for store in self.stores]
-            self._stored = (
-                lengths[0] if len(lengths) == 1 else self._arrays.concatenated(lengths, np.uint32, [0] * len(lengths))
-            )
+            self._stored = lengths[0] if len(lengths) == 1 else self._arrays.concatenated(lengths, np.uint32)
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
         """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
         self.store_documents = [len(each) for each in documents]
-        self.chosen = self._arrays.concatenated(documents, np.int64, [0] * len(firsts))
+        self.chosen = self._arrays.concatenated(documents, np.int64)
         self._behind = self._arrays.concatenated(documents, np.int64, firsts)
         self._lengths = None
         self.documents = len(self.chosen)

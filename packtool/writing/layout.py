@@ -35,7 +35,7 @@ class Layout:
         self.order = order
         self.rows = plan.rows
         if order is not None and plan.last_atom_stays:
-            order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64, [0, 0])
+            order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64)
         self._atoms = order
         self._places: I64 | None = None
         """First unit of each atom in the new order, where atoms differ in size."""
