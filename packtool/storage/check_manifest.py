@@ -83,6 +83,7 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
         yield f"options.columns is {columns!r}"
     documents = tokens = 0
+    has_loss = manifest.has_loss  # looks at every shard
     for number, shard in enumerate(manifest.shards):
         place = f"shards[{number}]"
         yield from _same(f"{place}.first_document", shard.first_document, documents)
@@ -94,7 +95,7 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
             "tokens": (shard.tokens, np.dtype(manifest.dtype), held, True),
             "offsets": (shard.offsets, names.OFFSET, ends, True),
             "documents": (shard.documents, names.ORIGIN, (ends[0] - 1,), manifest.shards[0].documents is not None),
-            "loss": (shard.loss or None, names.LOSS, held, manifest.has_loss),
+            "loss": (shard.loss or None, names.LOSS, held, has_loss),
         }
         yield from _files(place, number, files)
         if (shard.columns is None) != (manifest.shards[0].columns is None):
@@ -103,8 +104,8 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
             yield from _same(f"{place}.columns.name", shard.columns.name, names.shard_file("columns", number))
         documents += ends[0] - 1
         tokens += held[0]
-    yield from _same("format_version", manifest.format_version, LOSS_VERSION if manifest.has_loss else FORMAT_VERSION)
-    if counts.get("trained_tokens", 0) > tokens or (("trained_tokens" in counts) != manifest.has_loss and documents):
+    yield from _same("format_version", manifest.format_version, LOSS_VERSION if has_loss else FORMAT_VERSION)
+    if counts.get("trained_tokens", 0) > tokens or (("trained_tokens" in counts) != has_loss and documents):
         yield f"counts.trained_tokens is {counts.get('trained_tokens')}"
     yield from _same("counts.documents", counts.get("documents"), documents)
     yield from _same("counts.tokens", counts.get("tokens"), tokens)
