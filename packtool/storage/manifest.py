@@ -56,12 +56,12 @@ _FORMATS = {
     EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
 }
 """What this version reads."""
-_ASKED_FOR: dict[type[Manifest], tuple[str, str, str]] = {
+_WANTED: dict[type[Manifest], tuple[str, str, str]] = {
     StoreManifest: ("not-a-store", TOKEN_STORE, "the output of packtool tokenize"),
     PackedManifest: ("not-packed", PACKED, "what packtool pack or packtool shuffle wrote"),
     OrderManifest: ("not-an-order", ORDER, "what packtool shuffle --order-only wrote"),
 }
-"""What is said where another kind of dataset lies: the error's code, the kind, and what to give."""
+"""Where another kind of dataset lies: the code of the error, the kind that is needed, and what to give."""
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
 _Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest, OrderManifest)
@@ -203,7 +203,7 @@ def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
     manifest = read(place)
     if isinstance(manifest, kind):
         return manifest
-    code, wanted, give = _ASKED_FOR[kind]
+    code, wanted, give = _WANTED[kind]
     what = f"{describe(manifest)}, where {_FORMATS[wanted].described} is needed"
     raise UsageError(code, what, remedy=f"give {give}", where=str(place))
 
