@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.exchange.model import Block, Contents, Part
+from packtool.exchange.model import Block, Contents, Part, groups
 from packtool.places.place import MappedFile
 from packtool.places.typed import Typed
-from packtool.plan import BATCH, I64, Segments
+from packtool.plan import BATCH, I64, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.schema import PackedManifest, StoreManifest
@@ -79,18 +79,13 @@ def _documents(store: TokenStore, chosen: I64 | None) -> Contents:
         if chosen is not None:
             documents = chosen[documents]
         sizes = lengths(part)
-        ends = np.cumsum(sizes)
-        first = 0
-        while first < part.sequences:
-            last = int(np.searchsorted(ends, ends[first] - sizes[first] + BLOCK_TOKENS, side="right"))
-            last = max(last, first + 1)
+        for first, last in groups(offsets_of(sizes), BLOCK_TOKENS):
             stretches = list(_stretches(store, documents[first:last]))
             tokens = _concatenated([store.shards[shard][a:b] for shard, a, b in stretches])
             loss = None
             if store.loss is not None:
                 loss = _concatenated([store.loss[shard][a:b] for shard, a, b in stretches])
             yield Block(tokens, sizes[first:last], loss=loss)
-            first = last
 
     return Contents(
         name=store.place.name,

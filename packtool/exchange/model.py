@@ -39,21 +39,35 @@ class Block:
     loss: npt.NDArray[np.uint8] | None = None
 
 
+def groups(offsets: I64, tokens: int) -> Iterator[tuple[int, int]]:
+    """Group consecutive sequences up to this many tokens; a longer one stays alone. Yield first and one after the last.
+
+    Args:
+        offsets: where each sequence begins, and the last ends.
+
+    >>> list(groups(np.array([0, 2, 4, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first = 0
+    while first < len(offsets) - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + tokens, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
 def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
     """Cut into runs of consecutive sequences with at most `FILE_BYTES` of ids; a longer sequence stays alone.
 
     A block is never joined with the next, so the cuts depend on the blocks alone.
     """
     for block in blocks:
-        ends = offsets_of(block.lengths)
-        first = 0
-        while first < len(block.lengths):
-            last = int(np.searchsorted(ends, ends[first] + FILE_BYTES // itemsize, side="right")) - 1
-            last = max(last, first + 1)
+        offsets = offsets_of(block.lengths)
+        for first, last in groups(offsets, FILE_BYTES // itemsize):
+            inside = slice(offsets[first], offsets[last])
             segments = None if block.segments is None else block.segments[first:last]
-            loss = None if block.loss is None else block.loss[ends[first] : ends[last]]
-            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], segments, loss)
-            first = last
+            loss = None if block.loss is None else block.loss[inside]
+            yield Block(block.tokens[inside], block.lengths[first:last], segments, loss)
 
 
 @dataclass(frozen=True)
@@ -79,11 +93,9 @@ class Contents:
     Attributes:
         name: of the directory it comes from.
         kind: what its sequences are.
-        dtype: of the tokens.
         vocab_size: every id is below it.
         eos_id: what ends a document.
         row_lengths: the different lengths of its rows, ascending; none for documents.
-        parts: in order.
         bounded: it is known where documents begin and end.
         padding, repeated: tokens that are padding, or that an earlier row has already.
         batched: its rows come in batches of one length each.
@@ -141,7 +153,7 @@ class ReadOptions:
 
     Attributes:
         dtype: of the ids, for files that do not say it.
-        field: the column of the ids, where there are columns; None for the usual names.
+        field: the column of the ids; None for the usual names.
         ids_only: leave out what says which tokens train, or where documents lie in rows, instead of refusing it.
     """
 

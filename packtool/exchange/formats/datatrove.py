@@ -15,7 +15,7 @@ import numpy as np
 from packtool.exchange.columns import bad_mask, trained
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
-from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions, damaged, groups
 from packtool.plan import I64, INSERTED_EOS
 from packtool.storage.names import LOSS
 from packtool.storage.schema import ExportedFile
@@ -55,28 +55,25 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             raise bad_mask(f"{mask.name} says which tokens train, but {index.name} is not there", str(path))
         yield from ids_in(path, options.dtype)
         return
-    ends = np.fromfile(index, "<u8").astype(np.int64)
-    size, last = path.stat().st_size, int(ends[-1]) if len(ends) else 0
+    offsets = np.append(0, np.fromfile(index, "<u8").astype(np.int64))
+    size, last = path.stat().st_size, int(offsets[-1])
     itemsize = size // last if last else options.dtype.itemsize
-    if itemsize not in (2, 4) or size != last * itemsize or (np.diff(ends, prepend=0) < 0).any():
+    if itemsize not in (2, 4) or size != last * itemsize or (np.diff(offsets) < 0).any():
         raise damaged(path, f"{size} bytes of ids do not fit the {last} tokens of its index")
     if mask is not None and mask.stat().st_size != last:
         raise bad_mask(f"{mask.name} has {mask.stat().st_size} values, but there are {last} tokens", str(path))
-    begin, dtype = 0, np.dtype(f"<u{itemsize}")
+    dtype = np.dtype(f"<u{itemsize}")
     with ExitStack() as files:
         file = files.enter_context(path.open("rb"))
         masks = None if mask is None else files.enter_context(mask.open("rb"))
-        while begin < len(ends):
-            before = int(ends[begin - 1]) if begin else 0
-            end = max(int(np.searchsorted(ends, before + READ_TOKENS, side="right")), begin + 1)
-            near = ends[begin:end]
-            tokens = read_ids(file, dtype, int(near[-1]) - before, path)
+        for begin, end in groups(offsets, READ_TOKENS):
+            near = offsets[begin : end + 1]
+            tokens = read_ids(file, dtype, int(near[-1] - near[0]), path)
             loss = None
             if masks is not None and mask is not None:
                 loss = read_ids(masks, LOSS, len(tokens), mask)
                 loss = trained(tokens, {mask.name: loss}, str(mask))
-            yield Found(tokens, np.diff(near, prepend=before), int(near[-1]) / max(last, 1), loss)
-            begin = end
+            yield Found(tokens, np.diff(near), int(near[-1]) / max(last, 1), loss)
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:

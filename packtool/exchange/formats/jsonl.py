@@ -22,7 +22,7 @@ _DECODER = msgspec.json.Decoder(dict[str, Any])
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     """Read the documents of a file, plain or gzip."""
     held: list[_Document] = []
-    masks: list[str] | None = None
+    first: _Document | None = None
     tokens = 0
     try:
         size = path.stat().st_size
@@ -30,8 +30,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
-                document = _document(line, options, masks, f"{path}:{number}")
-                masks = list(document.masks)
+                document = _document(line, options, first, f"{path}:{number}")
+                first = first or document
                 held.append(document)
                 tokens += len(document.ids)
                 if tokens >= READ_TOKENS:
@@ -53,14 +53,14 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
 
 
 class _Document(NamedTuple):
-    """The ids of a record, and the columns that say which of them train."""
+    """The ids of a record, the names of the columns that say which of them train, and whether each does."""
 
     ids: list[int]
-    masks: dict[str, npt.NDArray[Any]]
+    masks: list[str]
     loss: npt.NDArray[np.uint8] | None
 
 
-def _document(line: bytes, options: ReadOptions, wanted: list[str] | None, where: str) -> _Document:
+def _document(line: bytes, options: ReadOptions, first: _Document | None, where: str) -> _Document:
     try:
         record = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -69,11 +69,9 @@ def _document(line: bytes, options: ReadOptions, wanted: list[str] | None, where
     ids = record[name]
     if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < 1 << 63 for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
-    if wanted is not None and names != wanted:
-        fields_there = ", ".join(names) or "nothing"
-        raise bad_mask(
-            f"{fields_there} says which tokens train, but {', '.join(wanted) or 'nothing'} in the first record", where
-        )
+    if first is not None and names != first.masks:
+        here, there = (", ".join(each) or "nothing" for each in (names, first.masks))
+        raise bad_mask(f"{here} says which tokens train, but {there} in the first record", where)
     masks = {}
     for mask in names:
         values = record[mask]
@@ -82,7 +80,7 @@ def _document(line: bytes, options: ReadOptions, wanted: list[str] | None, where
         if not all(isinstance(each, int | float) for each in values):
             raise bad_mask(f"{mask} has values that are no numbers", where)
         masks[mask] = np.array(values)
-    return _Document(ids, masks, trained(np.array(ids, np.int64), masks, where) if masks else None)
+    return _Document(ids, names, trained(np.array(ids, np.int64), masks, where) if masks else None)
 
 
 def _found(held: list[_Document], share: float) -> Found:

@@ -16,7 +16,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import FileWriter, publish
 from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups
 from packtool.plan import offsets_of
 from packtool.storage.schema import ExportedFile
 
@@ -83,7 +83,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
         raise damaged(ids, "shorter than its index says")
     ends = offsets_of(lengths)
     with ids.open("rb") as file:
-        for begin, end in _groups(first, ends):
+        for begin, end in groups(ends[first] if len(first) else ends[:1], READ_TOKENS):
             inside = slice(int(first[begin]), int(first[end]))
             places = zip((begins[inside] * dtype.itemsize).tolist(), lengths[inside].tolist(), strict=True)
             data = b"".join(os.pread(file.fileno(), length * dtype.itemsize, at) for at, length in places)
@@ -91,17 +91,6 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
             if len(data) != int(sizes.sum()) * dtype.itemsize:
                 raise shortened(ids)
             yield Found(np.frombuffer(data, dtype), sizes, int(ends[first[end]]) / max(int(ends[-1]), 1))
-
-
-def _groups(first: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of documents of about `READ_TOKENS` tokens."""
-    ends = ends[first] if len(first) else ends[:1]
-    begin = 0
-    while begin < len(ends) - 1:
-        end = int(np.searchsorted(ends, ends[begin] + READ_TOKENS, side="right")) - 1
-        end = min(max(end, begin + 1), len(ends) - 1)
-        yield begin, end
-        begin = end
 
 
 FORMAT = Format(
