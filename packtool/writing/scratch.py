@@ -62,7 +62,8 @@ class Atoms(NamedTuple):
     def head(self, atoms: int, units: int, segments: int) -> Atoms:
         """Return the first of them, as views."""
         counts = atoms, units, segments
-        return Atoms(*(column[: counts[which]] for column, which in zip(self, _COUNTED, strict=True)))
+        columns: tuple[npt.NDArray[Any], ...] = self
+        return Atoms(*(column[: counts[which]] for column, which in zip(columns, _COUNTED, strict=True)))
 
 
 def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.dtype[Any]) -> Atoms:
@@ -92,13 +93,14 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
         DataError: a file is not what was written.
     """
     first = np.zeros(3, np.int64)
+    columns: tuple[npt.NDArray[Any], ...] = whole
     for opened, scratch in zip(_opened(files), files, strict=True):
         hashed = xxhash.xxh3_128()
         with opened as file:
             while len(header := file.read(_HEADER.itemsize * len(first))) == _HEADER.itemsize * len(first):
                 hashed.update(header)
                 last = first + np.frombuffer(header, _HEADER)
-                for column, which in zip(whole, _COUNTED, strict=True):
+                for column, which in zip(columns, _COUNTED, strict=True):
                     target = column[first[which] : last[which]].reshape(-1).view(np.uint8).data
                     file.readinto(target)
                     hashed.update(target)
