@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import xxhash
 
 from packtool.engines import available_cpus
 from packtool.errors import UsageError
-from packtool.options.exchange import ExportArguments
-from packtool.options.pack import PackArguments
-from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+from packtool.options.shared import MovingRows
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
@@ -33,8 +31,14 @@ from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
 from packtool.warnings import warn
 
-Writing: TypeAlias = PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments
-"""The arguments of commands that make a dataset of others."""
+if TYPE_CHECKING:
+    from packtool.options.exchange import ExportArguments  # each is loaded by its own command alone
+    from packtool.options.pack import PackArguments
+    from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+
+    Writing: TypeAlias = PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments
+    """The arguments of commands that make a dataset of others."""
+
 READ_BYTES = 4 << 30
 """Most bytes of arrays to keep on disk for a command that only reads a dataset of a store, beside those it has open."""
 _SAMPLE = 256
@@ -74,7 +78,7 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
     if not stores:
         yield groups
         return
-    if not isinstance(options, ExportArguments) and options.task is not None:
+    if isinstance(options, MovingRows) and options.task is not None:
         raise not_shared()
     cache = _staging_cache(options, stores)
     cache.recheck()
@@ -96,7 +100,7 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     """
     root = cache_directory() if options.staging is None else Path(options.staging)
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
-    if isinstance(options, ExportArguments):
+    if not isinstance(options, MovingRows):
         return Cache(directory)
     limit = free_bytes(root) // 2 if options.staging_limit is None else parse_bytes(options.staging_limit)
     sizes = {(str(place), each.name): each.bytes for place in stores for each in listed(manifests.read(place))}

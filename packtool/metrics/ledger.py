@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from packtool.errors import DataError
-from packtool.metrics.tally import Tally
+
+if TYPE_CHECKING:
+    from packtool.metrics.tally import Tally  # readers of manifests need not load what counts
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
