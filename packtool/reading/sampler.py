@@ -58,28 +58,17 @@ class GlobalBatches:
         micro = micro_batch_size is None or micro_batch_size > 0
         _require(micro, f"{micro_batch_size} is not a positive number", "give 1 or more", "micro_batch_size")
         if stream.bucketed:
-            _require(
-                batch_size == 1, "the dataset's batches are the global batches", "give batch_tokens alone", "batch_size"
-            )
+            what = "the dataset's batches are the global batches"
+            _require(batch_size == 1, what, "give batch_tokens alone", "batch_size")
         else:
-            _require(
-                given is None or stream.batch_rows in (1, given),
-                f"{given} rows, but batch_tokens make {stream.batch_rows}",
-                "give one of the two",
-                "batch_size",
-            )
-            _require(
-                batch_size % world_size == 0,
-                f"{batch_size} samples can't be dealt out evenly to {world_size} ranks",
-                "give a multiple of the world size",
-                "batch_size",
-            )
-        _require(
-            not drop_last or len(stream) >= batch_size,
-            f"{batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch",
-            "give a smaller batch, more epochs, or drop_last=False",
-            "batch_tokens" if stream.bucketed else "batch_size",
-        )
+            what = f"{given} rows, but batch_tokens make {stream.batch_rows}"
+            _require(given is None or stream.batch_rows in (1, given), what, "give one of the two", "batch_size")
+            what = f"{batch_size} samples can't be dealt out evenly to {world_size} ranks"
+            _require(batch_size % world_size == 0, what, "give a multiple of the world size", "batch_size")
+        what = f"{batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch"
+        remedy = "give a smaller batch, more epochs, or drop_last=False"
+        enough = not drop_last or len(stream) >= batch_size
+        _require(enough, what, remedy, "batch_tokens" if stream.bucketed else "batch_size")
         self.stream = stream
         self.batch_size = batch_size
         self.rank = rank

@@ -86,12 +86,8 @@ class Stream:
             what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
             raise UsageError("bad-option", what, remedy=remedy, where="repack")
         if orders is not None and len(orders) != epochs:
-            raise UsageError(
-                "bad-option",
-                f"there are {len(orders)} orders for {epochs} epochs",
-                remedy="give one order for each epoch",
-                where="orders",
-            )
+            what, remedy = f"there are {len(orders)} orders for {epochs} epochs", "give one order for each epoch"
+            raise UsageError("bad-option", what, remedy=remedy, where="orders")
         place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
         self.recipe = Recipe(place(source), stores=tuple(map(place, places_of(stores))))
         self._cache = cache_directory() if cache is None else Path(cache).absolute()
@@ -269,12 +265,7 @@ def row_pairs(rows: Rows, numbers: I64) -> I64:
 
 
 def _kept_pairs(rows: Rows, file: Path) -> I64:
-    """Return the pairs of all rows, from the file if there is one; else compute them, and keep them if that can be
-    written.
-
-    Args:
-        rows: in stored order.
-    """
+    """Return the pairs of all rows in stored order, from the file; or compute them, and keep them there if possible."""
     try:
         kept: I64 = np.load(file, mmap_mode="r")
         if kept.shape == (len(rows),) and kept.dtype == np.int64:

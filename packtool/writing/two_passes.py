@@ -204,7 +204,7 @@ class FirstPass:
             paths = [_file(attempt, partition, number) for partition in range(len(counts))]
             hashes = [xxhash.xxh3_128() for _ in counts]
             for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
-                for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
+                for partition, atoms in self._scatter(first, last):
                     scratch.append(paths[partition], atoms, hashes[partition])
                     counts[partition] += atoms.counts
                 worker.advance(self.bytes(first, last))
@@ -219,6 +219,42 @@ class FirstPass:
         """Count the bytes of the tokens of these atoms."""
         units = _first_unit(self.source.plan, last) - _first_unit(self.source.plan, first)
         return int(units) * self.source.unit_bytes
+
+    def _scatter(self, first: int, last: int) -> Iterator[tuple[int, Atoms]]:
+        """Divide atoms ``first:last`` among partitions; yield the number and atoms of each."""
+        plan = self.source.plan
+        drawn = self.keys(first, min(last, plan.movable_atoms) - first)
+        if last > plan.movable_atoms:
+            drawn = np.append(drawn, _LAST)  # the last atom stays: ties go by index
+        order, offsets = _by_partition(drawn, self.bits)
+
+        bounds = np.asarray(_first_unit(plan, np.arange(first, last + 1)), np.int64)
+        begin, atom_units = bounds[:-1][order] - bounds[0], np.diff(bounds)[order]
+        unit_offsets = offsets_of(atom_units)
+        unit = ranges(begin, atom_units, unit_offsets)
+        segments, tokens = self.source.scan(int(bounds[0]), int(bounds[-1]))
+        tokens = np.take(tokens, unit, axis=0)
+        if segments is None:
+            unit_segments, table = np.zeros(len(unit), np.int64), np.empty(0, SEGMENT)
+        else:
+            unit_segments = np.diff(segments.offsets)[unit]
+            chosen = ranges(segments.offsets[unit], unit_segments, offsets_of(unit_segments))
+            table = np.take(to_table(segments), chosen)
+        segment_offsets = offsets_of(unit_segments)
+        for number in np.flatnonzero(np.diff(offsets)).tolist():
+            a, b = offsets[number : number + 2]
+            u, v = unit_offsets[[a, b]]
+            s, t = segment_offsets[[u, v]]
+            yield (
+                number,
+                Atoms(
+                    keys=drawn[order[a:b]],
+                    units=atom_units[a:b].astype(np.uint32),
+                    unit_segments=unit_segments[u:v].astype(np.uint32),
+                    segments=table[s:t],
+                    tokens=tokens[u:v],
+                ),
+            )
 
 
 def _first_unit(plan: Plan, atom: int | I64) -> Any:
@@ -245,43 +281,6 @@ def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int
         end = min(max(end, first + 1), last)
         yield first, end
         first = end
-
-
-def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> Iterator[tuple[int, Atoms]]:
-    """Divide atoms ``first:last`` among partitions; yield the number and atoms of each."""
-    plan = source.plan
-    drawn = keys(first, min(last, plan.movable_atoms) - first)
-    if last > plan.movable_atoms:
-        drawn = np.append(drawn, _LAST)  # the last atom stays: ties go by index
-    order, offsets = _by_partition(drawn, bits)
-
-    bounds = np.asarray(_first_unit(plan, np.arange(first, last + 1)), np.int64)
-    begin, atom_units = bounds[:-1][order] - bounds[0], np.diff(bounds)[order]
-    unit_offsets = offsets_of(atom_units)
-    unit = ranges(begin, atom_units, unit_offsets)
-    segments, tokens = source.scan(int(bounds[0]), int(bounds[-1]))
-    tokens = np.take(tokens, unit, axis=0)
-    if segments is None:
-        unit_segments, table = np.zeros(len(unit), np.int64), np.empty(0, SEGMENT)
-    else:
-        unit_segments = np.diff(segments.offsets)[unit]
-        chosen = ranges(segments.offsets[unit], unit_segments, offsets_of(unit_segments))
-        table = np.take(to_table(segments), chosen)
-    segment_offsets = offsets_of(unit_segments)
-    for number in np.flatnonzero(np.diff(offsets)).tolist():
-        a, b = offsets[number : number + 2]
-        u, v = unit_offsets[[a, b]]
-        s, t = segment_offsets[[u, v]]
-        yield (
-            number,
-            Atoms(
-                keys=drawn[order[a:b]],
-                units=atom_units[a:b].astype(np.uint32),
-                unit_segments=unit_segments[u:v].astype(np.uint32),
-                segments=table[s:t],
-                tokens=tokens[u:v],
-            ),
-        )
 
 
 def _by_partition(keys: Any, bits: int) -> tuple[I64, I64]:
