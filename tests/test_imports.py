@@ -273,6 +273,17 @@ def test_a_command_is_loaded_without_the_others() -> None:
     assert set(result.stderr.split()) == {"packtool.options.pack"}
 
 
+def test_a_run_loads_no_options_of_other_commands() -> None:
+    program = (
+        "import sys, packtool.commands.tokenize; "
+        "print(*(name for name in sys.modules if name.startswith('packtool.options.')), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    others = {f"packtool.options.{name}" for name in ("pack", "shuffle", "exchange", "stats", "run")}
+    assert "packtool.options.tokenize" in result.stderr.split()
+    assert not others & set(result.stderr.split())
+
+
 def test_names_are_loaded_on_first_use() -> None:
     program = "import sys, packtool; assert 'numpy' not in sys.modules; packtool.pack; assert 'numpy' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
