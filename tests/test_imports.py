@@ -284,6 +284,16 @@ def test_a_run_loads_no_options_of_other_commands() -> None:
     assert not others & set(result.stderr.split())
 
 
+def test_planning_loads_nothing_that_touches_files() -> None:
+    program = (
+        "import sys, numpy; from packtool.packing import PackOptions, plan; "
+        "plan('bfd', numpy.array([3, 4]), PackOptions(sequence_length=8)); "
+        "print(*(name for name in sys.modules if name.startswith(('packtool.places.', 'packtool.storage', 'pyarrow'))))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["packtool.places.url"]
+
+
 def test_names_are_loaded_on_first_use() -> None:
     program = "import sys, packtool; assert 'numpy' not in sys.modules; packtool.pack; assert 'numpy' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,7 +9,7 @@ import msgspec
 
 from packtool.corpus.discover import find
 from packtool.corpus.records import CorpusFile, shown
-from packtool.places.typed import is_remote
+from packtool.places.url import is_remote
 from packtool.warnings import warn
 
 

@@ -39,7 +39,8 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.places.typed import as_typed, dataset_url, is_remote, place_of, places_of
+from packtool.places.typed import place_of, places_of
+from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.selecting.mixture import weights_of
 from packtool.storage.claim import look
 from packtool.storage.schema import TokenizerInfo

@@ -34,7 +34,8 @@ from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
-from packtool.places.typed import Typed, as_typed, is_remote, place_of
+from packtool.places.typed import Typed, place_of
+from packtool.places.url import as_typed, is_remote
 from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.packed import lengths_of, packed_sources, read_report, report_of_rows, sample_rows

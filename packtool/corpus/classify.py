@@ -13,7 +13,7 @@ from packtool.corpus.decompress import SUFFIXES, DecompressedStream, sniff
 from packtool.corpus.file_bytes import open_raw, read_up_to, state_of
 from packtool.corpus.records import CorpusFile, UnusableFileError, shown
 from packtool.errors import DataError
-from packtool.places.typed import is_remote
+from packtool.places.url import is_remote
 
 _PARQUET_MAGIC = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -21,7 +21,7 @@ from packtool.corpus.classify import classify, suffix_format
 from packtool.corpus.file_bytes import in_store
 from packtool.corpus.records import CorpusFile, shown
 from packtool.errors import DataError, UsageError
-from packtool.places.typed import is_remote
+from packtool.places.url import is_remote
 
 STDIN = "-"
 

@@ -19,7 +19,7 @@ import xxhash
 from packtool.corpus.records import CorpusFile, shown
 from packtool.errors import DataError
 from packtool.places.store import StorePlace
-from packtool.places.typed import is_remote, require_no_secret
+from packtool.places.url import is_remote, require_no_secret
 
 PAGE = 1 << 18
 """Bytes of a page."""

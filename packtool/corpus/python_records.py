@@ -12,7 +12,7 @@ from typing import Any
 from packtool.corpus.classify import classify
 from packtool.corpus.records import CorpusFile, Fields
 from packtool.errors import UsageError
-from packtool.places.typed import is_remote
+from packtool.places.url import is_remote
 
 NAME = "records"
 """What manifest and messages call them."""

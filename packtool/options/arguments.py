@@ -94,7 +94,7 @@ def _as_words(name: str, value: Any) -> list[str]:
 
 def _plain(value: Any, *, path: bool) -> Any:
     if path and value is not None and str(value) != "-":
-        from packtool.places.typed import as_typed, is_remote
+        from packtool.places.url import as_typed, is_remote
 
         location = as_typed(value)
         return location if is_remote(location) else str(Path(location).absolute())

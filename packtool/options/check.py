@@ -148,7 +148,7 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
 
 
 def _check_value(each: Declared, value: Any) -> None:
-    from packtool.places.typed import as_typed, is_remote  # --help needs none of it
+    from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
     option = each.option
     if option.kind in OF_PLACES and str(value) == "":  # Path("") would be the working directory

@@ -28,7 +28,8 @@ from packtool.options.shared import Writing
 from packtool.places.local import PARTIAL, LocalPlace, remove_tree
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.places.typed import Typed, cache_directory, is_remote, place_of
+from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes

@@ -23,7 +23,8 @@ from packtool.places.local import LocalPlace
 from packtool.places.npy import Scattered
 from packtool.places.place import MappedFile, Place
 from packtool.places.store import StorePlace
-from packtool.places.typed import Typed, is_remote, place_of, places_of
+from packtool.places.typed import Typed, place_of, places_of
+from packtool.places.url import is_remote
 from packtool.plan import I64, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.names import LOSS, OFFSET

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from packtool.errors import UsageError
-from packtool.places.typed import dataset_url, require_no_secret
+from packtool.places.url import dataset_url, require_no_secret
 
 
 @pytest.mark.parametrize(
