@@ -116,7 +116,8 @@ def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
     files = [file for path in (store, *paths.values()) for file in path.rglob("*.npy")]
     ordered = _by_document(packtool.open(paths["index"]))
     found = []
-    with memory_limit(int(tokens / 2)) as limited:
+    memory = int(tokens / 2)
+    with memory_limit(memory) as limited:
         for order, windows in (("random", 1), ("windows", WINDOWS)):
             figures: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in KINDS}
             for number in range(rounds):
@@ -127,9 +128,11 @@ def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
                         _drop(file)
                     dataset = packtool.open(paths[kind])
                     batches = 500 if order == "random" else len(dataset) // WINDOWS // 8
-                    numbers = _numbers(ordered, windows, seed=number)
-                    for each in islice(numbers, batches):  # what only the first batches read is little of an epoch
+                    numbers, before = _numbers(ordered, windows, seed=number), _bytes_read()
+                    for each in numbers:  # until the memory is full: from then on, what is read replaces something
                         dataset.batch(each)
+                        if _bytes_read() - before > memory:
+                            break
                     began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
                     rows = sum(len(dataset.batch(each)["labels"]) for each in islice(numbers, 2 * batches))
                     cpu, wall, count = time.process_time() - began, time.perf_counter() - wall, rows * LENGTH
