@@ -71,7 +71,7 @@ class Gatherer:
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, as one 1-D array."""
         array, start, length = self._slices(segments)
-        if self._read is None or not self._read.pays(int(length.sum())):
+        if self._read is None or not self._read.pays(len(length), int(length.sum())):
             return self._copy(array, start, length)
         stored = np.flatnonzero(array < self._padding)
         parts: list[Any] = self._read(array[stored], start[stored], length[stored])

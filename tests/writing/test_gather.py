@@ -24,7 +24,7 @@ class FromShards(SliceReader):
     def __init__(self, shards: list[np.ndarray]) -> None:
         self._shards = shards
 
-    def pays(self, items: int) -> bool:
+    def pays(self, slices: int, items: int) -> bool:
         return items % 2 == 0
 
     def __call__(self, number: np.ndarray, first: np.ndarray, count: np.ndarray) -> list[bytes]:
