@@ -6,13 +6,14 @@ that it gives up for it, than on reading it.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
 import platform
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,20 +32,36 @@ _RESULT = 2
 """Which of an event's are the bytes that were read, below 0 for an error; the first is the number of the request."""
 
 
+class NoWayAroundError(Exception):
+    """The system can't read around its page cache, or not these slices.
+
+    It is no OSError, as those may be that the handler of a signal raises.
+    """
+
+
 def bypass_cache(handle: int) -> int:
     """Let an open file be read around the page cache from now on, in whole blocks; return the bytes of a block.
 
     Raises:
-        OSError: its file system, or the system, can't.
+        NoWayAroundError: its file system can't.
     """
-    fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_DIRECT)
+    direct = fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_DIRECT
     with mmap.mmap(-1, _BLOCKS[-1]) as memory, memoryview(memory) as space:
-        for block in _BLOCKS[:-1]:
-            with contextlib.suppress(OSError):
-                os.preadv(handle, [space[:block]], block)
-                return block
-        os.preadv(handle, [space], 0)
-    return _BLOCKS[-1]
+        if _works(fcntl.fcntl, handle, fcntl.F_SETFL, direct):
+            for block in _BLOCKS:
+                if _works(os.preadv, handle, [space[:block]], block):
+                    return block
+    raise NoWayAroundError
+
+
+def _works(call: Callable[..., object], *arguments: object) -> bool:
+    try:
+        call(*arguments)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    return True
 
 
 class DirectReader(threading.local):
@@ -68,7 +85,7 @@ class DirectReader(threading.local):
             block: the most that `bypass_cache` returned for these files.
 
         Raises:
-            OSError: the system can't; a file can't be read, or ends before.
+            NoWayAroundError: the system can't; a file can't be read, or ends before.
         """
         queue, self._queue = self._queue, None  # one that is interrupted is gone, with what it has not read yet
         if queue is None or queue.process != os.getpid():
@@ -83,7 +100,7 @@ class _Queue:
 
     def __init__(self, slices: int) -> None:
         if platform.system() != "Linux" or platform.machine() not in _CALLS:
-            raise OSError("no such calls are known for this system")
+            raise NoWayAroundError
         self.process = os.getpid()
         self._call = ctypes.CDLL(None, use_errno=True).syscall
         self._call.restype = ctypes.c_long
@@ -104,9 +121,11 @@ class _Queue:
 
     def _called(self, *arguments: object) -> int:
         result: int = self._call(*arguments)
-        if result < 0:
-            raise OSError(ctypes.get_errno(), "read around the page cache")
-        return result
+        if result >= 0:
+            return result
+        if ctypes.get_errno() == errno.EINTR:
+            return 0
+        raise NoWayAroundError
 
     def _make_room(self, size: int) -> None:
         self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -117,7 +136,7 @@ class _Queue:
         count, begin = len(handles), first & -block
         place = first - begin
         blocks = (place + size + (block - 1)) & -block
-        ends = np.cumsum(blocks)
+        ends = blocks.cumsum()
         total = int(ends[-1])
         if total > len(self._memory):
             self._make_room(2 * total)
@@ -138,7 +157,7 @@ class _Queue:
             read = np.empty(count, np.int64)
             read[events[:, _TAG]] = events[:, _RESULT]
             if (read < place + size).any():
-                raise OSError("a slice could not be read whole")
+                raise NoWayAroundError
         place += ends
         memory = self._memory
         return [memory[begin:end] for begin, end in zip(place.tolist(), (place + size).tolist(), strict=True)]

@@ -12,11 +12,12 @@ import resource
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from packtool.places.direct import DirectReader, bypass_cache
+from packtool.places.direct import DirectReader, NoWayAroundError, bypass_cache
 from packtool.places.local import LocalPlace, require_array
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.place import I64
@@ -34,6 +35,8 @@ _WORTHLESS = 2 / 3
 """Share of the pages asked for that come from disk, above which the page cache is not worth what it takes."""
 _AROUND = 15
 """How long slices are read around the page cache before it is tried again, in memories' worth of pages."""
+
+_HANDLE, _BLOCK_OF = attrgetter("handle"), attrgetter("block")
 
 
 class CacheTrial:
@@ -123,6 +126,8 @@ class SliceReader:
         Raises:
             DataError: a file is gone, is another array, or ends before its manifest says.
         """
+        if len(number) <= _TOGETHER:
+            return self._together(number, first, count)
         parts: list[bytes] = []
         for at in range(0, len(number), _TOGETHER):
             parts += self._together(*(each[at : at + _TOGETHER] for each in (number, first, count)))
@@ -133,15 +138,17 @@ class SliceReader:
         if self.direct is not None and self.trial.around and self._pages >= _MANY:
             try:
                 files = list(map(self._open_direct, number.tolist()))
-                block = max(file.block for file in files)
-                return self.direct(np.array([file.handle for file in files]), begin, size, block)
-            except OSError:  # through the cache it says what is wrong, if it is more than that this system can't
+                handles = np.fromiter(map(_HANDLE, files), np.int64, len(files))
+                return self.direct(handles, begin, size, max(map(_BLOCK_OF, files)))
+            except (
+                NoWayAroundError
+            ):  # through the cache it says what is wrong, if it is more than that this system can't
                 self.direct = None
         files = list(map(self._open, number.tolist()))  # hold them open until all is read
-        handles, begins, sizes = [file.handle for file in files], begin.tolist(), size.tolist()
+        opened, begins, sizes = list(map(_HANDLE, files)), begin.tolist(), size.tolist()
         if hasattr(os, "posix_fadvise"):
-            list(map(os.posix_fadvise, handles, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
-        parts = list(map(os.pread, handles, sizes, begins))
+            list(map(os.posix_fadvise, opened, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
+        parts = list(map(os.pread, opened, sizes, begins))
         if (read := list(map(len, parts))) != sizes:
             short = next(n for n, (part, size) in enumerate(zip(read, sizes, strict=True)) if part != size)
             place, entry = self._files[number[short]]
@@ -179,7 +186,7 @@ def _open(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], n
 
 
 def _open_direct(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _File:
-    """Do the same to read around the page cache; raise an OSError where that can't be."""
+    """Do the same to read around the page cache; raise a NoWayAroundError where that can't be."""
     file = _open(files, dtype, number)
     file.block = bypass_cache(file.handle)
     return file

@@ -73,10 +73,11 @@ class Gatherer:
         array, start, length = self._slices(segments)
         if self._read is None or not self._read.pays(len(length), int(length.sum())):
             return self._copy(array, start, length)
-        stored = np.flatnonzero(array < self._padding)
-        parts: list[Any] = self._read(array[stored], start[stored], length[stored])
-        if len(stored) < len(array):
-            in_order = iter(parts)
+        stored = array < self._padding
+        if np.count_nonzero(stored) == len(stored):
+            parts: list[Any] = self._read(array, start, length)
+        else:
+            in_order = iter(self._read(array[stored], start[stored], length[stored]))
             here = zip((array - self._padding).tolist(), length.tolist(), strict=True)
             parts = [next(in_order) if fill < 0 else self._fills[fill][:count] for fill, count in here]
         return np.frombuffer(b"".join(parts), self._dtype)
@@ -84,7 +85,7 @@ class Gatherer:
     def _slices(self, segments: Segments) -> Slices:
         """Locate the tokens of segments, in order; padding and inserted EOS lie in arrays after the shards."""
         document, start, length = segments.document, segments.start, segments.length
-        real = np.flatnonzero(document >= 0)
+        real = (document >= 0).nonzero()[0]
         if len(real) == len(document):
             array, start = self._locate(document, start, length)
         else:
@@ -285,11 +286,10 @@ def coalesce(array: I64, start: I64, length: I64) -> Slices:
     >>> coalesce(one([0, 0, 0, 1]), one([4, 6, 7, 8]), one([2, 3, 1, 1]))
     (array([0, 0, 1]), array([4, 7, 8]), array([5, 1, 1]))
     """
-    head = np.empty(len(array), bool)
-    head[:1] = True
-    np.not_equal(start[1:], start[:-1] + length[:-1], out=head[1:])
-    head[1:] |= array[1:] != array[:-1]
-    first = np.flatnonzero(head)
-    if len(first) == len(array):
+    joins = array[1:] == array[:-1]
+    if np.count_nonzero(joins):
+        joins &= start[1:] == start[:-1] + length[:-1]
+    if not np.count_nonzero(joins):
         return array, start, length
+    first = np.flatnonzero(np.append(True, ~joins))
     return array[first], start[first], np.add.reduceat(length, first)

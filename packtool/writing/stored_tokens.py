@@ -182,7 +182,7 @@ class StoredTokens:
         return self.gathered(segments, self._gather)
 
     def gathered(self, segments: Segments, gather: Callable[[Segments], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        if segments.length.max(initial=0) > self._longest:
+        if np.count_nonzero(segments.length > self._longest):
             raise self._outside()
         return gather(segments)
 
@@ -200,7 +200,7 @@ class StoredTokens:
         """Return the shards that segments lie in, and the places of their first tokens there."""
         if not len(document):
             return document, start
-        if int(document.max()) >= self._packed[-1]:
+        if np.count_nonzero(document >= self._packed[-1]):
             raise self._outside()
         number = document
         if self._chosen is not None:
@@ -212,7 +212,8 @@ class StoredTokens:
         shard = self._first_documents.searchsorted(number, side="right") - 1
         begin, end = self._bounds(shard, number - self._first_documents.take(shard))
         first, tokens = begin + start, self._tokens.take(shard)
-        if not ((begin >= 0) & (first + length <= end) & (end <= tokens)).all():
+        inside = (begin >= 0) & (first + length <= end) & (end <= tokens)
+        if np.count_nonzero(inside) < len(inside):
             if ((begin < 0) | (begin >= end) | (end > tokens)).any():
                 what, where = "its offsets do not divide its tokens into documents", ", ".join(map(str, self._made[2]))
                 raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=where)
