@@ -141,7 +141,7 @@ def _run(job: Job, out: Output, encoder: str) -> None:
             job.fall_back(error.what)
             job.run()
     except PacktoolError:
-        if job.engine.share is None and not job.results():
+        if job.engine.share is None and not job.encoders:
             out.discard()  # nothing there that a resumed run could use
         raise
 

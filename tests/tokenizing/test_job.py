@@ -60,7 +60,7 @@ def test_a_mismatch_falls_back_for_everything(
         return original(self, [text.replace("Zebra", "zebra") for text in texts])
 
     monkeypatch.setattr(gigatoken.GigatokenEncoder, "encode", wrong)
-    block._encoder.cache_clear()
+    block._loaded.cache_clear()
     with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
         result = run(tmp_path / "a.jsonl", tmp_path / "o")
     assert len([each for each in caught if "special tokens" not in str(each.message)]) == 1
@@ -69,4 +69,4 @@ def test_a_mismatch_falls_back_for_everything(
     assert "give different ids" in result.run["encoder_why"]
     with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
         run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
-    block._encoder.cache_clear()
+    block._loaded.cache_clear()
