@@ -177,7 +177,7 @@ class _Attempt:
         with closing(self.log):
             counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
             self.writer.close()
-        encoder, checked = ("none", 0) if self.encoder is None else (self.encoder.name, self.encoder.checked)
+        encoder, checked = ("none", 0) if self.encoder is None else (self.encoder.recipe.encoder, self.encoder.checked)
         return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry())
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:

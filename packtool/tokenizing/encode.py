@@ -62,7 +62,7 @@ def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder
     ends: list[bool] = []
     size = 0
     for document, known in zip(documents, utf8, strict=True):
-        for piece in (document,) if _is_short(document) else pieces(document, encoder.cut):
+        for piece in (document,) if _is_short(document) else pieces(document, encoder.recipe.cut):
             if size >= _ENCODE_CHARS:
                 yield Parts(*encoder.encode(texts, data, ends), ends)
                 texts, data, ends, size = [], [], [], 0

@@ -54,12 +54,12 @@ def test_a_mismatch_falls_back_for_everything(
 ) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 4000, *TEXTS]))
     expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
-    original = gigatoken.GigatokenEncoder.encode
+    original = gigatoken.GigatokenEncoder.__call__
 
     def wrong(self: Any, texts: Any, utf8: Any = None) -> Any:
         return original(self, [text.replace("Zebra", "zebra") for text in texts])
 
-    monkeypatch.setattr(gigatoken.GigatokenEncoder, "encode", wrong)
+    monkeypatch.setattr(gigatoken.GigatokenEncoder, "__call__", wrong)
     block._loaded.cache_clear()
     with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
         result = run(tmp_path / "a.jsonl", tmp_path / "o")
