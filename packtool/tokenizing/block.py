@@ -107,11 +107,6 @@ class BlockResult(msgspec.Struct):
         of_shards = [entry for shard in self.shards for entry in shard.files]
         return of_shards if self.rejected is None else [self.rejected, *of_shards]
 
-    @property
-    def tokens(self) -> int:
-        """How many it stored."""
-        return sum(shard.tokens.shape[0] for shard in self.shards)
-
 
 def block_directory(scratch: Path, number: int) -> Path:
     """Return where a block's shards and rejects lie until the store is assembled."""
@@ -168,7 +163,8 @@ class _Attempt:
         if self.encoder is not None:
             self.encoder.restart()
         self.writer = ShardWriter(directory, context.tokenizer, context.fields.columns)
-        self.log = RejectLog(directory, keep=context.on_error == "quarantine")
+        self.log = RejectLog(directory)
+        self.rejects = 0
         self.worker = worker
         self._added = 1 + (context.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
 
@@ -256,8 +252,10 @@ class _Attempt:
                 )
             counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
             counts.lost += reject.lost
-            self.log.add(span.file, reject, counts.records)
-            if most is not None and self.log.count > most:
+            if self.context.on_error == "quarantine":
+                self.log.add(span.file, reject, counts.records)
+            self.rejects += 1
+            if most is not None and self.rejects > most:
                 raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
 
 

@@ -70,11 +70,15 @@ def choose(
     fitting = [name for name, fast in FAST.items() if kind in fast.models]
     reasons = []
     for name in {"auto": fitting, "tokenizers": []}.get(wanted, [wanted]):
-        shape = _shape(name, spec)
-        if isinstance(shape, Shape):
+        fast = FAST[name]
+        shape = fast.shape(spec) if kind in fast.models else f"its model is {kind}, not {' or '.join(fast.models)}"
+        if not installed(name):
+            reasons.append(f"{name} is not installed")
+        elif isinstance(shape, str):
+            reasons.append(f"{name} does not support this tokenizer: {shape}")
+        else:
             why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
             return recipe(encoder=name, why=why, shape=shape)
-        reasons.append(shape)
     if wanted in FAST:
         raise unsuitable_error(reasons[0])
     why = "; ".join(reasons) or f"its model is {kind}, which has no other encoder"
@@ -84,15 +88,6 @@ def choose(
 def installed(encoder: str) -> bool:
     """Return whether an encoder can be imported: some platforms lack one, and splintr comes with an extra."""
     return importlib.util.find_spec(encoder) is not None
-
-
-def _shape(name: str, spec: Mapping[str, Any]) -> Shape | str:
-    """Return how a fast encoder encodes a tokenizer, or say why it can't be used."""
-    if not installed(name):
-        return f"{name} is not installed"
-    fast, kind = FAST[name], spec["model"].get("type")
-    result = fast.shape(spec) if kind in fast.models else f"its model is {kind}, not {' or '.join(fast.models)}"
-    return result if isinstance(result, Shape) else f"{name} does not support this tokenizer: {result}"
 
 
 def settle(
@@ -112,7 +107,7 @@ def settle(
     asked = findings.finding(kept, "recipe", data, wanted, special_as_text)
     choice = partial(choose, vocab_size=vocab_size, special_as_text=special_as_text)
     made = findings.found(asked, EncoderRecipe, lambda: choice(tokenizer.found.spec, wanted))
-    lean = made.encoder == "gigatoken" and size > _WORTH_LOOKING * len(tokenizer.data)
+    lean = made.encoder == "gigatoken" and size > _WORTH_LOOKING * len(tokenizer.found.data)
     prepared = findings.finding(kept, "prepared", data, made.encoder, special_as_text)
     return msgspec.structs.replace(made, lean=lean, kept=prepared)
 

@@ -71,7 +71,7 @@ class Job:
         self._forget(set(self._mine) - self.done.keys())
         self._fallback = Pieces(output, "fallback", str)
         if why := self._fallback.recorded([0]).get(0):
-            self._start_again(why)
+            self.fall_back(why)
 
     def _files(self, piece: int, done: tasks.BlockResult) -> tuple[Path, list[FileEntry | InputEntry]]:
         return tasks.block_directory(self._output.scratch, piece), done.files()
@@ -90,12 +90,9 @@ class Job:
         return {result.encoder for result in self.done.values() if result.encoder}
 
     def fall_back(self, why: str) -> None:
-        """Switch to the reference encoder: here, in tasks that begin later, and in a resumed run."""
+        """Discard the fast encoder's work, and let the reference encode: here, in tasks that begin later, and in a
+        resumed run."""
         self._fallback.record(0, why)
-        self._start_again(why)
-
-    def _start_again(self, why: str) -> None:
-        """Discard the fast encoder's work, and let the reference encode."""
         recipe = self.context.recipe.instead(why)
         others = {piece for piece, result in self.done.items() if result.encoder not in ("", recipe.encoder)}
         self._forget(others)
@@ -125,7 +122,7 @@ class Job:
             ):
                 if piece not in done:
                     self.done[piece] = each
-                    progress.add_tokens(each.tokens)
+                    progress.add_tokens(sum(span.tokens for span in each.spans))
                     self._limit_errors()
         self._limit_errors()
         self._require_unchanged()
@@ -225,7 +222,7 @@ class Job:
             shards=shards,
             tokenizer_files=_place_tokenizer(out, tokenizer),
         )
-        now = [result for piece, result in self.done.items() if piece not in self.earlier]
+        now = [span for piece, result in self.done.items() if piece not in self.earlier for span in result.spans]
         run = {
             "written": clock.seconds(),
             "workers": self.engine.workers,
@@ -234,19 +231,20 @@ class Job:
             "texts_checked": sum(result.checked for result in self.done.values()),
             "text_bytes": total.bytes,
             "this_run": {
-                "text_bytes": sum(span.bytes for result in now for span in result.spans),
-                "tokens": sum(result.tokens for result in now),
+                "text_bytes": sum(span.bytes for span in now),
+                "tokens": sum(span.tokens for span in now),
             },
             "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
             "files": [{"name": file.name, **counts.flat()} for file, counts in files],
         }
         out.finish(manifest, run)
-        _warn(out.place, manifest)
-        _warn_of_special(str(out.place), total.special, manifest.tokenizer.added_tokens, chats=context.chat is not None)
+        _warn(out.place, manifest, total.special)
         return manifest.counts, run
 
 
-def _warn(place: Place, manifest: StoreManifest) -> None:
+def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> None:
+    """Warn of what was lost, and of texts that hold special tokens, which were counted by id: perhaps from other
+    corpora, perhaps from somebody who wants to end a document."""
     counts = manifest.counts
     if counts["rejected"]:
         kept = manifest.rejected is not None
@@ -257,22 +255,16 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
         warn("records-rejected", what, remedy=remedy, where=str(place))
     if not counts["documents"]:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
-
-
-def _warn_of_special(place: str, counts: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
-    """Warn of texts that hold special tokens: perhaps from other corpora, perhaps from somebody who wants to end a
-    document."""
-    if not counts:
-        return
-    names = {number: text for text, number in tokens.items()}
-    most = sorted(counts.items(), key=lambda item: (-item[1], int(item[0])))
-    listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
-    what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
-    remedy = "give --special-tokens text to encode them as plain text"
-    if chats:
-        what = what.replace("texts hold special tokens", "messages spell special tokens", 1)
-        remedy = "clean the messages: what they spell can't be told from what the chat template writes"
-    warn("special-tokens", what, remedy=remedy, where=place)
+    if special:
+        names = {number: text for text, number in manifest.tokenizer.added_tokens.items()}
+        most = sorted(special.items(), key=lambda item: (-item[1], int(item[0])))
+        listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
+        hold, remedy = "texts hold", "give --special-tokens text to encode them as plain text"
+        if manifest.conversations:
+            hold = "messages spell"
+            remedy = "clean the messages: what they spell can't be told from what the chat template writes"
+        what = f"{hold} special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
+        warn("special-tokens", what, remedy=remedy, where=str(place))
 
 
 def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[InputEntry]:

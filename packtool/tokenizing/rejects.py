@@ -44,22 +44,16 @@ class RejectLog:
 
     Args:
         directory: of a block, or of the store.
-        keep: write it; else records are only counted.
     """
 
-    def __init__(self, directory: Path, *, keep: bool = True) -> None:
-        self.count = 0
+    def __init__(self, directory: Path) -> None:
         self._path = directory / REJECTED
-        self._keep = keep
         self._file: IO[bytes] | None = None
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
 
     def add(self, file: int, reject: Reject, before: int) -> None:
         """Record a reject of file number `file`, with `before` records before its batch in the span."""
-        self.count += 1
-        if not self._keep:
-            return
         record = before + reject.record if reject.record else 0
         entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
         if reject.raw is not None:
