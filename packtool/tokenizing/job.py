@@ -128,11 +128,9 @@ class Job:
         self._require_unchanged()
 
     def _task(self, piece: int) -> tasks.Task:
-        if piece < len(self._split):
-            number = self._split[piece]
-            return tasks.Task(piece, (Span(number),), (self.files[number],), hashes=True)
-        block = self._blocks[piece - len(self._split)]
-        return tasks.Task(piece, block, tuple(self.files[span.file] for span in block))
+        hashes = piece < len(self._split)
+        spans = (Span(self._split[piece]),) if hashes else self._blocks[piece - len(self._split)]
+        return tasks.Task(piece, spans, tuple(self.files[span.file] for span in spans), hashes)
 
     def _require_unchanged(self) -> None:
         """Make sure that the digests of files that several blocks share are of the bytes that were tokenized.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +99,7 @@ class ShardWriter:
         if origins is not None:
             self._origins.append(origins[kept])
         for column, scalars in zip(self._columns, columns, strict=True):
-            column.extend(compress(scalars, kept.tolist()))
+            column.extend(value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep)
 
     def close_full(self) -> None:
         """Write a shard if enough tokens are held. Call it between documents only."""
@@ -119,6 +118,7 @@ class ShardWriter:
             documents = write_array(directory / shard_file("documents", number), np.concatenate(self._origins))
         if self._names:
             columns = write_columns(directory / shard_file("columns", number), self._names, self._columns)
+        assert len(self._loss) in (0, len(self._parts))  # of all tokens, or of none
         loss = write_loss(directory, number, self._loss) if self._loss else UNSET
         self.shards.append(TokenShard(*entries, 0, documents, columns=columns, loss=loss))
         self._begin()

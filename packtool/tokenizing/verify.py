@@ -80,7 +80,7 @@ class Verified:
     ) -> None:
         self.reference = reference
         self.recipe = recipe
-        self._unchecked = encode
+        self._fast = encode
         self._newer = table(*recipe.shape.newer) if recipe.shape.newer else None
         self._sample_of = sample
         self._patience = patience
@@ -122,7 +122,7 @@ class Verified:
         the vocabulary."""
         apart = [] if self._newer is None else having(self._newer, texts)
         if not any(apart):
-            ids, lengths = self._unchecked(texts, utf8)
+            ids, lengths = self._fast(texts, utf8)
             if not len(ids) or ids.max() < self.recipe.vocab_size:
                 return ids, lengths
             apart = [bool((part >= self.recipe.vocab_size).any()) for part in _split(ids, lengths)]
