@@ -108,7 +108,7 @@ def test_a_resumed_run_tells_its_own_rate(
     assert whole.run["this_run"] == {"text_bytes": whole.run["text_bytes"], "tokens": whole.counts["tokens"]}
     finished, run_task = 4, tasks.run
 
-    def stop(context: tasks.Context, task: tasks.Task, worker: Worker) -> tasks.BlockResult | tasks.FileDigest:
+    def stop(context: tasks.Context, task: tasks.Task, worker: Worker) -> tasks.BlockResult:
         if task.number == finished:
             raise Interrupted
         return run_task(context, task, worker)
@@ -119,7 +119,7 @@ def test_a_resumed_run_tells_its_own_rate(
     work = Path("out") / "unfinished"
     earlier = [json.loads(file.read_text()) for file in work.glob("pieces/block/*.json")]
     assert len(earlier) == finished
-    earlier = [each for each in earlier if each["type"] == "block"]
+    earlier = [each for each in earlier if each["encoder"]]
     text = sum(span["bytes"] for block in earlier for span in block["spans"])
     tokens = sum(shard["tokens"]["shape"][0] for block in earlier for shard in block["shards"])
     monkeypatch.setattr(progress, "INTERVAL", 0.0)

@@ -192,7 +192,7 @@ def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerI
         from packtool.tokenizing.load import load
 
         loaded = load(options.tokenizer, revision=options.revision, eos_token=options.eos_token)
-        return loaded.info, loaded.files
+        return loaded.info, loaded.found.files
     for path in inputs:
         if (path / manifests.MANIFEST).is_file():
             manifest = manifests.read(path)

@@ -90,7 +90,7 @@ def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer |
         return reference_tokenizer(kept[TOKENIZER])
     loaded = load(source, eos_token=made_with.eos_id if source is not None else None)
     if loaded.info.sha256 == made_with.sha256:
-        return reference_tokenizer(loaded.data)
+        return reference_tokenizer(loaded.found.data)
     if source is None:
         return None
     raise UsageError(

@@ -90,7 +90,7 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
         context, info = _Context(options.text_field or "text"), None
         if tokens or options.tokenizer is not None:
             loaded = load(options.tokenizer, eos_token=options.eos_token)
-            (folder / "tokenizer.json").write_bytes(loaded.data)
+            (folder / "tokenizer.json").write_bytes(loaded.found.data)
             recipe = choose(loaded.found.spec, vocab_size=loaded.info.vocab_size)
             context = _Context(context.text_field, str(folder / "tokenizer.json"), recipe)
             info = loaded.info

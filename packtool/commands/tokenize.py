@@ -79,7 +79,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
                     part = Part(str(engine.share), job.pieces_here, job.pieces)
                     return TokenizeResult(path=out.shown, part=part)
                 require_all(str(out.place), job.missing(), job.pieces, out.tasks)
-            counts, run = job.assemble(source.recorded, source.tokenizer.files, clock)
+            counts, run = job.assemble(source.recorded, source.tokenizer.found.files, clock)
             return TokenizeResult(path=out.shown, counts=counts, run=run)
 
 
@@ -104,8 +104,8 @@ def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, ou
     """Divide the input into blocks, and set up what they share."""
     tokenizer, recipe = source.tokenizer, source.encoder
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
-        recipe = recipe.if_small(sum(file.bytes for file in files), len(tokenizer.data))
-    out.share(out.scratch / TOKENIZER, tokenizer.data)
+        recipe = recipe.if_small(sum(file.bytes for file in files), len(tokenizer.found.data))
+    out.share(out.scratch / TOKENIZER, tokenizer.found.data)
     special: set[int] = set()
     if options.special_tokens == "token" and options.ids_field is None:
         known = tokenizer.info.added_tokens
@@ -141,7 +141,7 @@ def _run(job: Job, out: Output, encoder: str) -> None:
             job.fall_back(error.what)
             job.run()
     except PacktoolError:
-        if job.engine.share is None and not job.results():
+        if job.engine.share is None and not job.encoders:
             out.discard()  # nothing there that a resumed run could use
         raise
 
@@ -156,7 +156,7 @@ def _preview(source: Source, options: TokenizeArguments) -> TokenizeResult:
         from packtool.conversations.renderer import Renderer
 
         renderer = Renderer(source.chat)
-    reference = None if source.fields.ids else reference_tokenizer(tokenizer.data)
+    reference = None if source.fields.ids else reference_tokenizer(tokenizer.found.data)
     documents, tokens = estimate(files, reference, source.fields, source.filters, renderer)
     figures = {
         "files": len(files),
@@ -166,7 +166,7 @@ def _preview(source: Source, options: TokenizeArguments) -> TokenizeResult:
         "tokens": tokens,
         "bytes": tokens * token_dtype(tokenizer.info.vocab_size).itemsize
         + documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
-        + sum(map(len, tokenizer.files.values())),
+        + sum(map(len, tokenizer.found.files.values())),
     }
     return TokenizeResult.previewed(
         "tokenize",

@@ -211,18 +211,19 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
     where = str(options.tokenizer or "the default tokenizer")
     date = _date(options.template_date)
     try:
-        templates = templates_of(loaded.files)
+        templates = templates_of(loaded.found.files)
         if options.chat_template is not None:
             where = str(options.chat_template)
             templates = {DEFAULT: templates.get(where) or _read(options.chat_template, templates)}
-            kept = {name: data for name, data in loaded.files.items() if name not in CHAT_TEMPLATES}
-            loaded = replace(loaded, files={**kept, CHAT_TEMPLATES[0]: templates[DEFAULT].encode()})
+            kept = {name: data for name, data in loaded.found.files.items() if name not in CHAT_TEMPLATES}
+            files = {**kept, CHAT_TEMPLATES[0]: templates[DEFAULT].encode()}
+            loaded = replace(loaded, found=replace(loaded.found, files=files))
         if DEFAULT not in templates:
             known = f": there are {', '.join(sorted(templates))}" if templates else ""
             what = f"the tokenizer has no {'default ' * bool(templates)}chat template{known}"
             raise UsageError("no-chat-template", what, remedy="give one with --chat-template", where=where)
         used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
-        tokens = special_tokens_of(loaded.files)
+        tokens = special_tokens_of(loaded.found.files)
         for source in used.values():
             ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)
     except ConversationError as error:

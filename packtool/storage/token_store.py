@@ -53,18 +53,20 @@ def write_shard(
     dtype = token_dtype(vocab_size)
     with NpyWriter(directory / shard_file("tokens", number), dtype, [sum(map(len, parts))]) as out:
         for part in parts:
-            if len(part) and int(part.max()) >= vocab_size:
-                raise DataError(
-                    "id-out-of-range",
-                    f"the tokenizer produced id {int(part.max())}, but its vocabulary ends at {vocab_size - 1}",
-                    remedy="check that the tokenizer.json is whole",
-                )
+            require_known(part, vocab_size)
             out.write(part.astype(dtype, copy=False))
         entry = out.close()
     if len(offsets) > 1 and (longest := int(np.diff(offsets).max())) > LONGEST_DOCUMENT:
         what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
         raise DataError("document-too-long", what, remedy="divide it, or leave it out")
     return entry, write_array(directory / shard_file("offsets", number), offsets.astype(OFFSET, copy=False))
+
+
+def require_known(ids: np.ndarray[Any, Any], vocab_size: int) -> None:
+    """Raise a DataError where a tokenizer has produced an id that its vocabulary does not have."""
+    if len(ids) and int(ids.max()) >= vocab_size:
+        what = f"the tokenizer produced id {int(ids.max())}, but its vocabulary ends at {vocab_size - 1}"
+        raise DataError("id-out-of-range", what, remedy="check that the tokenizer.json is whole")
 
 
 def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import numpy as np
 
 from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
-from packtool.corpus.file_bytes import Packed, Pages, file_digest
+from packtool.corpus.file_bytes import Pages, file_digest
 from packtool.corpus.filters import Filters
 from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, records_before
@@ -34,8 +35,7 @@ from packtool.tokenizing.store_writer import ShardWriter
 from packtool.tokenizing.verify import Verified
 
 if TYPE_CHECKING:
-    from packtool.conversations.renderer import Renderer
-    from packtool.tokenizing.conversations import Conversations, TrainedTokens
+    from packtool.tokenizing.conversations import Conversations
 
 _REMEDIES = {
     "bad-conversation": "fix the conversation",
@@ -78,25 +78,19 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A piece: spans of a block with the file of each, or no span and a file to hash, which several blocks share."""
+    """A piece: spans of a block with the file of each, or a file that several blocks share, which is to be hashed."""
 
     number: int
     spans: Block
     files: tuple[CorpusFile, ...]
+    hashes: bool = False
 
 
-class FileDigest(msgspec.Struct, frozen=True, tag="digest"):
-    """A file that several blocks share: its xxh3-128, and all its pages as they were read for it."""
-
-    digest: str
-    pages: Packed
-
-
-class BlockResult(msgspec.Struct, tag="block"):
-    """The files and counts of a finished block.
+class BlockResult(msgspec.Struct):
+    """The files and counts of a finished block; of a file that was hashed, its digest and all its pages alone.
 
     Attributes:
-        encoder: which one ran.
+        encoder: which one ran; "none" for ids, "" where a file was hashed.
         checked: texts that were cross-checked.
         spans: what each held.
         shards, rejected: its files.
@@ -110,13 +104,8 @@ class BlockResult(msgspec.Struct, tag="block"):
 
     def files(self) -> list[FileEntry | InputEntry]:
         """List its files, relative to its directory."""
-        entries = [self.rejected, *(entry for shard in self.shards for entry in msgspec.structs.astuple(shard))]
-        return [entry for entry in entries if isinstance(entry, FileEntry | InputEntry)]
-
-    @property
-    def tokens(self) -> int:
-        """How many it stored."""
-        return sum(shard.tokens.shape[0] for shard in self.shards)
+        of_shards = [entry for shard in self.shards for entry in shard.files]
+        return of_shards if self.rejected is None else [self.rejected, *of_shards]
 
 
 def block_directory(scratch: Path, number: int) -> Path:
@@ -124,28 +113,18 @@ def block_directory(scratch: Path, number: int) -> Path:
     return scratch / f"block-{number:05d}"
 
 
-def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDigest:
-    """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
+def run(context: Context, task: Task, worker: Worker) -> BlockResult:
+    """Run one task; running it again gives the same files."""
     scratch = Path(context.scratch)
-    if not task.spans:
+    if task.hashes:
         pages = Pages()
-        return FileDigest(file_digest(task.files[0], pages), pages.packed())
+        digest = file_digest(task.files[0], pages)
+        return BlockResult("", 0, [SpanCounts(task.spans[0].file, digest=digest, pages=pages.packed())], [], None)
     directory = block_directory(scratch, task.number)
     with context.delivery.attempt(scratch, f"{directory.name}.") as attempt:
-        result = _block(context, task, attempt, worker)
+        result = _Attempt(context, attempt, worker).result(task)
         context.delivery.deliver(attempt, result.files(), directory)
     return result
-
-
-def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> BlockResult:
-    """Tokenize a block; its files lie in a directory of this attempt."""
-    with RejectLog(attempt, keep=context.on_error == "quarantine") as log:
-        attempted = _Attempt(context, attempt, log, worker)
-        counts = [attempted.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
-        attempted.writer.close()
-    encoder = attempted.encoder
-    facts = ("none", 0) if encoder is None else (encoder.name, encoder.checked)
-    return BlockResult(*facts, counts, attempted.writer.shards, log.entry())
 
 
 def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
@@ -154,28 +133,20 @@ def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
     if context.fields.ids:
         return None, None
     place, name = context.delivery.locate(Path(context.scratch) / TOKENIZER)
-    encoder = _encoder(place, name, context.tokenizer.sha256, context.recipe)
-    if context.chat is None:
+    return _loaded(place, name, context.tokenizer.sha256, context.recipe, context.chat)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(
+    place: Place, name: str, sha256: str, recipe: EncoderRecipe, chat: Chat | None
+) -> tuple[Verified, Conversations | None]:
+    del sha256  # part of the cache's key: another run in this process may use the same path
+    encoder = load_encoder(recipe, functools.partial(place.read, name))
+    if chat is None:
         return encoder, None
     from packtool.tokenizing.conversations import Conversations
 
-    renderer, trained = _talking(place, name, context.tokenizer.sha256, encoder, context.chat)
-    return encoder, Conversations(renderer, context.tokenizer, trained, all_trains=context.chat.train_on == "all")
-
-
-@functools.lru_cache(maxsize=1)
-def _encoder(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> Verified:
-    del sha256  # part of the cache's key: another run in this process may use the same path
-    return load_encoder(recipe, functools.partial(place.read, name))
-
-
-@functools.lru_cache(maxsize=1)
-def _talking(place: Place, name: str, sha256: str, encoder: Verified, chat: Chat) -> tuple[Renderer, TrainedTokens]:
-    from packtool.conversations.renderer import Renderer
-    from packtool.tokenizing.conversations import TrainedTokens
-
-    del sha256
-    return Renderer(chat), TrainedTokens(place.read(name), encoder.reference)
+    return encoder, Conversations(chat, place.read(name), encoder.reference)
 
 
 class _Attempt:
@@ -183,25 +154,27 @@ class _Attempt:
 
     Args:
         directory: for its files.
-        log: of rejects.
         worker: is told how far it is.
     """
 
-    def __init__(self, context: Context, directory: Path, log: RejectLog, worker: Worker) -> None:
+    def __init__(self, context: Context, directory: Path, worker: Worker) -> None:
         self.context = context
         self.encoder, self.talks = prepare(context)
         if self.encoder is not None:
             self.encoder.restart()
-        self.writer = ShardWriter(
-            directory,
-            context.tokenizer,
-            provenance=context.provenance,
-            columns=context.fields.columns,
-            loss=context.chat is not None,
-        )
-        self.log = log
+        self.writer = ShardWriter(directory, context.tokenizer, context.fields.columns)
+        self.log = RejectLog(directory)
+        self.rejects = 0
         self.worker = worker
         self._added = 1 + (context.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
+
+    def result(self, task: Task) -> BlockResult:
+        """Tokenize a block."""
+        with closing(self.log):
+            counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
+            self.writer.close()
+        encoder, checked = ("none", 0) if self.encoder is None else (self.encoder.recipe.encoder, self.encoder.checked)
+        return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry())
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
         """Tokenize a span of a file."""
@@ -219,18 +192,17 @@ class _Attempt:
             before, trained = writer.tokens, writer.trained
             counts.read += len(batch.documents)
             parts, utf8 = self._filtered(batch, counts)
+            ended = [np.empty(0, np.bool_)]
+            for part in parts:
+                counts.count_special(part.ids, context.special_ids)
+                ended.append(writer.add(part))
+            kept = np.concatenate(ended)
             sources = None
             if context.provenance:
                 sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
-            done = 0
-            for part in parts:
-                counts.count_special(part.ids, context.special_ids)
-                ended = slice(done, done + sum(part.ends))
-                columns = [values[ended] for values in batch.columns]
-                added, empty = writer.add(part, None if sources is None else sources[ended], columns)
-                done += added + empty
-                counts.documents += added
-                counts.empty += empty
+            writer.describe(kept, sources, batch.columns)
+            counts.documents += int(kept.sum())
+            counts.empty += int((~kept).sum())
             counts.tokens += writer.tokens - before
             counts.trained += writer.trained - trained
             counts.records += batch.records
@@ -238,7 +210,7 @@ class _Attempt:
             writer.close_full()
             self.worker.advance(batch.progress)
         if self.talks is not None:
-            counts.special = self.talks.spelled()
+            counts.special = self.talks.spelled(context.tokenizer.added_tokens)
         counts.require_balance(self._added)
         counts.digest = reader.digest
         if not span.whole and reader.pages is not None:
@@ -250,7 +222,7 @@ class _Attempt:
         documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
         parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
         if self.talks is not None:
-            parts = iter([self.talks.masked(batch, utf8, joined(parts))])
+            parts = iter([self.talks.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
         parts = _counted(parts, counts)
         filters = self.context.filters
         if filters == Filters():
@@ -280,8 +252,10 @@ class _Attempt:
                 )
             counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
             counts.lost += reject.lost
-            self.log.add(span.file, reject, counts.records)
-            if most is not None and self.log.count > most:
+            if self.context.on_error == "quarantine":
+                self.log.add(span.file, reject, counts.records)
+            self.rejects += 1
+            if most is not None and self.rejects > most:
                 raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
 
 

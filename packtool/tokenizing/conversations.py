@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from packtool.conversations.chat import Chat
 from packtool.conversations.record import ConversationError, NothingTrainsError
 from packtool.conversations.renderer import Renderer
 from packtool.conversations.spans import Spans, token_mask
@@ -20,7 +21,6 @@ from packtool.corpus.jsonl import require_whole, same_depth
 from packtool.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
 from packtool.plan import I64
 from packtool.storage.names import TOKENIZER
-from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing.encode import Parts
 from packtool.tokenizing.encoders import U32, ReferenceEncoder, mismatch_error
 from packtool.tokenizing.families import bytes_of_characters, kinds, steps
@@ -33,25 +33,21 @@ class Conversations:
     """The conversations of a block: their texts, and which of their tokens train.
 
     Args:
-        renderer: makes texts of them.
-        tokenizer: ids and vocabulary size.
-        trained: finds the tokens.
-        all_trains: all of a text trains.
+        chat: how they become texts.
+        data: the tokenizer.json.
+        reference: `tokenizers` with it.
     """
 
-    def __init__(
-        self, renderer: Renderer, tokenizer: TokenizerInfo, trained: TrainedTokens, *, all_trains: bool
-    ) -> None:
-        self._renderer = renderer
-        self._all = all_trains
-        self._tokenizer = tokenizer
-        self._trained = trained
+    def __init__(self, chat: Chat, data: bytes, reference: ReferenceEncoder) -> None:
+        self._renderer = Renderer(chat)
+        self._all = chat.train_on == "all"
+        self._trained = TrainedTokens(data, reference)
 
     def render(self, batch: RecordBatch) -> None:
         """See `render`."""
         render(self._renderer, batch)
 
-    def masked(self, batch: RecordBatch, utf8: Sequence[bytes | None], documents: Parts) -> Parts:
+    def masked(self, batch: RecordBatch, utf8: Sequence[bytes | None], documents: Parts, eos_id: int) -> Parts:
         """Return the documents of a batch with what trains of them.
 
         The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
@@ -61,6 +57,7 @@ class Conversations:
             batch: rendered.
             utf8: of its texts, where it is at hand.
             documents: the ids of each.
+            eos_id: of the store.
         """
         ids, lengths = documents.ids, documents.lengths
         data = [text.encode() if each is None else each for text, each in zip(batch.documents, utf8, strict=True)]
@@ -68,16 +65,15 @@ class Conversations:
         eos = np.full(len(lengths), self._all, np.uint8)
         ends = np.cumsum(lengths)
         last = ends[lengths > 0] - 1
-        over = last[ids[last] == self._tokenizer.eos_id]
+        over = last[ids[last] == eos_id]
         ended = np.isin(ends - 1, over) & (lengths > 0)
         eos[ended] = loss[over]
         kept = np.ones(len(ids), np.bool_)
         kept[over] = False
         return Parts(ids[kept], lengths - ended, [True] * len(lengths), loss[kept], eos)
 
-    def spelled(self) -> dict[str, int]:
-        """Count special tokens that messages spelled out since the last call, by id."""
-        known = self._tokenizer.added_tokens
+    def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""
         spelled = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
         self._renderer.spelled.clear()
         return spelled

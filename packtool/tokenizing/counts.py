@@ -26,7 +26,7 @@ class SpanCounts(msgspec.Struct):
         rejected: records that can't be used, by reason.
         special: special tokens in texts, by id.
         lost: bytes of files that can't be read to their end, or at all, whose records nobody counted.
-        digest: of the file, where the span is all of it.
+        digest: of the file, where all of it was read.
         pages: that were read of a file that several blocks share.
         read: documents that were read, whatever became of them.
         encoded: ids that they have, EOS and BOS not included.
@@ -62,7 +62,7 @@ class SpanCounts(msgspec.Struct):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
         for mine, others in ((self.rejected, other.rejected), (self.special, other.special)):
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
-        self.digest = other.digest
+        self.digest = self.digest or other.digest
 
     def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> None:
         """Count those of the wanted ids that occur in texts."""

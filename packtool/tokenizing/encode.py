@@ -57,7 +57,21 @@ def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder
     Args:
         utf8: as `utf8_of` gives it.
     """
-    for texts, data, ends in _calls(documents, utf8, encoder.cut):
+    texts: list[str] = []
+    data: list[bytes] = []
+    ends: list[bool] = []
+    size = 0
+    for document, known in zip(documents, utf8, strict=True):
+        for piece in (document,) if _is_short(document) else pieces(document, encoder.recipe.cut):
+            if size >= _ENCODE_CHARS:
+                yield Parts(*encoder.encode(texts, data, ends), ends)
+                texts, data, ends, size = [], [], [], 0
+            texts.append(piece)
+            data.append(piece.encode() if known is None else known)
+            ends.append(False)
+            size += len(piece)
+        ends[-1] = True
+    if texts:
         yield Parts(*encoder.encode(texts, data, ends), ends)
 
 
@@ -97,25 +111,3 @@ def joined(parts: Iterable[Parts]) -> Parts:
 def _is_short(document: Document) -> TypeGuard[str]:
     """Return whether a document is encoded whole."""
     return isinstance(document, str) and len(document) <= PIECE
-
-
-def _calls(
-    documents: Iterable[Document], utf8: Iterable[bytes | None], cut: str
-) -> Iterator[tuple[list[str], list[bytes], list[bool]]]:
-    """Yield parts of documents for one call of the encoder each, their UTF-8, and which of them end a document."""
-    texts: list[str] = []
-    data: list[bytes] = []
-    ends: list[bool] = []
-    size = 0
-    for document, encoded in zip(documents, utf8, strict=True):
-        for piece in (document,) if _is_short(document) else pieces(document, cut):
-            if size >= _ENCODE_CHARS:
-                yield texts, data, ends
-                texts, data, ends, size = [], [], [], 0
-            texts.append(piece)
-            data.append(piece.encode() if encoded is None else encoded)
-            ends.append(False)
-            size += len(piece)
-        ends[-1] = True
-    if texts:
-        yield texts, data, ends

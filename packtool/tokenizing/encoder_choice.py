@@ -12,7 +12,7 @@ import msgspec
 
 from packtool.errors import UsageError
 from packtool.tokenizing import families, fastokens, findings, gigatoken, splintr
-from packtool.tokenizing.encoders import Encoder, EncoderRecipe, ReferenceEncoder, unsuitable_error
+from packtool.tokenizing.encoders import Encode, EncoderRecipe, ReferenceEncoder, unsuitable_error
 from packtool.tokenizing.families import Shape
 from packtool.tokenizing.load import LoadedTokenizer
 from packtool.tokenizing.long_texts import cut_of
@@ -32,13 +32,13 @@ class Fast(NamedTuple):
     models: tuple[str, ...]
     shape: Callable[[Mapping[str, Any]], Shape | str]
     prepared: Callable[[bytes, EncoderRecipe], bytes]
-    load: Callable[[bytes, EncoderRecipe, ReferenceEncoder], Encoder]
+    load: Callable[[bytes, EncoderRecipe, ReferenceEncoder], Encode]
 
 
 FAST = {
     "gigatoken": Fast(("BPE",), families.shape, gigatoken.prepared, gigatoken.GigatokenEncoder),
-    "fastokens": Fast(("BPE",), fastokens.shape, fastokens.prepared, fastokens.FastokensEncoder),
-    "splintr": Fast(("Unigram", "WordPiece"), splintr.shape, splintr.prepared, splintr.SplintrEncoder),
+    "fastokens": Fast(("BPE",), fastokens.shape, fastokens.prepared, fastokens.load),
+    "splintr": Fast(("Unigram", "WordPiece"), splintr.shape, splintr.prepared, splintr.load),
 }
 """The best encoder first."""
 ENCODERS = ("auto", "tokenizers", *FAST)
@@ -67,33 +67,27 @@ def choose(
         special_as_text=special_as_text,
     )
     kind = spec["model"].get("type")
-    if wanted == "tokenizers":
-        return recipe(encoder=wanted, why="asked for", shape=Shape())
+    fitting = [name for name, fast in FAST.items() if kind in fast.models]
     reasons = []
-    for name in [wanted] if wanted != "auto" else [name for name, fast in FAST.items() if kind in fast.models]:
-        shape = _shape(name, spec)
-        if isinstance(shape, Shape):
+    for name in {"auto": fitting, "tokenizers": []}.get(wanted, [wanted]):
+        fast = FAST[name]
+        shape = fast.shape(spec) if kind in fast.models else f"its model is {kind}, not {' or '.join(fast.models)}"
+        if not installed(name):
+            reasons.append(f"{name} is not installed")
+        elif isinstance(shape, str):
+            reasons.append(f"{name} does not support this tokenizer: {shape}")
+        else:
             why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
             return recipe(encoder=name, why=why, shape=shape)
-        reasons.append(shape)
-    if wanted != "auto":
+    if wanted in FAST:
         raise unsuitable_error(reasons[0])
     why = "; ".join(reasons) or f"its model is {kind}, which has no other encoder"
-    return recipe(encoder="tokenizers", why=why, shape=Shape())
+    return recipe(encoder="tokenizers", why="asked for" if wanted == "tokenizers" else why, shape=Shape())
 
 
 def installed(encoder: str) -> bool:
     """Return whether an encoder can be imported: some platforms lack one, and splintr comes with an extra."""
     return importlib.util.find_spec(encoder) is not None
-
-
-def _shape(name: str, spec: Mapping[str, Any]) -> Shape | str:
-    """Return how a fast encoder encodes a tokenizer, or say why it can't be used."""
-    if not installed(name):
-        return f"{name} is not installed"
-    fast, kind = FAST[name], spec["model"].get("type")
-    result = fast.shape(spec) if kind in fast.models else f"its model is {kind}, not {' or '.join(fast.models)}"
-    return result if isinstance(result, Shape) else f"{name} does not support this tokenizer: {result}"
 
 
 def settle(
@@ -113,9 +107,9 @@ def settle(
     asked = findings.finding(kept, "recipe", data, wanted, special_as_text)
     choice = partial(choose, vocab_size=vocab_size, special_as_text=special_as_text)
     made = findings.found(asked, EncoderRecipe, lambda: choice(tokenizer.found.spec, wanted))
-    lean = made.encoder == "gigatoken" and size > _WORTH_LOOKING * len(tokenizer.data)
+    lean = made.encoder == "gigatoken" and size > _WORTH_LOOKING * len(tokenizer.found.data)
     prepared = findings.finding(kept, "prepared", data, made.encoder, special_as_text)
-    return msgspec.structs.replace(made, lean=lean, kept=str(prepared or ""))
+    return msgspec.structs.replace(made, lean=lean, kept=prepared)
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -138,24 +132,16 @@ def load_encoder(recipe: EncoderRecipe, read: Callable[[], bytes]) -> Verified:
     reference = ReferenceEncoder(read, special_as_text=recipe.special_as_text)
     if recipe.encoder == "tokenizers":
         reference.load()  # before others are forked from this process, which then share it
-        return Verified(reference, reference, cut=recipe.cut, vocab_size=recipe.vocab_size)
-    fast, path = FAST[recipe.encoder], Path(recipe.kept) if recipe.kept else None
-    kept = findings.earlier(path, _Kept)
+        return Verified(reference.encode, reference, recipe)
+    fast, kept = FAST[recipe.encoder], findings.earlier(recipe.kept, _Kept)
     known = kept is not None and kept.lean >= recipe.lean
     if kept is None or not known:
         kept = _Kept(fast.prepared(read(), recipe), recipe.lean)
-    encoder = Verified(
-        fast.load(kept.prepared, recipe, reference),
-        reference,
-        cut=recipe.cut,
-        vocab_size=recipe.vocab_size,
-        newer=recipe.shape.newer,
-        kept=path,
-        patience=_WORTH_LOADING * len(kept.prepared) if known else 0,
-    )
+    patience = _WORTH_LOADING * len(kept.prepared) if known else 0
+    encoder = Verified(fast.load(kept.prepared, recipe, reference), reference, recipe, patience=patience)
     if not known:
         encoder.require(probes(recipe.added_tokens))
-        findings.keep(path, kept)
+        findings.keep(recipe.kept, kept)
     return encoder
 
 

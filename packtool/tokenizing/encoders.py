@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,20 +23,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 U32 = np.ndarray[Any, np.dtype[np.uint32]]
+Encode: TypeAlias = Callable[[Sequence[str], Sequence[bytes] | None], tuple[U32, I64]]
+"""Turns texts, perhaps at hand as UTF-8, too, into all ids, one text after another, and the number of ids of each."""
 
 SMALL_INPUT = 0.125
 """Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
 another encoder beside it: that time grows with the vocabulary."""
-
-
-class Encoder(Protocol):
-    """Turns texts into ids."""
-
-    name: str
-
-    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """Return all ids, one text after another, and the number of ids of each text; `utf8` has the texts as bytes."""
-        ...
 
 
 class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +63,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
     def if_small(self, size: int, tokenizer: int) -> EncoderRecipe:
         """Return the recipe of the reference if so many bytes of input do not pay for loading another encoder, for a
         tokenizer.json of so many bytes; else this one. What an earlier run kept loads as fast as the reference."""
-        kept = bool(self.kept) and Path(self.kept).is_file()
-        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer or kept:
+        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer or Path(self.kept).is_file():
             return self
         return self.instead(f"the input is so small that loading {self.encoder} would take longer")
 
@@ -143,8 +134,6 @@ class ReferenceEncoder:
         special_as_text: encode special tokens that occur in a text as plain text.
     """
 
-    name = "tokenizers"
-
     def __init__(self, read: Callable[[], bytes], *, special_as_text: bool = False) -> None:
         self._read = read
         self._special_as_text = special_as_text
@@ -162,7 +151,7 @@ class ReferenceEncoder:
         return self.encode([text])[0]
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """See `Encoder.encode`."""
+        """See `Encode`."""
         del utf8  # the library takes strings
         # What is meant for batches does not work out offsets, and so takes two thirds of the time.
         encode, remedy = self.load().encode_batch_fast, "check that the tokenizer.json is whole and consistent"

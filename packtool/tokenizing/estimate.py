@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packtool.corpus.file_bytes import open_raw
 from packtool.corpus.filters import Filters
@@ -68,11 +68,8 @@ def _span(file: CorpusFile, at: int) -> Span:
         return Span(0)
     if file.format != "parquet":
         return Span(0, at, min(at + SAMPLE_BYTES, file.bytes))
-    raw = open_raw(file.location)
-    try:
+    with open_raw(file.location) as raw:
         groups = row_groups(raw)
-    finally:
-        raw.close()
     group = min(len(groups) - 1, len(groups) * at // file.bytes)
     return Span(0, group, group + 1) if group > 0 else Span(0)
 
@@ -86,27 +83,23 @@ def _sample(
     renderer: Renderer | None,
 ) -> tuple[float, float] | None:
     """Return documents and tokens for each byte of a span of a file; None if no record begins there."""
-    read = held = documents = encoded = tokens = 0
+    read = held = documents = 0
+    encoded = tokens = int(fields.ids)  # of which each is a token
     for batch in SpanReader(file, span, fields, salvage=False):
         read += batch.progress
         if renderer is not None:
             from packtool.tokenizing.conversations import render  # which needs jinja2
 
             render(renderer, batch)
-        for document in filter(filters.keeps, batch.documents) if not fields.ids else ():
-            characters = len(document) if isinstance(document, str) else sum(map(len, document))
-            documents += characters > 0
-            held += characters
+        for document in batch.documents if fields.ids else filter(filters.keeps, batch.documents):
+            size = len(document) if isinstance(document, str | list) else sum(map(len, document))
+            documents += size > 0
+            held += size
             if encoded < SAMPLE_CHARS and tokenizer is not None:
                 text = document if isinstance(document, str) else next(iter(document), "")
                 text = text[: SAMPLE_CHARS - encoded]
                 encoded += len(text)
                 tokens += len(tokenizer.encode(text, add_special_tokens=False).ids)
-        if fields.ids:
-            sizes: list[Any] = batch.documents
-            documents += sum(len(ids) > 0 for ids in sizes)
-            held += sum(map(len, sizes))
-            encoded = tokens = 1
         if read >= SAMPLE_BYTES:
             break
     return (documents / read, (held * tokens / max(encoded, 1) + documents) / read) if read else None

@@ -191,8 +191,12 @@ def unlike_added(
             return f"its added token {spaced[0]!r} has spaces that another strips"
     # tokenizers looks for the normalized ones in what the others leave, gigatoken for the leftmost and longest of both:
     # the same where no normalized one can begin before one of the others and overlap it.
-    overlapping = _overlap(later, [token["content"] for token in tokens if not token.get("normalized")])
-    return f"its added token {overlapping!r} overlaps another that is looked for first" if overlapping else None
+    first = [token["content"] for token in tokens if not token.get("normalized")]
+    beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)} if later else set()
+    for text in later:
+        if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
+            return f"its added token {text!r} overlaps another that is looked for first"
+    return None
 
 
 def _inert(text: str) -> bool:
@@ -205,17 +209,6 @@ def _inert(text: str) -> bool:
     (True, True, False, False)
     """
     return text.isascii() and not set(text) & set(";`K") and not (text[-1].isalpha() or text[-1] in "<=>")
-
-
-def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
-    """Find a text of `later` that contains one of `first`, or ends as one begins."""
-    if not later:
-        return None
-    beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)}
-    for text in later:
-        if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
-            return text
-    return None
 
 
 def bytes_of_characters() -> dict[str, int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing import unicode
-from packtool.tokenizing.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded
+from packtool.tokenizing.encoders import U32, Encode, EncoderRecipe, ReferenceEncoder, guarded
 from packtool.tokenizing.families import BYTE_CHARACTERS, Shape, kinds, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
@@ -77,31 +77,23 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     return msgspec.json.encode(entries)
 
 
-class FastokensEncoder:
-    """fastokens, on one thread.
-
-    Args:
-        prepared: by the function of this name.
-        recipe: for which it was.
+def load(prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> Encode:
+    """Load fastokens, on one thread, from what the function `prepared` made.
 
     Raises:
         EncoderUnsuitableError: fastokens does not support it after all.
     """
+    del reference
+    backend = guarded("fastokens", _load, prepared.decode(), loads=True)
 
-    name = "fastokens"
-
-    def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
-        del reference
-        self._special_as_text = recipe.special_as_text
-        self._backend = guarded("fastokens", _load, prepared.decode(), loads=True)
-
-    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """See `Encoder.encode`."""
+    def encode(texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         del utf8  # the library takes strings
-        encode = self._backend.encode_batch_flat
-        ids, offsets = guarded("fastokens", encode, list(texts), split_special_tokens=self._special_as_text)
+        options = {"split_special_tokens": recipe.special_as_text}
+        ids, offsets = guarded("fastokens", backend.encode_batch_flat, list(texts), **options)
         ends: I64 = np.frombuffer(offsets, np.uint64).astype(np.int64)
         return np.frombuffer(ids, np.uint32), ends[1:] - ends[:-1]
+
+    return encode
 
 
 def _load(tokenizer: str) -> Any:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,17 +32,17 @@ def directory() -> Path:
     return Path(cache) / "packtool" / "verified"
 
 
-def finding(kept: Path | None, *asked: object) -> Path | None:
-    """Return the file that keeps a finding; None where none is kept.
+def finding(kept: Path | None, *asked: object) -> str:
+    """Return the path of the file that keeps a finding; empty where none is kept.
 
     Args:
         kept: where findings are; None to keep none.
         asked: what it is of, digests of files included.
     """
-    return None if kept is None else kept / hashlib.sha256(repr(asked).encode()).hexdigest()
+    return "" if kept is None else str(kept / hashlib.sha256(repr(asked).encode()).hexdigest())
 
 
-def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
+def found(path: str, kind: type[_T], find: Callable[[], _T]) -> _T:
     """Return an earlier run's finding, or make it and keep it."""
     result = earlier(path, kind)
     if result is None:
@@ -50,26 +51,24 @@ def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
     return result
 
 
-def earlier(path: Path | None, kind: type[_T]) -> _T | None:
+def earlier(path: str, kind: type[_T]) -> _T | None:
     """Return an earlier run's finding; None if there is none, it is damaged, or other code or encoders made it."""
-    try:
-        data = None if path is None else path.read_bytes()
-    except OSError:
-        data = None
-    if data is None or data[:_DIGEST] != _digest(content := memoryview(data)[_DIGEST:]):
-        return None
-    return msgspec.msgpack.decode(content, type=kind)
+    data = b""
+    if path:
+        with suppress(OSError):
+            data = Path(path).read_bytes()
+    content = memoryview(data)[_DIGEST:]
+    known = len(data) > _DIGEST and data[:_DIGEST] == _digest(content)
+    return msgspec.msgpack.decode(content, type=kind) if known else None
 
 
-def keep(path: Path | None, result: Any) -> None:
+def keep(path: str, result: Any) -> None:
     """Store a finding if possible, in place of an older one; otherwise the next run makes it again."""
-    if path is not None:
+    if path:
         content = msgspec.msgpack.encode(result)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(path, _digest(content) + content)
-        except OSError:
-            return
+        with suppress(OSError):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(Path(path), _digest(content) + content)
 
 
 def _digest(content: bytes | memoryview) -> bytes:

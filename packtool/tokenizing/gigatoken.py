@@ -77,8 +77,6 @@ class GigatokenEncoder:
         EncoderUnsuitableError: gigatoken does not support it after all.
     """
 
-    name = "gigatoken"
-
     def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
         self._prepared = prepared
         self._reference = reference
@@ -86,8 +84,9 @@ class GigatokenEncoder:
         self._joined = recipe.shape.joined
         self._placeholders: list[str] = []
         if recipe.shape.digits:
-            added = msgspec.json.decode(prepared, type=_Prepared).added_tokens
-            self._placeholders = [token.content for token in added if token.id > self._separator]
+            entries = msgspec.json.decode(prepared, type=dict[str, msgspec.Raw])
+            added = msgspec.json.decode(entries["added_tokens"])
+            self._placeholders = [token["content"] for token in added if token["id"] > self._separator]
         self._spell = functools.cache(reference.spell)
         self._load()
 
@@ -95,8 +94,8 @@ class GigatokenEncoder:
         self._backend = _load(self._prepared)
         self._at_first = _own_memory()
 
-    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """See `Encoder.encode`."""
+    def __call__(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
+        """See `Encode`."""
         if not texts:
             return np.empty(0, np.uint32), np.empty(0, np.int64)
         if _own_memory() > self._at_first + _MAX_CACHE:
@@ -123,15 +122,6 @@ class GigatokenEncoder:
         before, *others = np.split(ids, places)
         spelled = [self._spell(self._placeholders[part[0] - self._separator - 1]) for part in others]
         return np.concatenate([before, *chain.from_iterable(zip(spelled, (part[1:] for part in others), strict=True))])
-
-
-class _AddedToken(msgspec.Struct):
-    id: int
-    content: str
-
-
-class _Prepared(msgspec.Struct):
-    added_tokens: list[_AddedToken]
 
 
 def _load(prepared: bytes) -> Any:

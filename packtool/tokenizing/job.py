@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from msgspec import UNSET
 from packtool.clock import Clock
 from packtool.corpus import blocks
 from packtool.corpus.file_bytes import OTHER_BYTES, agree, changed
-from packtool.corpus.records import Block, CorpusFile
+from packtool.corpus.records import Block, CorpusFile, Span
 from packtool.engines import Engine
 from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
@@ -33,8 +34,6 @@ from packtool.tokenizing import block as tasks
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.rejects import RejectLog
 from packtool.warnings import warn
-
-Done = tasks.BlockResult | tasks.FileDigest
 
 
 class Job:
@@ -62,21 +61,20 @@ class Job:
         self._output = output
         self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
         self.pieces = len(self._split) + len(self._blocks)
-        self._kept = Pieces(output, "block", Done, self._files)  # type: ignore[arg-type]
+        self._kept = Pieces(output, "block", tasks.BlockResult, self._files)
         share = engine.share
         mine = range(self.pieces) if share is None or share.merges else list(filter(share.has, range(self.pieces)))
-        self.done: dict[int, Done] = self._kept.found(mine, engine)
+        self.done = self._kept.found(mine, engine)
         self._mine = [] if share is not None and share.merges else mine
         self.pieces_here = len(self._mine)
         self.earlier = frozenset(self.done)
         self._forget(set(self._mine) - self.done.keys())
         self._fallback = Pieces(output, "fallback", str)
         if why := self._fallback.recorded([0]).get(0):
-            self._start_again(why)
+            self.fall_back(why)
 
-    def _files(self, piece: int, done: Done) -> tuple[Path, list[FileEntry | InputEntry]]:
-        files = done.files() if isinstance(done, tasks.BlockResult) else []
-        return tasks.block_directory(self._output.scratch, piece), files
+    def _files(self, piece: int, done: tasks.BlockResult) -> tuple[Path, list[FileEntry | InputEntry]]:
+        return tasks.block_directory(self._output.scratch, piece), done.files()
 
     def _forget(self, pieces: set[int]) -> None:
         """Leave nothing of pieces that are to be done, or done again."""
@@ -86,23 +84,17 @@ class Job:
             if int(left.name.removeprefix("block-").partition(".")[0]) in pieces:
                 shutil.rmtree(left)
 
-    def results(self) -> dict[int, tasks.BlockResult]:
-        """Return the results of the blocks that are done, in order, by the number of the piece."""
-        return {piece: each for piece, each in sorted(self.done.items()) if isinstance(each, tasks.BlockResult)}
-
-    def _digests(self) -> dict[int, tasks.FileDigest]:
-        """Return the digests of files that several blocks share, by the number of the file."""
-        return {self._split[piece]: each for piece, each in self.done.items() if isinstance(each, tasks.FileDigest)}
+    @property
+    def encoders(self) -> set[str]:
+        """What encoded the blocks that are done."""
+        return {result.encoder for result in self.done.values() if result.encoder}
 
     def fall_back(self, why: str) -> None:
-        """Switch to the reference encoder: here, in tasks that begin later, and in a resumed run."""
+        """Discard the fast encoder's work, and let the reference encode: here, in tasks that begin later, and in a
+        resumed run."""
         self._fallback.record(0, why)
-        self._start_again(why)
-
-    def _start_again(self, why: str) -> None:
-        """Discard the fast encoder's work, and let the reference encode."""
         recipe = self.context.recipe.instead(why)
-        others = {piece for piece, result in self.results().items() if result.encoder != recipe.encoder}
+        others = {piece for piece, result in self.done.items() if result.encoder not in ("", recipe.encoder)}
         self._forget(others)
         self.done = {piece: each for piece, each in self.done.items() if piece not in others}
         self.earlier = self.earlier - others
@@ -116,7 +108,7 @@ class Job:
         """Run the remaining pieces of this run's share."""
         done = {piece: self.done[piece] for piece in self._mine if piece in self.done}
         todo = {piece: self._task(piece) for piece in self._mine}
-        bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items() if task.spans}
+        bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items() if not task.hashes}
         before = sum(bytes_of[piece] for piece in done.keys() & bytes_of.keys())
         with Progress(sum(bytes_of.values()), "tokenize", initial=before, quiet=self._quiet) as progress:
             for piece, each in self._kept.run(
@@ -130,16 +122,15 @@ class Job:
             ):
                 if piece not in done:
                     self.done[piece] = each
-                    progress.add_tokens(each.tokens if isinstance(each, tasks.BlockResult) else 0)
+                    progress.add_tokens(sum(span.tokens for span in each.spans))
                     self._limit_errors()
         self._limit_errors()
         self._require_unchanged()
 
     def _task(self, piece: int) -> tasks.Task:
-        if piece < len(self._split):
-            return tasks.Task(piece, (), (self.files[self._split[piece]],))
-        block = self._blocks[piece - len(self._split)]
-        return tasks.Task(piece, block, tuple(self.files[span.file] for span in block))
+        hashes = piece < len(self._split)
+        spans = (Span(self._split[piece]),) if hashes else self._blocks[piece - len(self._split)]
+        return tasks.Task(piece, spans, tuple(self.files[span.file] for span in spans), hashes)
 
     def _require_unchanged(self) -> None:
         """Make sure that the digests of files that several blocks share are of the bytes that were tokenized.
@@ -148,10 +139,10 @@ class Job:
             DataError: one is not; the blocks that it is about are not kept.
         """
         wrong: list[int] = []
-        digests = self._digests()
-        for piece, result in self.results().items():
+        whole = {number: self.done[piece] for piece, number in enumerate(self._split) if piece in self.done}
+        for piece, result in self.done.items():
             for span in result.spans:
-                if span.file in digests and not agree(digests[span.file].pages, span.pages):
+                if span.file in whole and not agree(whole[span.file].spans[0].pages, span.pages):
                     self._kept.forget(piece)
                     self._kept.forget(self._split.index(span.file))
                     wrong.append(span.file)
@@ -169,7 +160,7 @@ class Job:
         limit = self.context.max_errors
         if limit is None:
             return
-        spans = [span for result in self.results().values() for span in result.spans]
+        spans = [span for _, result in sorted(self.done.items()) for span in result.spans]
         if sum(span.rejects for span in spans) > limit:
             worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
@@ -189,42 +180,39 @@ class Job:
         Returns:
             The manifest's counts, and the facts in `run.json`.
         """
-        out, context, results = self._output, self.context, self.results()
+        out, context = self._output, self.context
         shards: list[TokenShard] = []
         documents = 0
-        per_file: dict[int, SpanCounts] = {}
-        with RejectLog(out.staged) as rejected:
-            for piece, result in results.items():
+        per_file = [SpanCounts(number) for number in range(len(self.files))]
+        with closing(RejectLog(out.staged)) as rejected:
+            for piece, result in sorted(self.done.items()):
                 directory = tasks.block_directory(out.scratch, piece)
                 if result.rejected is not None:
                     out.have(directory, [result.rejected])
-                    before = {number: counts.records for number, counts in per_file.items()}
+                    before = [counts.records for counts in per_file]
                     rejected.join(directory, [file.name for file in self.files], before)
-                first = result.spans[0].file
-                first_record = per_file[first].records if first in per_file else 0
+                first_record = per_file[result.spans[0].file].records
                 for span in result.spans:
-                    per_file.setdefault(span.file, SpanCounts(span.file)).add(span)
+                    per_file[span.file].add(span)
                 for shard in result.shards:
-                    files: dict[str, Any] = {
-                        name: _place(out, directory, len(shards), entry)
-                        for name, entry in msgspec.structs.asdict(shard).items()
-                        if isinstance(entry, FileEntry | InputEntry)
-                    }
-                    placed = {"first_document": documents, "first_record": first_record, **files}
+                    placed: dict[str, Any] = {"first_document": documents, "first_record": first_record}
+                    for entry in shard.files:
+                        kind = entry.name.partition("-")[0]  # the name of the field, too
+                        name = shard_file(kind, len(shards))
+                        out.rename(directory, entry, out.staged / name)
+                        placed[kind] = msgspec.structs.replace(entry, name=name)
                     shards.append(msgspec.structs.replace(shard, **placed))
                     documents += shard.offsets.shape[0] - 1
         sync_directory(out.staged)
         total = SpanCounts(-1)
-        for counts in per_file.values():
+        for counts in per_file:
             total.add(counts)
-        digests = {number: counts.digest for number, counts in per_file.items()}
-        digests |= {number: file.digest for number, file in self._digests().items()}
-        inputs = [InputEntry(file.name, file.bytes, digests[number]) for number, file in enumerate(self.files)]
+        files = list(zip(self.files, per_file, strict=True))
         trained = {"trained_tokens": total.trained} if context.chat is not None else {}
         manifest = StoreManifest(
             format_version=LOSS_VERSION if any(shard.loss is not UNSET for shard in shards) else FORMAT_VERSION,
             options=options,
-            inputs=inputs,
+            inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
             tokenizer=context.tokenizer,
             dtype=token_dtype(context.tokenizer.vocab_size).str,
             counts=total.flat() | trained,
@@ -232,28 +220,29 @@ class Job:
             shards=shards,
             tokenizer_files=_place_tokenizer(out, tokenizer),
         )
-        now = [result for piece, result in results.items() if piece not in self.earlier]
+        now = [span for piece, result in self.done.items() if piece not in self.earlier for span in result.spans]
         run = {
             "written": clock.seconds(),
             "workers": self.engine.workers,
-            "encoder": ", ".join(sorted({result.encoder for result in results.values()})) or context.recipe.encoder,
+            "encoder": ", ".join(sorted(self.encoders)) or context.recipe.encoder,
             "encoder_why": context.recipe.why,
-            "texts_checked": sum(result.checked for result in results.values()),
+            "texts_checked": sum(result.checked for result in self.done.values()),
             "text_bytes": total.bytes,
             "this_run": {
-                "text_bytes": sum(span.bytes for result in now for span in result.spans),
-                "tokens": sum(result.tokens for result in now),
+                "text_bytes": sum(span.bytes for span in now),
+                "tokens": sum(span.tokens for span in now),
             },
             "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
-            "files": [{"name": self.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
+            "files": [{"name": file.name, **counts.flat()} for file, counts in files],
         }
         out.finish(manifest, run)
-        _warn(out.place, manifest)
-        _warn_of_special(str(out.place), total.special, manifest.tokenizer.added_tokens, chats=context.chat is not None)
+        _warn(out.place, manifest, total.special)
         return manifest.counts, run
 
 
-def _warn(place: Place, manifest: StoreManifest) -> None:
+def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> None:
+    """Warn of what was lost, and of texts that hold special tokens, which were counted by id: perhaps from other
+    corpora, perhaps from somebody who wants to end a document."""
     counts = manifest.counts
     if counts["rejected"]:
         kept = manifest.rejected is not None
@@ -264,22 +253,16 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
         warn("records-rejected", what, remedy=remedy, where=str(place))
     if not counts["documents"]:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
-
-
-def _warn_of_special(place: str, counts: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
-    """Warn of texts that hold special tokens: perhaps from other corpora, perhaps from somebody who wants to end a
-    document."""
-    if not counts:
-        return
-    names = {number: text for text, number in tokens.items()}
-    most = sorted(counts.items(), key=lambda item: (-item[1], int(item[0])))
-    listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
-    what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
-    remedy = "give --special-tokens text to encode them as plain text"
-    if chats:
-        what = what.replace("texts hold special tokens", "messages spell special tokens", 1)
-        remedy = "clean the messages: what they spell can't be told from what the chat template writes"
-    warn("special-tokens", what, remedy=remedy, where=place)
+    if special:
+        names = {number: text for text, number in manifest.tokenizer.added_tokens.items()}
+        most = sorted(special.items(), key=lambda item: (-item[1], int(item[0])))
+        listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
+        hold, remedy = "texts hold", "give --special-tokens text to encode them as plain text"
+        if manifest.conversations:
+            hold = "messages spell"
+            remedy = "clean the messages: what they spell can't be told from what the chat template writes"
+        what = f"{hold} special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
+        warn("special-tokens", what, remedy=remedy, where=str(place))
 
 
 def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[InputEntry]:
@@ -288,11 +271,3 @@ def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[InputEntry
     shared = InputEntry(TOKENIZER, len(files[TOKENIZER]), xxhash.xxh3_128_hexdigest(files[TOKENIZER]))
     out.rename(out.scratch, shared, out.staged / TOKENIZER)
     return [shared, *write_tokenizer(out.staged, others)]
-
-
-def _place(out: Output, directory: Path, number: int, entry: FileEntry | InputEntry) -> FileEntry | InputEntry:
-    """Give one file of a shard its final name."""
-    kind = entry.name.partition("-")[0]
-    name = shard_file(kind, number)
-    out.rename(directory, entry, out.staged / name)
-    return msgspec.structs.replace(entry, name=name)

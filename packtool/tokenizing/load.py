@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -95,21 +95,14 @@ class LoadedTokenizer:
         found: as it was found.
         info: what the manifest records.
         special: texts of its special tokens, in order.
-        files: what to keep with the tokens, by name.
     """
 
     found: FoundTokenizer
     info: TokenizerInfo
     special: tuple[str, ...]
-    files: dict[str, bytes]
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the tokenizer.json."""
-        return self.found.data
 
 
-class _Settled(msgspec.Struct, frozen=True):
+class _Settled(NamedTuple):
     """Facts settled by parsing the files."""
 
     info: TokenizerInfo
@@ -167,10 +160,10 @@ def load(
         return _Settled(info, tuple(sorted(marks)), warnings)
 
     finding = findings.finding(kept, digests, eos_token, bos, bos_token, chats)
-    settled = findings.found(finding, _Settled, settle)
-    for each in settled.warnings:
+    info, marks, warnings = findings.found(finding, _Settled, settle)
+    for each in warnings:
         warn(each.code, each.what, remedy=each.remedy, where=tokenizer.where)
-    return LoadedTokenizer(tokenizer, settled.info, settled.special, tokenizer.files)
+    return LoadedTokenizer(tokenizer, info, marks)
 
 
 def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
@@ -184,34 +177,29 @@ def find(source: str | Path | None = None, revision: str | None = None) -> Found
     Raises:
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
     """
-    return FoundTokenizer(_read(source, revision), "the default tokenizer" if source is None else str(source))
-
-
-def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
-    """Read the tokenizer.json and the configuration files beside it, most telling first."""
     if source is None:
-        return {TOKENIZER: default_tokenizer()}
-    path = Path(source)
+        return FoundTokenizer({TOKENIZER: default_tokenizer()}, "the default tokenizer")
+    path, where = Path(source), str(source)
     if path.is_dir():
-        if not (path / TOKENIZER).exists() and (name := _beside(path)):
-            _tokenizer(path / name)
-        path = path / TOKENIZER
+        directory, path = path, path / TOKENIZER
+        others = (file for pattern in _NAMES for file in sorted(directory.glob(pattern)))
+        if not path.exists() and (other := next(others, None)):
+            _tokenizer(other)
     if path.is_file():
         beside = {name: path.with_name(name) for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES)}
-        return {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
+        files = {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
+        return FoundTokenizer(files, where)
     from packtool.places.hub import is_repository, repository_files  # most tokenizers are files
 
-    if Path(source).exists() or not is_repository(str(source)):
-        raise DataError(
-            "missing-tokenizer",
-            "no tokenizer.json there",
-            remedy="give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2",
-            where=str(source),
-        )
-    if remedy := remedy_for_encoding(str(source)):
+    if Path(source).exists() or not is_repository(where):
+        remedy = "give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2"
+        raise DataError("missing-tokenizer", "no tokenizer.json there", remedy=remedy, where=where)
+    same = _SAME_IDS.get(where)
+    if same or _ENCODING.fullmatch(where):
         what = "an encoding of tiktoken, not a tokenizer.json"
-        raise DataError("missing-tokenizer", what, remedy=remedy, where=str(source))
-    return repository_files(str(source), (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES), revision)
+        remedy = f"give {same}, which has the same ids" if same else _CONVERT
+        raise DataError("missing-tokenizer", what, remedy=remedy, where=where)
+    return FoundTokenizer(repository_files(where, (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES), revision), where)
 
 
 def _tokenizer(path: Path) -> bytes:
@@ -289,20 +277,3 @@ def recognized(name: str, data: bytes) -> tuple[str, str] | None:
         (tekken, "a tekken.json of Mistral", "give the tokenizer.json of the same hub repository"),
     )
     return next(((what, remedy) for fits, what, remedy in kinds if fits), None)
-
-
-def remedy_for_encoding(name: str) -> str:
-    """Return what to give instead of a tiktoken encoding; empty if the name is none.
-
-    >>> remedy_for_encoding("cl100k_base"), remedy_for_encoding("openai-community/gpt2")
-    ('give Xenova/gpt-4, which has the same ids', '')
-    """
-    if name in _SAME_IDS:
-        return f"give {_SAME_IDS[name]}, which has the same ids"
-    return _CONVERT if _ENCODING.fullmatch(name) else ""
-
-
-def _beside(directory: Path) -> str:
-    """Name a file in a directory that a tokenizer.json can be made of; empty if there is none."""
-    names = (path.name for pattern in _NAMES for path in sorted(directory.glob(pattern)))
-    return next(names, "")

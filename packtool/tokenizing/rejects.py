@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import codecs
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
 import msgspec
 import xxhash
@@ -45,22 +44,16 @@ class RejectLog:
 
     Args:
         directory: of a block, or of the store.
-        keep: write it; else records are only counted.
     """
 
-    def __init__(self, directory: Path, *, keep: bool = True) -> None:
-        self.count = 0
+    def __init__(self, directory: Path) -> None:
         self._path = directory / REJECTED
-        self._keep = keep
         self._file: IO[bytes] | None = None
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
 
     def add(self, file: int, reject: Reject, before: int) -> None:
         """Record a reject of file number `file`, with `before` records before its batch in the span."""
-        self.count += 1
-        if not self._keep:
-            return
         record = before + reject.record if reject.record else 0
         entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
         if reject.raw is not None:
@@ -71,12 +64,12 @@ class RejectLog:
                 entry.raw_base64 = base64.b64encode(reject.raw).decode()
         self._write(entry)
 
-    def join(self, directory: Path, names: Sequence[str], before: Mapping[int, int]) -> None:
+    def join(self, directory: Path, names: Sequence[str], before: Sequence[int]) -> None:
         """Append the rejects of the block in `directory`, which has some, under the names of their files.
 
         Args:
             names: of all files, by number.
-            before: records of files in the blocks before, from where this one numbers its own.
+            before: records of each file in the blocks before, from where this one numbers its own.
         """
         with os.fdopen(open_inside(directory, REJECTED), "rb") as lines:
             for line in lines:
@@ -84,7 +77,7 @@ class RejectLog:
                 number = int(entry.file)
                 entry.file = names[number]
                 if entry.record:
-                    entry.record += before.get(number, 0)
+                    entry.record += before[number]
                 self._write(entry)
 
     def _write(self, record: RejectedRecord) -> None:
@@ -99,10 +92,8 @@ class RejectLog:
         """Describe the closed file; None if nothing was written."""
         return None if self._file is None else InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Make the file durable."""
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())

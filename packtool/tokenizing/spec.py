@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from msgspec.json import decode
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -24,17 +25,17 @@ def parse(data: bytes) -> dict[str, Any]:
     """
     raw_model, others = _entries(data)
     merges = raw_model.pop("merges", None)
-    model = {name: _decode(raw, _Vocabulary if name == "vocab" else Any) for name, raw in raw_model.items()}
+    model: Any = {name: decode(raw, type=_Vocabulary if name == "vocab" else Any) for name, raw in raw_model.items()}
     prefix = model.get("continuing_subword_prefix")
     if merges is not None and isinstance(prefix, str) and prefix:
         # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
         # that is in the middle of a character.
-        parts = (each.partition(" ")[2] if isinstance(each, str) else each[1] for each in _decode(merges, _Merges))
+        parts = (each.partition(" ")[2] if isinstance(each, str) else each[1] for each in decode(merges, type=_Merges))
         if not all(part.startswith(prefix) for part in parts):
             raise msgspec.ValidationError("merges without the prefix of continuing subwords that it has")
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
-        _decode(others.get(name, _NULL), type_ | None)
-    return {"model": model, **{name: _decode(raw, Any) for name, raw in others.items()}}
+        decode(others.get(name, _NULL), type=type_ | None)
+    return {"model": model, **{name: decode(raw) for name, raw in others.items()}}
 
 
 def for_encoding(data: bytes) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def for_encoding(data: bytes) -> dict[str, Any]:
 
 def _entries(data: bytes) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
     """Return the entries of the model, with its type, and the others that are there, as they are written."""
-    entries = _decode(data, _Entries)
+    entries = decode(data, type=_Entries)
     model = entries.model
     if "type" not in model:  # what `tokenizers` takes an older file for
         if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":
@@ -66,10 +67,6 @@ def _entries(data: bytes) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw
         model = {"type": msgspec.Raw(msgspec.json.encode(kind)), **model}
     others = {name: getattr(entries, name) for name in entries.__struct_fields__[1:]}
     return model, {name: raw for name, raw in others.items() if raw != _ABSENT}
-
-
-def _decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
-    return msgspec.json.decode(data, type=kind)
 
 
 def not_applied(spec: Mapping[str, Any]) -> list[str]:

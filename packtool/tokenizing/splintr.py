@@ -11,7 +11,7 @@ import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing import unicode
-from packtool.tokenizing.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
+from packtool.tokenizing.encoders import U32, Encode, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
 from packtool.tokenizing.families import Shape, kinds, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
@@ -71,37 +71,28 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
 
 
 def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
-    """Return the tokenizer.json that splintr is loaded from.
-
-    Raises:
-        EncoderUnsuitableError: special tokens are to be encoded as text.
-    """
-    if recipe.special_as_text:
-        raise unsuitable_error("splintr does not encode special tokens as text")
+    """Return the tokenizer.json that splintr is loaded from."""
+    del recipe
     return msgspec.json.encode(for_encoding(data))
 
 
-class SplintrEncoder:
-    """splintr, on one thread.
-
-    Args:
-        prepared: by the function of this name.
+def load(prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> Encode:
+    """Load splintr, on one thread, from what the function `prepared` made.
 
     Raises:
-        EncoderUnsuitableError: splintr does not support it after all.
+        EncoderUnsuitableError: special tokens are to be encoded as text, or splintr does not support it after all.
     """
+    del reference
+    if recipe.special_as_text:
+        raise unsuitable_error("splintr does not encode special tokens as text")
+    from splintr import from_json_bytes
 
-    name = "splintr"
+    backend = guarded("splintr", from_json_bytes, prepared, loads=True)
 
-    def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
-        del recipe, reference
-        from splintr import from_json_bytes
-
-        self._backend = guarded("splintr", from_json_bytes, prepared, loads=True)
-
-    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """See `Encoder.encode`."""
+    def encode(texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         del utf8  # the library takes strings
-        parts = guarded("splintr", lambda: list(map(self._backend.encode_flat, texts)))
+        parts = guarded("splintr", lambda: list(map(backend.encode_flat, texts)))
         ids = np.frombuffer(b"".join(parts), np.uint32)
         return ids, np.fromiter(map(len, parts), np.int64, len(parts)) // ids.itemsize
+
+    return encode

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
+from msgspec import UNSET
 
 from packtool.corpus.origins import Origins
-from packtool.errors import DataError
 from packtool.plan import I64
 from packtool.storage.files import write_array
 from packtool.storage.names import shard_file, token_dtype
 from packtool.storage.schema import TokenizerInfo, TokenShard
-from packtool.storage.token_store import write_columns, write_loss, write_shard
+from packtool.storage.token_store import require_known, write_columns, write_loss, write_shard
 from packtool.tokenizing.encode import Parts
 
 SHARD_TOKENS = 1 << 25
@@ -29,96 +27,79 @@ class ShardWriter:
     Args:
         directory: existing.
         tokenizer: every id is below its size; its EOS ends every document, and its BOS, if any, begins it.
-        provenance: write where documents came from, too.
         columns: names of the scalars that are kept beside the tokens.
-        loss: write which tokens train; BOS does where the next token does.
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
-        trained: those of them that train, where that is written.
+        trained: those of them that train, where that is said.
         shards: written so far, as if they were the first.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        tokenizer: TokenizerInfo,
-        *,
-        provenance: bool,
-        columns: Sequence[str] = (),
-        loss: bool = False,
-    ) -> None:
+    def __init__(self, directory: Path, tokenizer: TokenizerInfo, columns: Sequence[str] = ()) -> None:
         self._directory = directory
-        self._vocab_size = tokenizer.vocab_size
-        self._dtype = token_dtype(tokenizer.vocab_size)
-        self._eos_id = tokenizer.eos_id
-        self._bos_id = tokenizer.bos_id
-        self._parts: list[np.ndarray[Any, Any]] = []
-        self._lengths: list[I64] = []
-        self._origins: list[Origins] | None = [] if provenance else None
-        self._names = tuple(columns)
-        self._columns: list[list[str | None]] = [[] for _ in columns]
-        self._held = 0
+        self._tokenizer = tokenizer
+        self._names = columns
         self._open = 0  # ids of a document whose last part is still to come
-        self._loss: list[npt.NDArray[np.uint8]] | None = [] if loss else None
         self.tokens = 0
         self.trained = 0
         self.shards: list[TokenShard] = []
+        self._begin()
 
-    def add(
-        self, parts: Parts, origins: Origins | None = None, columns: Sequence[Sequence[str | None]] = ()
-    ) -> tuple[int, int]:
-        """Add consecutive parts of documents.
+    def _begin(self) -> None:
+        """Begin a shard, of which nothing is held yet."""
+        self._held = 0
+        self._parts: list[npt.NDArray[np.unsignedinteger]] = []
+        self._lengths: list[I64] = []
+        self._loss: list[npt.NDArray[np.uint8]] = []
+        self._origins: list[Origins] = []
+        self._columns: list[list[str | None]] = [[] for _ in self._names]
 
-        Args:
-            parts: with what trains of them, where that is written.
-            origins: of the documents that end here.
-            columns: their scalars, in the order of their names.
+    def add(self, parts: Parts) -> npt.NDArray[np.bool_]:
+        """Add consecutive parts of documents, with what trains of them, where that is said; BOS does where the next
+        token does.
 
         Returns:
-            Documents that ended here and have ids, and documents that ended here without any (they are left out).
+            Whether it has ids, for each document that ended here. Those without are left out.
         """
-        ids = parts.ids
-        if len(ids) and int(ids.max()) >= self._vocab_size:  # before it is cast to a type that may not hold it
-            raise DataError(
-                "id-out-of-range",
-                f"the tokenizer produced id {int(ids.max())}, but its vocabulary ends at {self._vocab_size - 1}",
-                remedy="check that the tokenizer.json is whole",
-            )
-        bounds = np.concatenate([[0], np.cumsum(parts.lengths)])
-        stops = bounds[np.flatnonzero(parts.ends) + 1]
-        starts = np.concatenate([[0], stops])
-        sizes = np.diff(starts)
-        begun = self._open > 0  # its BOS is written
-        if len(stops):
-            sizes[0] += self._open
-            self._open = 0
-        self._open += int(bounds[-1] - starts[-1])
+        ids, eos, bos = parts.ids, self._tokenizer.eos_id, self._tokenizer.bos_id
+        require_known(ids, self._tokenizer.vocab_size)  # before it is cast to a type that may not hold it
+        stops = np.cumsum(parts.lengths)[parts.ends]
+        bounds = np.concatenate([[0], stops, [len(ids)]])
+        sizes = np.diff(bounds)  # the last one is of the document that goes on
+        begins = sizes > 0
+        begins[0] &= self._open == 0  # else its BOS is written
+        sizes[0] += self._open
+        sizes, self._open = sizes[:-1], int(sizes[-1])
         kept = sizes > 0
-        places, values = stops[kept], np.full(int(kept.sum()), self._eos_id)
-        first = np.empty(0, np.int64)
-        if self._bos_id is not None:
-            first = starts[np.append(kept, self._open > 0)]
-            first = first[1:] if begun else first
-            places = np.concatenate([places, first])
-            values = np.concatenate([values, np.full(len(first), self._bos_id)])
+        first = bounds[:-1][begins & (bos is not None)]
         # At equal places the EOS of one document comes before the BOS of the next: np.insert keeps their order.
-        stored = np.insert(ids.astype(self._dtype), places, values.astype(self._dtype))
-        self._parts.append(stored)
-        if self._loss is not None:
-            assert parts.loss is not None
+        places = np.concatenate([stops[kept], first])
+        added = np.repeat([eos, bos or 0], [kept.sum(), len(first)])
+        dtype = token_dtype(self._tokenizer.vocab_size)
+        self._parts.append(np.insert(ids.astype(dtype), places, added.astype(dtype)))
+        if parts.loss is not None:
             assert parts.eos is not None
             self._loss.append(np.insert(parts.loss, places, np.append(parts.eos[kept], parts.loss[first])))
             self.trained += int(np.count_nonzero(self._loss[-1]))
-        self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))
-        if self._origins is not None:
-            assert origins is not None
+        self._lengths.append(sizes[kept] + 1 + (bos is not None))
+        self._held += len(self._parts[-1])
+        self.tokens += len(self._parts[-1])
+        return kept
+
+    def describe(
+        self, kept: npt.NDArray[np.bool_], origins: Origins | None, columns: Sequence[Sequence[str | None]]
+    ) -> None:
+        """Add what is stored beside the documents that ended.
+
+        Args:
+            kept: which of them have ids, as `add` returned it.
+            origins: where they came from, if that is written.
+            columns: their scalars, in the order of their names.
+        """
+        if origins is not None:
             self._origins.append(origins[kept])
         for column, scalars in zip(self._columns, columns, strict=True):
-            column += [value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep]
-        self._held += len(stored)
-        self.tokens += len(stored)
-        return int(kept.sum()), int(len(kept) - kept.sum())
+            column.extend(value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep)
 
     def close_full(self) -> None:
         """Write a shard if enough tokens are held. Call it between documents only."""
@@ -127,20 +108,17 @@ class ShardWriter:
 
     def close(self) -> None:
         """Write the tokens still held, if any, as a shard."""
-        lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
-        parts, self._parts, self._lengths, self._held = self._parts, [], [], 0
-        origins, self._origins = self._origins, None if self._origins is None else []
-        if len(lengths) > 1:
-            number = len(self.shards)
-            entries = write_shard(self._directory, number, parts, np.cumsum(lengths), self._vocab_size)
-            path = self._directory / shard_file("documents", number)
-            documents = None if origins is None else write_array(path, np.concatenate(origins))
-            columns = None
-            if self._names:
-                columns = write_columns(self._directory / shard_file("columns", number), self._names, self._columns)
-                self._columns = [[] for _ in self._names]
-            shard = TokenShard(*entries, 0, documents, columns=columns)
-            if self._loss is not None:
-                shard = replace(shard, loss=write_loss(self._directory, number, self._loss))
-                self._loss = []
-            self.shards.append(shard)
+        if not self._held:
+            return
+        directory, number = self._directory, len(self.shards)
+        offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *self._lengths]))
+        entries = write_shard(directory, number, self._parts, offsets, self._tokenizer.vocab_size)
+        documents = columns = None
+        if self._origins:
+            documents = write_array(directory / shard_file("documents", number), np.concatenate(self._origins))
+        if self._names:
+            columns = write_columns(directory / shard_file("columns", number), self._names, self._columns)
+        assert len(self._loss) in (0, len(self._parts))  # of all tokens, or of none
+        loss = write_loss(directory, number, self._loss) if self._loss else UNSET
+        self.shards.append(TokenShard(*entries, 0, documents, columns=columns, loss=loss))
+        self._begin()

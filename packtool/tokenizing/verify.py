@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.plan import I64
-from packtool.tokenizing.encoders import U32, Encoder, ReferenceEncoder, mismatch_error
+from packtool.tokenizing.encoders import U32, Encode, EncoderRecipe, ReferenceEncoder, mismatch_error
 from packtool.tokenizing.long_texts import AT
 from packtool.tokenizing.unicode import having, table
 
@@ -57,13 +57,11 @@ class Verified:
     """An encoder that checks itself against the reference as it goes.
 
     Args:
-        encoder: what encodes; the reference itself needs no check.
-        reference: what it is checked against.
-        cut: how long texts may be cut (see long_texts.py).
-        vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference.
-        newer: names of the sets of characters with which texts go to the reference (see unicode.py).
+        encode: what encodes; the reference itself needs no check.
+        reference: what it is checked against. Texts with characters that are too new for one of them go to it, and
+            those that get an id beyond the vocabulary.
+        recipe: of the encoder; what tells later runs that it was found right is removed with the first difference.
         sample: one text in so many is checked.
-        kept: file that tells later runs that the encoder was found right; removed with the first difference.
         patience: characters that are encoded before the reference is loaded, since an earlier run found the encoder
             right. The sample is drawn from the first text on, and what it holds by then is checked then.
 
@@ -73,24 +71,18 @@ class Verified:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encode: Encode,
         reference: ReferenceEncoder,
+        recipe: EncoderRecipe,
         *,
-        cut: str,
-        vocab_size: int = 1 << 32,
-        newer: Sequence[str] = (),
         sample: int = SAMPLE,
-        kept: Path | None = None,
         patience: int = 0,
     ) -> None:
-        self.name = encoder.name
-        self.cut = cut
         self.reference = reference
-        self._encoder = encoder
-        self._newer = table(*newer) if newer else None
-        self._vocab_size = vocab_size
+        self.recipe = recipe
+        self._fast = encode
+        self._newer = table(*recipe.shape.newer) if recipe.shape.newer else None
         self._sample_of = sample
-        self._kept = kept
         self._patience = patience
         self._held: list[tuple[str, U32]] = []
         self._chance = random.Random(0)
@@ -104,17 +96,18 @@ class Verified:
     def encode(
         self, texts: Sequence[str], utf8: Sequence[bytes] | None = None, ends: Sequence[bool] | None = None
     ) -> tuple[U32, I64]:
-        """See `Encoder.encode`.
+        """Return all ids, one text after another, and the number of ids of each text.
 
         Args:
+            utf8: the texts as bytes, where they are at hand.
             ends: whether each text ends its document. Where it does not, the next is a piece of the same document,
                 and the two are checked together, so that the cut between them is checked, too.
 
         Raises:
             EncoderMismatchError: on the first difference.
         """
-        if self._encoder is self.reference:
-            return self._encoder.encode(texts, utf8)
+        if self.recipe.encoder == "tokenizers":
+            return self.reference.encode(texts)
         ids, lengths = self._encode(texts, utf8)
         self._sample(texts, ids, lengths, ends)
         if self._patience > 0:
@@ -129,10 +122,10 @@ class Verified:
         the vocabulary."""
         apart = [] if self._newer is None else having(self._newer, texts)
         if not any(apart):
-            ids, lengths = self._encoder.encode(texts, utf8)
-            if not len(ids) or ids.max() < self._vocab_size:
+            ids, lengths = self._fast(texts, utf8)
+            if not len(ids) or ids.max() < self.recipe.vocab_size:
                 return ids, lengths
-            apart = [bool((part >= self._vocab_size).any()) for part in _split(ids, lengths)]
+            apart = [bool((part >= self.recipe.vocab_size).any()) for part in _split(ids, lengths)]
         encoded = []
         for to_reference, group in groupby(zip(apart, texts, strict=True), itemgetter(0)):
             some = [text for _, text in group]
@@ -153,7 +146,7 @@ class Verified:
             elif self._chance.random() * self._sample_of >= 1:
                 continue
             last = number if ends is None or ends[number] or number + 1 == len(texts) else number + 1
-            whole = (" " if self.cut == AT else "").join(texts[number : last + 1])
+            whole = (" " if self.recipe.cut == AT else "").join(texts[number : last + 1])
             self._held.append((whole, ids[places[number] - lengths[number] : places[last]].copy()))
 
     def _compare(self, text: str, ids: U32) -> None:
@@ -161,10 +154,11 @@ class Verified:
         self.checked += 1
         if np.array_equal(ids, self.reference.spell(text)):
             return
-        if self._kept is not None:
-            self._kept.unlink(missing_ok=True)
-        what = f"{self.name} and tokenizers give different ids for a text with this tokenizer"
-        raise mismatch_error(what, f"--encoder {self.name}")
+        if self.recipe.kept:
+            Path(self.recipe.kept).unlink(missing_ok=True)
+        name = self.recipe.encoder
+        what = f"{name} and tokenizers give different ids for a text with this tokenizer"
+        raise mismatch_error(what, f"--encoder {name}")
 
 
 def _split(ids: U32, lengths: I64) -> list[U32]:

@@ -82,7 +82,7 @@ def test_falls_back_when_the_fast_encoder_differs(corpus: Path, monkeypatch: pyt
     whole = Verified.encode
 
     def differ(self: Verified, *calls: Any) -> Any:
-        if self.name == "gigatoken":
+        if self.recipe.encoder == "gigatoken":
             raise EncoderMismatchError("encoder-mismatch", "different ids", remedy="use the other")
         return whole(self, *calls)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
 from packtool.tokenizing.encoder_choice import FAST, choose, load_encoder
-from packtool.tokenizing.encoders import Encoder, EncoderRecipe, ReferenceEncoder
+from packtool.tokenizing.encoders import EncoderRecipe, ReferenceEncoder
 from packtool.tokenizing.families import Shape
 from packtool.tokenizing.load import FoundTokenizer
 from packtool.tokenizing.verify import Verified
@@ -22,20 +23,23 @@ def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     return load_encoder(recipe, lambda: data)
 
 
-def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Encoder:
-    """The encoder that would be verified, whether or not the tokenizer has such a shape."""
-    data = json.dumps(spec).encode()
-    recipe = EncoderRecipe(
+def recipe(encoder: str, shape: Shape | None = None, cut: str = "") -> EncoderRecipe:
+    """A recipe that nothing was asked for."""
+    return EncoderRecipe(
         encoder=encoder,
         why="",
         shape=shape or Shape(),
-        cut="",
+        cut=cut,
         added_tokens=(),
         vocab_size=1 << 20,
         special_as_text=False,
     )
-    fast = FAST[encoder]
-    return fast.load(fast.prepared(data, recipe), recipe, ReferenceEncoder(lambda: data))
+
+
+def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Any:
+    """The encoder that would be verified, whether or not the tokenizer has such a shape."""
+    data, made, fast = json.dumps(spec).encode(), recipe(encoder, shape), FAST[encoder]
+    return SimpleNamespace(encode=fast.load(fast.prepared(data, made), made, ReferenceEncoder(lambda: data)))
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:

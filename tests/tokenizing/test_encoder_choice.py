@@ -22,7 +22,7 @@ def test_a_small_input_spares_the_second_encoder(
 ) -> None:
     monkeypatch.setattr(encoders, "SMALL_INPUT", small_input)
     text = jsonl(["A plain text."] * 10)
-    most = int(small_input * len(load.load().data))
+    most = int(small_input * len(load.load().found.data))
     sizes = {"small": 10 * text, "large": text * (most // len(text) + 1)}
     found = {}
     for name, data in sizes.items():

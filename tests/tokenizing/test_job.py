@@ -54,13 +54,13 @@ def test_a_mismatch_falls_back_for_everything(
 ) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 4000, *TEXTS]))
     expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
-    original = gigatoken.GigatokenEncoder.encode
+    original = gigatoken.GigatokenEncoder.__call__
 
     def wrong(self: Any, texts: Any, utf8: Any = None) -> Any:
         return original(self, [text.replace("Zebra", "zebra") for text in texts])
 
-    monkeypatch.setattr(gigatoken.GigatokenEncoder, "encode", wrong)
-    block._encoder.cache_clear()
+    monkeypatch.setattr(gigatoken.GigatokenEncoder, "__call__", wrong)
+    block._loaded.cache_clear()
     with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
         result = run(tmp_path / "a.jsonl", tmp_path / "o")
     assert len([each for each in caught if "special tokens" not in str(each.message)]) == 1
@@ -69,4 +69,4 @@ def test_a_mismatch_falls_back_for_everything(
     assert "give different ids" in result.run["encoder_why"]
     with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
         run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
-    block._encoder.cache_clear()
+    block._loaded.cache_clear()

@@ -133,19 +133,19 @@ def test_a_run_of_much_text_looks_for_them_and_later_ones_know(tmp_path: Path) -
     settled = partial(settle, loaded, "gigatoken", special_as_text=False)
     little, much = (settled(kept=kept, size=size) for size in (1 << 10, 1 << 30))
     assert (little.lean, much.lean) == (False, True)
-    spec = msgspec.json.decode(loaded.data)
+    spec = msgspec.json.decode(loaded.found.data)
 
     def merges_of(recipe: EncoderRecipe) -> int:
-        return len(msgspec.json.decode(FAST["gigatoken"].prepared(loaded.data, recipe))["model"]["merges"])
+        return len(msgspec.json.decode(FAST["gigatoken"].prepared(loaded.found.data, recipe))["model"]["merges"])
 
     assert merges_of(much) < len(spec["model"]["vocab"]) < merges_of(little) == len(spec["model"]["merges"])
     texts = [*shapes.texts(200, seed=1), *fuzz.texts(spec, 400, seed=1)]
-    assert load_encoder(little, lambda: loaded.data).checked > 0, "probed"
+    assert load_encoder(little, lambda: loaded.found.data).checked > 0, "probed"
     whole = Path(little.kept).stat().st_size
-    assert load_encoder(much, lambda: loaded.data).checked > 0, "probed, since less is loaded"
+    assert load_encoder(much, lambda: loaded.found.data).checked > 0, "probed, since less is loaded"
     assert Path(little.kept).stat().st_size < whole
     for recipe in little, much:
-        encoder = load_encoder(recipe, lambda: loaded.data)
+        encoder = load_encoder(recipe, lambda: loaded.found.data)
         assert encoder.checked == 0, "found right before"
         assert ids(encoder, texts) == expected(spec, texts)
 
@@ -159,14 +159,14 @@ def test_what_was_kept_is_not_trusted(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as wrong:
         wrong.setattr(Verified, "require", lambda *_: None)
         wrong.setattr(merges, "applying", lambda vocab, pairs: np.zeros(len(pairs), np.bool_))
-        load_encoder(recipe, lambda: loaded.data)
-    encoder = load_encoder(recipe, lambda: loaded.data)
-    encoder.encode(["The quick brown fox"] * (len(loaded.data) // 8))
+        load_encoder(recipe, lambda: loaded.found.data)
+    encoder = load_encoder(recipe, lambda: loaded.found.data)
+    encoder.encode(["The quick brown fox"] * (len(loaded.found.data) // 8))
     with pytest.raises(EncoderMismatchError, match="gigatoken and tokenizers give different ids"):
         encoder.encode(["The quick brown fox"])
     assert not Path(recipe.kept).exists()
-    load_encoder(recipe, lambda: loaded.data)
+    load_encoder(recipe, lambda: loaded.found.data)
     damaged = bytearray(Path(recipe.kept).read_bytes())
     damaged[len(damaged) // 2] ^= 1
     Path(recipe.kept).write_bytes(damaged)
-    assert load_encoder(recipe, lambda: loaded.data).checked > 0, "prepared and probed again"
+    assert load_encoder(recipe, lambda: loaded.found.data).checked > 0, "prepared and probed again"

@@ -142,7 +142,7 @@ def test_what_it_cannot_load_is_no_mismatch() -> None:
 def test_a_failure_names_the_way_out() -> None:
     encoder = alone(LISTED["marks"], "splintr")
     with pytest.raises(EncoderMismatchError, match=r"splintr failed .* Give --encoder tokenizers"):
-        encoder.encode([b"no text"])  # type: ignore[list-item]
+        encoder.encode([b"no text"])
 
 
 FLAGS = [

@@ -14,12 +14,11 @@ from packtool.tokenizing.encoders import EncoderMismatchError, ReferenceEncoder
 from packtool.tokenizing.long_texts import BEFORE, PIECE
 from packtool.tokenizing.verify import SAMPLE, Verified, probes
 from tests.tokenizing import shapes
+from tests.tokenizing.encoding import recipe
 
 
 class Lying(ReferenceEncoder):
     """The reference, but what it gives is changed."""
-
-    name = "gigatoken"
 
     def __init__(self, change: Callable[[str, Any], Any]) -> None:
         super().__init__(lambda: shapes.data(shapes.spec()))
@@ -31,7 +30,8 @@ class Lying(ReferenceEncoder):
 
 
 def verified(change: Callable[[str, Any], Any], sample: int = 16) -> Verified:
-    return Verified(Lying(change), ReferenceEncoder(lambda: shapes.data(shapes.spec())), cut=BEFORE, sample=sample)
+    reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
+    return Verified(Lying(change).encode, reference, recipe("gigatoken", cut=BEFORE), sample=sample)
 
 
 def without_z(text: str, ids: Any) -> Any:
@@ -82,7 +82,7 @@ def test_a_cut_is_checked_with_both_of_its_sides() -> None:
 def test_what_is_encoded_before_the_reference_is_loaded_is_checked_then() -> None:
     """A wrong id among the first texts is found once patience ends, and the reference is not loaded before."""
     reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
-    encoder = Verified(Lying(without_z), reference, cut=BEFORE, sample=1, patience=12)
+    encoder = Verified(Lying(without_z).encode, reference, recipe("gigatoken", cut=BEFORE), sample=1, patience=12)
     encoder.encode(["a Z"] * 2)
     assert encoder.checked == 0
     encoder.encode(["and more"])
