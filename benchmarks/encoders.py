@@ -16,11 +16,11 @@ from pathlib import Path
 
 from benchmarks.common import run
 from benchmarks.corpus import text
-from packtool.tokenizing.encode import encoded, utf8_of
-from packtool.tokenizing.encoder_choice import choose, load_encoder
-from packtool.tokenizing.encoders import ReferenceEncoder
-from packtool.tokenizing.load import FoundTokenizer
-from tests.tokenizing import fetch
+from packtool.encoding.encode import encoded, utf8_of
+from packtool.encoding.encoder_choice import choose, load_encoder
+from packtool.encoding.encoders import ReferenceEncoder
+from packtool.encoding.load import FoundTokenizer
+from tests.encoding import fetch
 
 SHARE = 16
 TOGETHER = 500

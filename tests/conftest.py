@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from packtool.tokenizing import encoders
+from packtool.encoding import encoders
 
 # A busy machine is no reason for a test to fail.
 settings.register_profile("packtool", deadline=None)

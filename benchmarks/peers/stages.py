@@ -22,14 +22,14 @@ EVERY = 0.002
 STAGES = {
     "importlib": "imports",
     "encoder_choice.load_encoder": "loading the encoder",
-    "tokenizing.load": "reading the tokenizer",
+    "encoding.load": "reading the tokenizer",
     "encoders.reference_tokenizer": "loading the reference",
     "verify.Verified._compare": "checking the sample",
     "encoders.ReferenceEncoder": "checking the sample",
-    "tokenizing.unicode": "looking for newer characters",
-    "tokenizing.gigatoken": "encoding",
-    "tokenizing.fastokens": "encoding",
-    "tokenizing.long_texts": "cutting long texts",
+    "encoding.unicode": "looking for newer characters",
+    "encoding.gigatoken": "encoding",
+    "encoding.fastokens": "encoding",
+    "encoding.long_texts": "cutting long texts",
     "packtool.corpus": "reading records",
     "tokenizing.counts": "counting special tokens",
     "tokenizing.store_writer": "writing shards",
@@ -60,7 +60,7 @@ def stage_of(names: list[str]) -> str:
 
     >>> stage_of(["packtool.storage.files.write", "packtool.tokenizing.store_writer.ShardWriter.add"])
     'writing shards'
-    >>> stage_of(["packtool.tokenizing.gigatoken._load", "packtool.tokenizing.encoder_choice.load_encoder"])
+    >>> stage_of(["packtool.encoding.gigatoken._load", "packtool.encoding.encoder_choice.load_encoder"])
     'loading the encoder'
     """
     found = [stage for name in names for part, stage in STAGES.items() if part in name]

@@ -21,7 +21,7 @@ from packtool.errors import PacktoolError
 from packtool.installing import how_to_install
 
 if TYPE_CHECKING:
-    from packtool.tokenizing.encoders import EncoderRecipe
+    from packtool.encoding.encoders import EncoderRecipe
 
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",
@@ -112,8 +112,8 @@ def _temporary() -> Check:
 def _encoders() -> Check:
     """Encode the built-in probes with every encoder there is, as `tokenize` does before it trusts the fast one."""
     try:
-        from packtool.tokenizing.encoder_choice import choose, load_encoder
-        from packtool.tokenizing.load import find
+        from packtool.encoding.encoder_choice import choose, load_encoder
+        from packtool.encoding.load import find
 
         tokenizer = find()
         recipe = choose(tokenizer.spec, vocab_size=tokenizer.vocab_size)
@@ -135,8 +135,8 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
     Raises:
         DataError: no such tokenizer, or it can't be read.
     """
-    from packtool.tokenizing.encoder_choice import choose
-    from packtool.tokenizing.load import find
+    from packtool.encoding.encoder_choice import choose
+    from packtool.encoding.load import find
 
     tokenizer = find(source)
     recipe = choose(tokenizer.spec, vocab_size=tokenizer.vocab_size)
@@ -155,7 +155,7 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
 
 
 def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mapping[str, Any]) -> Check:
-    from packtool.tokenizing.special import candidates, doubt, marked, special
+    from packtool.encoding.special import candidates, doubt, marked, special
 
     known = candidates("eos", vocab, marked(spec))
     others = f"; candidates: {', '.join(known)}" if known else ""
@@ -177,8 +177,8 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     """
     import numpy as np
 
-    from packtool.tokenizing.encoder_choice import load_encoder
-    from packtool.tokenizing.encoders import ReferenceEncoder
+    from packtool.encoding.encoder_choice import load_encoder
+    from packtool.encoding.encoders import ReferenceEncoder
 
     texts = _megabyte()
     amount = sum(len(text.encode()) for text in texts) / 1e6

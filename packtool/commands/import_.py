@@ -189,7 +189,7 @@ def _require_documents(inputs: list[Path]) -> None:
 def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:
     """Return the tokenizer that was asked for, or that of one of packtool's own exports, with its files."""
     if options.tokenizer is not None:
-        from packtool.tokenizing.load import load
+        from packtool.encoding.load import load
 
         loaded = load(options.tokenizer, revision=options.revision, eos_token=options.eos_token)
         return loaded.info, loaded.found.files

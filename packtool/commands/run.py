@@ -30,6 +30,7 @@ from packtool.commands.document_choice import names_of, require_distinct
 from packtool.commands.pack import check_options, padding_id
 from packtool.commands.result import Preview
 from packtool.config import INPUT, Table, read
+from packtool.encoding.load import load
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
@@ -45,7 +46,6 @@ from packtool.selecting.mixture import weights_of
 from packtool.storage.claim import look
 from packtool.storage.schema import TokenizerInfo
 from packtool.storage.token_store import TokenStore
-from packtool.tokenizing.load import load
 from packtool.warnings import PacktoolWarning
 
 DEFAULT_OUTPUT = {

@@ -82,8 +82,8 @@ def _decoder(dataset: PackedDataset, source: str | Path | None) -> Decode:
 
 
 def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer | None:
-    from packtool.tokenizing.encoders import reference_tokenizer
-    from packtool.tokenizing.load import load
+    from packtool.encoding.encoders import reference_tokenizer
+    from packtool.encoding.load import load
 
     made_with = dataset.manifest.tokenizer
     if source is None and (kept := read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)):

@@ -19,6 +19,11 @@ from packtool.corpus.filters import size
 from packtool.corpus.first import begins_with_conversation
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Fields
+from packtool.encoding.encode import encoded, joined, utf8_of
+from packtool.encoding.encoder_choice import choose, load_encoder
+from packtool.encoding.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
+from packtool.encoding.load import load
+from packtool.encoding.verify import Verified
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.options.stats import StatsArguments
@@ -27,11 +32,6 @@ from packtool.progress import Progress
 from packtool.storage.schema import TokenizerInfo
 from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
-from packtool.tokenizing.encode import encoded, joined, utf8_of
-from packtool.tokenizing.encoder_choice import choose, load_encoder
-from packtool.tokenizing.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
-from packtool.tokenizing.load import load
-from packtool.tokenizing.verify import Verified
 from packtool.warnings import warn
 
 _SHARED = "shared"

@@ -16,6 +16,7 @@ from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.python_records import copy_records
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Fields, Span
+from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.engines import Engine
 from packtool.errors import PacktoolError
 from packtool.options.kinds import names_files
@@ -27,7 +28,6 @@ from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.schema import StoreManifest
 from packtool.tokenizing import block as tasks
-from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
 

@@ -19,6 +19,9 @@ from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Filters
 from packtool.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.corpus.records import CorpusFile, Fields
+from packtool.encoding import findings, load
+from packtool.encoding.encoder_choice import settle
+from packtool.encoding.encoders import EncoderRecipe
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
 from packtool.options.check import given, refuse
@@ -26,9 +29,6 @@ from packtool.options.declare import declared, flag, names_recorded
 from packtool.options.tokenize import ConversationOptions, TokenizeArguments
 from packtool.storage.claim import key_of
 from packtool.storage.names import CHAT_TEMPLATES
-from packtool.tokenizing import findings, load
-from packtool.tokenizing.encoder_choice import settle
-from packtool.tokenizing.encoders import EncoderRecipe
 
 _AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""

@@ -116,7 +116,7 @@ class _Queue:
         self._make_room(1)
 
     def __del__(self) -> None:
-        if getattr(self, "_context", None):
+        if getattr(self, "_context", None) and self.process == os.getpid():  # a fork may have one of the same number
             self._call(self._destroy, self._context)  # waits for what is still being read into the memory
 
     def _called(self, *arguments: object) -> int:

@@ -1,1 +1,1 @@
-"""Turn text into token ids: find the tokenizer, choose an encoder, and check it against the reference."""
+"""Turn a corpus into a token store: block by block, each document filtered, encoded and accounted for."""

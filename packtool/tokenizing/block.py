@@ -19,6 +19,10 @@ from packtool.corpus.filters import Filters
 from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, records_before
 from packtool.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
+from packtool.encoding.encode import Parts, encoded, joined, require_ids, stored, utf8_of
+from packtool.encoding.encoder_choice import load_encoder
+from packtool.encoding.encoders import EncoderRecipe
+from packtool.encoding.verify import Verified
 from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.places.npy import FileEntry
@@ -27,12 +31,8 @@ from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
-from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
-from packtool.tokenizing.encoder_choice import load_encoder
-from packtool.tokenizing.encoders import EncoderRecipe
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter
-from packtool.tokenizing.verify import Verified
 
 if TYPE_CHECKING:
     from packtool.tokenizing.conversations import Conversations

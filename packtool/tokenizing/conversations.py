@@ -19,12 +19,12 @@ from packtool.conversations.renderer import Renderer
 from packtool.conversations.spans import Spans, token_mask
 from packtool.corpus.jsonl import require_whole, same_depth
 from packtool.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
+from packtool.encoding.encode import Parts
+from packtool.encoding.encoders import U32, ReferenceEncoder, mismatch_error
+from packtool.encoding.families import bytes_of_characters, kinds, steps
+from packtool.encoding.load import FoundTokenizer
 from packtool.plan import I64
 from packtool.storage.names import TOKENIZER
-from packtool.tokenizing.encode import Parts
-from packtool.tokenizing.encoders import U32, ReferenceEncoder, mismatch_error
-from packtool.tokenizing.families import bytes_of_characters, kinds, steps
-from packtool.tokenizing.load import FoundTokenizer
 
 Mask = npt.NDArray[np.uint8]
 

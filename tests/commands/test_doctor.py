@@ -15,8 +15,8 @@ from tokenizers import AddedToken
 
 from packtool.cli import run
 from packtool.commands.doctor import OPTIONAL, REQUIRED, doctor, doctor_of_tokenizer
-from packtool.tokenizing.encoder_choice import installed
-from tests.tokenizing import listed, shapes
+from packtool.encoding.encoder_choice import installed
+from tests.encoding import listed, shapes
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

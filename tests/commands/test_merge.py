@@ -20,10 +20,10 @@ import packtool
 from packtool.cli import run
 from packtool.commands.info import info
 from packtool.corpus import blocks
+from packtool.encoding.encoders import EncoderMismatchError
 from packtool.errors import PacktoolError
 from packtool.storage import lock, publish
 from packtool.tokenizing import job as jobs
-from packtool.tokenizing.encoders import EncoderMismatchError
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
 

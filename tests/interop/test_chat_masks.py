@@ -17,7 +17,7 @@ import pytest
 import packtool
 from packtool.storage.token_store import TokenStore
 from tests.conversations.fuzz import conversation
-from tests.tokenizing.fetch import tokenizer
+from tests.encoding.fetch import tokenizer
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = {

@@ -10,8 +10,8 @@ import pytest
 import packtool
 from packtool.errors import PacktoolError
 from packtool.storage.names import TOKENIZER
+from tests.encoding import shapes
 from tests.stores import reseal, write_store
-from tests.tokenizing import shapes
 
 TEXTS = ["a short text", "another, a little longer than the first one", "été"] * 5
 CONFIG = b'{"eos_token": "<|endoftext|>"}'

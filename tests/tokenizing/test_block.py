@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import packtool
+from packtool.encoding import long_texts as pieces
 from packtool.errors import DataError
-from packtool.tokenizing import long_texts as pieces
 from tests.interrupting import DAMAGES, interrupted
 from tests.stores import contents
 from tests.tokenizing.runs import documents, fails, jsonl, reference, run
@@ -51,7 +51,7 @@ def test_a_block_that_changed_is_done_again(
 
 def test_long_documents_are_encoded_in_pieces_to_the_same_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from packtool.corpus import jsonl as jsonl_reader
-    from packtool.tokenizing import encode as blocks_of
+    from packtool.encoding import encode as blocks_of
 
     words = ["The", "quick\nbrown", "fox.", "It's", "", "été", "日本語", "def", "x(y):\n\n"]
     text = " ".join(f"{word}{n}" for n, word in enumerate(words * 400))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from packtool.conversations.spans import token_mask
+from packtool.encoding.encoders import ReferenceEncoder
 from packtool.tokenizing.conversations import TrainedTokens
-from packtool.tokenizing.encoders import ReferenceEncoder
 from tests.conversations.fuzz import WORDS
 from tests.tokenizing.runs import ASSET
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from packtool.corpus import blocks
-from packtool.tokenizing import block, gigatoken
-from packtool.tokenizing.encoders import EncoderMismatchError
+from packtool.encoding import gigatoken
+from packtool.encoding.encoders import EncoderMismatchError
+from packtool.tokenizing import block
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
 from tests.tokenizing.runs import TEXTS, jsonl, run, special_texts

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.encoding.encode import Parts
 from packtool.errors import DataError
 from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing import store_writer
-from packtool.tokenizing.encode import Parts
 from packtool.tokenizing.store_writer import ShardWriter
 
 DOCUMENTS = st.lists(st.lists(st.lists(st.integers(2, 99), max_size=4), min_size=1, max_size=3), max_size=8)

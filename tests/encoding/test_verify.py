@@ -1,0 +1,98 @@
+"""The running check of the fast encoder against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers import AddedToken
+
+from packtool.encoding.encode import encoded, joined
+from packtool.encoding.encoders import EncoderMismatchError, ReferenceEncoder
+from packtool.encoding.long_texts import BEFORE, PIECE
+from packtool.encoding.verify import SAMPLE, Verified, probes
+from tests.encoding import shapes
+from tests.encoding.encoding import recipe
+
+
+class Lying(ReferenceEncoder):
+    """The reference, but what it gives is changed."""
+
+    def __init__(self, change: Callable[[str, Any], Any]) -> None:
+        super().__init__(lambda: shapes.data(shapes.spec()))
+        self._change = change
+
+    def encode(self, texts: Any, utf8: Any = None) -> Any:
+        found = [self._change(text, super(Lying, self).encode([text])[0]) for text in texts]
+        return np.concatenate([np.empty(0, np.uint32), *found]), np.array([len(ids) for ids in found], np.int64)
+
+
+def verified(change: Callable[[str, Any], Any], sample: int = 16) -> Verified:
+    reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
+    return Verified(Lying(change).encode, reference, recipe("gigatoken", cut=BEFORE), sample=sample)
+
+
+def without_z(text: str, ids: Any) -> Any:
+    return ids[1:] if "Z" in text else ids
+
+
+def half_zeroed(text: str, ids: Any) -> Any:
+    """Wrong in the later half of long texts only."""
+    return np.where(np.arange(len(ids)) * 2 > len(ids), 0, ids).astype(np.uint32) if len(text) > 1024 else ids
+
+
+def test_a_wrong_id_in_the_sample_is_found() -> None:
+    encoder = verified(without_z)
+    encoder.encode(["fine"] * 50)
+    assert encoder.checked > 1
+    encoder.restart()
+    assert encoder.checked == 0
+    with pytest.raises(EncoderMismatchError, match="give different ids"):
+        encoder.encode(["aZb"])
+    encoder.restart()
+    encoder.encode(["fine"] * 10)
+    with pytest.raises(EncoderMismatchError):  # not among the first, but the sample gets there
+        encoder.encode(["a longer text with Z in it" * 4] * 200)
+
+
+def test_the_sample_is_one_text_in_so_many() -> None:
+    encoder = verified(lambda text, ids: ids, sample=SAMPLE)
+    for _ in range(10):
+        encoder.encode(["a text"] * SAMPLE)
+    assert 4 <= encoder.checked <= 24
+
+
+def test_stored_ids_are_checked_to_the_end_of_long_texts() -> None:
+    for text in ("words and words " * 100, "words and words " * (PIECE // 8)):
+        encoder = verified(half_zeroed)
+        with pytest.raises(EncoderMismatchError, match="give different ids"):
+            joined(encoded([text] * 100, [None] * 100, encoder))
+
+
+def test_a_cut_is_checked_with_both_of_its_sides() -> None:
+    encoder = verified(lambda text, ids: ids, sample=SAMPLE)
+    with pytest.raises(EncoderMismatchError):
+        encoder.encode(["the lazy do", "g over the fox"], ends=[False, True])
+    encoder.encode(["cut where words", " begin"], ends=[False, True])
+    assert encoder.checked == 2
+
+
+def test_what_is_encoded_before_the_reference_is_loaded_is_checked_then() -> None:
+    """A wrong id among the first texts is found once patience ends, and the reference is not loaded before."""
+    reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
+    encoder = Verified(Lying(without_z).encode, reference, recipe("gigatoken", cut=BEFORE), sample=1, patience=12)
+    encoder.encode(["a Z"] * 2)
+    assert encoder.checked == 0
+    encoder.encode(["and more"])
+    assert encoder.checked == 0
+    with pytest.raises(EncoderMismatchError):
+        encoder.encode(["the last"])
+
+
+def test_every_added_token_is_probed() -> None:
+    spec = shapes.with_added(*(AddedToken(f"<{number}>", normalized=False) for number in range(5000)))
+    tokens = [token["content"] for token in spec["added_tokens"]]
+    text = "\n".join(probes(tokens))
+    assert all(token in text for token in tokens)
