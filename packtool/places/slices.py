@@ -22,8 +22,8 @@ from packtool.places.local import LocalPlace, require_array
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.place import I64
 
-_OPEN = 1 / 4
-"""Share of the files that this process may have open that a reader keeps open."""
+_OPEN = 1 / 8
+"""Share of the files that this process may have open that a reader keeps open, each way: it may read tokens and loss."""
 _TOGETHER = 128
 """Slices that are read at the same time."""
 _BLOCK = 512
