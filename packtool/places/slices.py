@@ -23,7 +23,7 @@ from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.place import I64
 
 _OPEN = 1 / 8
-"""Share of the files that this process may have open that a reader keeps open, each way: it may read tokens and loss."""
+"""Share of the files this process may have open that a reader keeps open each way; one of loss may be beside it."""
 _TOGETHER = 128
 """Slices that are read at the same time."""
 _BLOCK = 512
