@@ -39,18 +39,22 @@ class NoWayAroundError(Exception):
     """
 
 
-def bypass_cache(handle: int) -> int:
-    """Let an open file be read around the page cache from now on, in whole blocks; return the bytes of a block.
+def bypass_cache(handle: int) -> None:
+    """Let an open file be read around the page cache from now on, in whole blocks.
 
     Raises:
         NoWayAroundError: its file system can't.
     """
-    direct = fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_DIRECT
+    if not _works(fcntl.fcntl, handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_DIRECT):
+        raise NoWayAroundError
+
+
+def block_of(handle: int) -> int:
+    """Return the bytes of a block of a file that `bypass_cache` was called for; raise its error if there are none."""
     with mmap.mmap(-1, _BLOCKS[-1]) as memory, memoryview(memory) as space:
-        if _works(fcntl.fcntl, handle, fcntl.F_SETFL, direct):
-            for block in _BLOCKS:
-                if _works(os.preadv, handle, [space[:block]], block):
-                    return block
+        for block in _BLOCKS:
+            if _works(os.preadv, handle, [space[:block]], block):
+                return block
     raise NoWayAroundError
 
 
@@ -82,7 +86,7 @@ class DirectReader(threading.local):
             handles: of the files; one has as many slices as it occurs here.
             first: byte.
             size: bytes, at least 1.
-            block: the most that `bypass_cache` returned for these files.
+            block: that of these files.
 
         Raises:
             NoWayAroundError: the system can't; a file can't be read, or ends before.
@@ -159,5 +163,5 @@ class _Queue:
             if (read < place + size).any():
                 raise NoWayAroundError
         place += ends
-        memory = self._memory
-        return [memory[begin:end] for begin, end in zip(place.tolist(), (place + size).tolist(), strict=True)]
+        bounds = map(slice, place.tolist(), (place + size).tolist())
+        return list(map(self._memory.__getitem__, bounds))

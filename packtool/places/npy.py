@@ -118,7 +118,7 @@ def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
 
 
 class Scattered:
-    """Items of several arrays, read in any order by one call of NumPy.
+    """Pairs of neighbours in several arrays, read in any order by two calls of NumPy.
 
     NumPy reads from a view that begins with the array lowest in memory, and ends with the highest. What lies between
     them is not ours: that places are those of items is not checked.
@@ -127,8 +127,8 @@ class Scattered:
         arrays: one or more, 1-D, of one dtype.
 
     >>> read = Scattered([np.array([1, 2, 3]), np.array([4, 5])])
-    >>> read(np.array([1, 0]), np.array([0, 2]))
-    array([4, 3])
+    >>> read(np.array([1, 0]), np.array([0, 1]))
+    (array([4, 2]), array([5, 3]))
     """
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
@@ -141,7 +141,9 @@ class Scattered:
         end = int((self._begins + [len(array) for array in arrays]).max())
         self._all = np.lib.stride_tricks.as_strided(lowest, (end,), (lowest.itemsize,), writeable=False)
 
-    def __call__(self, number: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Read an item of the array of each number."""
-        values: npt.NDArray[Any] = self._all.take(self._begins.take(number) + place)
-        return values
+    def __call__(
+        self, number: npt.NDArray[np.int64], place: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Read an item of the array of each number, and the item after it."""
+        at = self._begins.take(number) + place
+        return self._all.take(at), self._all.take(at + 1)

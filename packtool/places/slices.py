@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from packtool.places.direct import DirectReader, NoWayAroundError, bypass_cache
+from packtool.places.direct import DirectReader, NoWayAroundError, block_of, bypass_cache
 from packtool.places.local import LocalPlace, require_array
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.place import I64
@@ -36,7 +36,7 @@ _WORTHLESS = 2 / 3
 _AROUND = 15
 """How long slices are read around the page cache before it is tried again, in memories' worth of pages."""
 
-_HANDLE, _BLOCK_OF = attrgetter("handle"), attrgetter("block")
+_HANDLE = attrgetter("handle")
 
 
 class CacheTrial:
@@ -100,6 +100,7 @@ class SliceReader:
         self._open = lru_cache(int(most * _OPEN))(partial(_open, files, dtype))
         self._open_direct = lru_cache(int(most * _OPEN))(partial(_open_direct, files, dtype))
         self.direct = DirectReader(_TOGETHER) if hasattr(os, "O_DIRECT") else None
+        self._block = 0  # of their disk; not known yet
         self.trial = CacheTrial(memory)
         self._read, self._asked, self._pages = _bytes_read(), 0, 0
 
@@ -138,8 +139,8 @@ class SliceReader:
         if self.direct is not None and self.trial.around and self._pages >= _MANY:
             try:
                 files = list(map(self._open_direct, number.tolist()))
-                handles = np.fromiter(map(_HANDLE, files), np.int64, len(files))
-                return self.direct(handles, begin, size, max(map(_BLOCK_OF, files)))
+                self._block = self._block or block_of(files[0].handle)
+                return self.direct(np.fromiter(map(_HANDLE, files), np.int64, len(files)), begin, size, self._block)
             except (
                 NoWayAroundError
             ):  # through the cache it says what is wrong, if it is more than that this system can't
@@ -162,16 +163,10 @@ def _bytes_read() -> int:
 
 
 class _File:
-    """An open file, closed when nobody holds it any more.
-
-    Attributes:
-        handle: its file descriptor.
-        block: bytes that are read of it at least; 1 through the page cache.
-    """
+    """An open file, closed when nobody holds it any more."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
-        self.block = 1
 
     def __del__(self) -> None:
         os.close(self.handle)
@@ -188,5 +183,5 @@ def _open(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], n
 def _open_direct(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _File:
     """Do the same to read around the page cache; raise a NoWayAroundError where that can't be."""
     file = _open(files, dtype, number)
-    file.block = bypass_cache(file.handle)
+    bypass_cache(file.handle)
     return file

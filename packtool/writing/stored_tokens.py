@@ -260,5 +260,4 @@ def _bounds(offsets: Sequence[I64]) -> Callable[[I64, I64], tuple[I64, I64]]:
             return both[:, 0], both[:, 1]
 
         return in_turn
-    read = Scattered(offsets or [np.zeros(1, OFFSET)])  # there may be no shard
-    return lambda shard, document: (read(shard, document), read(shard, document + 1))
+    return Scattered(offsets or [np.zeros(1, OFFSET)])  # there may be no shard

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import DataError
-from packtool.places.direct import DirectReader, NoWayAroundError, bypass_cache
+from packtool.places.direct import DirectReader, NoWayAroundError, block_of, bypass_cache
 from packtool.places.slices import SliceReader
 from tests.places.test_slices import written
 
@@ -33,7 +33,9 @@ class Files:
             (directory / str(number)).write_bytes(content)
         self.handles = [os.open(directory / str(number), os.O_RDONLY) for number in range(len(SIZES))]
         try:
-            self.block = max(map(bypass_cache, self.handles))
+            for handle in self.handles:
+                bypass_cache(handle)
+            self.block = block_of(self.handles[0])
         except NoWayAroundError:
             pytest.skip("this system has no way around its page cache")
 
