@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import os
 import resource
+import threading
 from collections.abc import Sequence
-from functools import lru_cache, partial
 from itertools import repeat
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,6 @@ _WORTHLESS = 2 / 3
 """Share of the pages asked for that come from disk, above which the page cache is not worth what it takes."""
 _AROUND = 15
 """How long slices are read around the page cache before it is tried again, in memories' worth of pages."""
-
-_HANDLE = attrgetter("handle")
 
 
 class CacheTrial:
@@ -96,9 +93,11 @@ class SliceReader:
     def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], memory: int) -> None:
         self._files = files
         self._itemsize = dtype.itemsize
+        self._dtype = dtype
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._open = lru_cache(int(most * _OPEN))(partial(_open, files, dtype))
-        self._open_direct = lru_cache(int(most * _OPEN))(partial(_open_direct, files, dtype))
+        self._most = int(most * _OPEN)
+        self._at_once = min(_TOGETHER, self._most)
+        self._opened = {direct: _OpenFiles(files, dtype, direct=direct) for direct in (False, True)}
         self.direct = DirectReader(_TOGETHER) if hasattr(os, "O_DIRECT") else None
         self._block = 0  # of their disk; not known yet
         self.trial = CacheTrial(memory)
@@ -127,34 +126,40 @@ class SliceReader:
         Raises:
             DataError: a file is gone, is another array, or ends before its manifest says.
         """
-        if len(number) <= _TOGETHER:
+        if len(number) <= self._at_once:
             return self._together(number, first, count)
         parts: list[bytes] = []
-        for at in range(0, len(number), _TOGETHER):
-            parts += self._together(*(each[at : at + _TOGETHER] for each in (number, first, count)))
+        for at in range(0, len(number), self._at_once):
+            parts += self._together(*(each[at : at + self._at_once] for each in (number, first, count)))
         return parts
 
     def _together(self, number: I64, first: I64, count: I64) -> list[bytes]:
         begin, size = HEADER_BYTES + first * self._itemsize, count * self._itemsize
         if self.direct is not None and self.trial.around and self._pages >= _MANY:
             try:
-                files = list(map(self._open_direct, number.tolist()))
-                self._block = self._block or block_of(files[0].handle)
-                return self.direct(np.fromiter(map(_HANDLE, files), np.int64, len(files)), begin, size, self._block)
-            except (
-                NoWayAroundError
-            ):  # through the cache it says what is wrong, if it is more than that this system can't
+                opened = self._open(len(number), direct=True)
+                handles = opened.of(number)
+                self._block = self._block or block_of(int(handles[0]))
+                return self.direct(handles, begin, size, self._block)
+            except NoWayAroundError:  # through the cache it says what is wrong, if anything is
                 self.direct = None
-        files = list(map(self._open, number.tolist()))  # hold them open until all is read
-        opened, begins, sizes = list(map(_HANDLE, files)), begin.tolist(), size.tolist()
+        opened = self._open(len(number), direct=False)
+        handles, begins, sizes = opened.of(number).tolist(), begin.tolist(), size.tolist()
         if hasattr(os, "posix_fadvise"):
-            list(map(os.posix_fadvise, opened, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
-        parts = list(map(os.pread, opened, sizes, begins))
+            list(map(os.posix_fadvise, handles, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
+        parts = list(map(os.pread, handles, sizes, begins))
         if (read := list(map(len, parts))) != sizes:
             short = next(n for n, (part, size) in enumerate(zip(read, sizes, strict=True)) if part != size)
             place, entry = self._files[number[short]]
             raise place.damaged(entry.name, "is shorter than its manifest says")
         return parts
+
+    def _open(self, more: int, *, direct: bool) -> _OpenFiles:
+        """Return the open files, to be held until all is read; none where some more would be too many."""
+        opened = self._opened[direct]
+        if opened.count and opened.count + more > self._most:
+            opened = self._opened[direct] = _OpenFiles(self._files, self._dtype, direct=direct)
+        return opened
 
 
 def _bytes_read() -> int:
@@ -162,26 +167,53 @@ def _bytes_read() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_inblock * _BLOCK
 
 
-class _File:
-    """An open file, closed when nobody holds it any more."""
+class _OpenFiles:
+    """Files that are open, each from when it is first needed; closed when nobody holds them any more.
 
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
+    Args:
+        direct: they are read around the page cache.
+
+    Attributes:
+        count: of them.
+    """
+
+    def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], *, direct: bool) -> None:
+        self.direct = direct
+        self.count = 0
+        self._files = files
+        self._dtype = dtype
+        self._handles = np.full(len(files), -1)
+        self._opening = threading.Lock()
 
     def __del__(self) -> None:
-        os.close(self.handle)
+        for handle in self._handles[self._handles >= 0].tolist():
+            os.close(handle)
 
+    def of(self, number: I64) -> I64:
+        """Return the file descriptor of each.
 
-def _open(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _File:
-    """Open the file of an array, after holding its header against its entry."""
-    place, entry = files[number]
-    file = _File(place.open(entry.name))
-    require_array(file.handle, entry, dtype, place)
-    return file
+        Raises:
+            DataError: it is gone, or another array.
+            NoWayAroundError: it can't be read around the page cache.
+        """
+        handles = self._handles.take(number)
+        if not np.count_nonzero(handles < 0):
+            return handles
+        with self._opening:
+            for each in dict.fromkeys(number.tolist()):
+                if self._handles[each] < 0:
+                    self._open(each)
+        return self._handles.take(number)
 
-
-def _open_direct(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _File:
-    """Do the same to read around the page cache; raise a NoWayAroundError where that can't be."""
-    file = _open(files, dtype, number)
-    bypass_cache(file.handle)
-    return file
+    def _open(self, number: int) -> None:
+        place, entry = self._files[number]
+        handle = self._handles[number] = place.open(entry.name)
+        try:
+            require_array(handle, entry, self._dtype, place)
+            if self.direct:
+                bypass_cache(handle)
+        except BaseException:
+            self._handles[number] = -1
+            os.close(handle)
+            raise
+        self.count += 1
