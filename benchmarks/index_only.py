@@ -9,7 +9,7 @@ is not counted. `writing` has real lengths and no tokens: an index is written wi
 are many.
 
     python -m benchmarks.index_only reading [--tokens 3e7] [--rounds 7]
-    python -m benchmarks.index_only beyond [--tokens 1e9] [--rounds 5]
+    python -m benchmarks.index_only beyond [--tokens 1e9] [--rounds 5] [--rows 8]
     python -m benchmarks.index_only writing [--documents 1e7 1e8] [--rounds 5]
 """
 
@@ -38,6 +38,7 @@ from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard, li
 LENGTH = 2048
 KINDS = ("tokens", "index")
 WINDOWS = 16
+ROWS = 8
 MANY = 5e7
 """Documents that are packed once: it takes minutes."""
 GROUPS = Path("/sys/fs/cgroup")
@@ -110,8 +111,8 @@ def _loaders(paths: dict[str, Path], size: int) -> dict[str, Any]:
     return {kind: Loader(path, batch_size=size) for kind, path in paths.items()}
 
 
-def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
-    """From disk, in a control group that has a quarter of the store's bytes for everything, the page cache too."""
+def beyond(tokens: float, rounds: int, size: int) -> list[dict[str, Any]]:
+    """Batches of so many rows, in a control group that has a quarter of the store's bytes, the page cache included."""
     store, paths = packed("index-only-large", tokens, window_tokens=int(tokens / WINDOWS), shuffle=False)
     files = [file for path in (store, *paths.values()) for file in path.rglob("*.npy")]
     ordered = _by_document(packtool.open(paths["index"]))
@@ -127,8 +128,8 @@ def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
                     for file in files:
                         _drop(file)
                     dataset = packtool.open(paths[kind])
-                    batches = 500 if order == "random" else len(dataset) // WINDOWS // 8
-                    numbers, before = _numbers(ordered, windows, seed=number), _bytes_read()
+                    batches = (4000 if order == "random" else len(dataset) // WINDOWS) // size
+                    numbers, before = _numbers(ordered, windows, size, seed=number), _bytes_read()
                     for each in numbers:  # fill memory twice: then it is clear whether the page cache helps
                         dataset.batch(each)
                         if _bytes_read() - before > 2 * memory:
@@ -184,13 +185,13 @@ def _by_document(dataset: Any) -> Any:
     return np.argsort(segments.document[segments.offsets[:-1]], kind="stable")
 
 
-def _numbers(rows: Any, windows: int, seed: int) -> Iterator[Any]:
-    """Batches of 8 rows, all of them once, window by window, the windows in random order and their rows, too."""
+def _numbers(rows: Any, windows: int, count: int, seed: int) -> Iterator[Any]:
+    """Batches of so many rows, all of them once, window by window, the windows in random order and their rows, too."""
     rng = np.random.default_rng(seed)
     size = len(rows) // windows
     for window in rng.permutation(windows).tolist():
         some = rows[window * size : (window + 1) * size]
-        yield from np.split(rng.permutation(some)[: size // 8 * 8], size // 8)
+        yield from np.split(rng.permutation(some)[: size // count * count], size // count)
 
 
 def _drop(file: Path) -> None:
@@ -261,18 +262,20 @@ def main() -> None:
     parser.add_argument("--tokens", type=float)
     parser.add_argument("--documents", type=float, nargs="+", default=[1e7, 1e8])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=ROWS, help="of a batch; other than this, nothing is kept")
     given = parser.parse_args()
     if given.part == "reading":
         found = reading(given.tokens or 3e7, given.rounds)
     elif given.part == "beyond":
-        found = beyond(given.tokens or 1e9, given.rounds)
+        found = beyond(given.tokens or 1e9, given.rounds, given.rows)
     else:
         found = [
             each
             for documents in given.documents
             for each in writing(int(documents), given.rounds if documents < MANY else 1)
         ]
-    save(f"index_only_{given.part}", {"found": found})
+    if given.rows == ROWS:
+        save(f"index_only_{given.part}", {"found": found})
     table(list(found[0]), [list(each.values()) for each in found])
 
 
