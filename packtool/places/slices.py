@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import resource
-import threading
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
@@ -95,7 +94,7 @@ class SliceReader:
         self._itemsize = dtype.itemsize
         self._dtype = dtype
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = int(most * _OPEN)
+        self._most = max(1, int(most * _OPEN))
         self._at_once = min(_TOGETHER, self._most)
         self._opened = {direct: _OpenFiles(files, dtype, direct=direct) for direct in (False, True)}
         self.direct = DirectReader(_TOGETHER) if hasattr(os, "O_DIRECT") else None
@@ -126,7 +125,7 @@ class SliceReader:
         Raises:
             DataError: a file is gone, is another array, or ends before its manifest says.
         """
-        if len(number) <= self._at_once:
+        if 0 < len(number) <= self._at_once:
             return self._together(number, first, count)
         parts: list[bytes] = []
         for at in range(0, len(number), self._at_once):
@@ -157,7 +156,7 @@ class SliceReader:
     def _open(self, more: int, *, direct: bool) -> _OpenFiles:
         """Return the open files, to be held until all is read; none where some more would be too many."""
         opened = self._opened[direct]
-        if opened.count and opened.count + more > self._most:
+        if opened and len(opened) + more > self._most:
             opened = self._opened[direct] = _OpenFiles(self._files, self._dtype, direct=direct)
         return opened
 
@@ -172,21 +171,20 @@ class _OpenFiles:
 
     Args:
         direct: they are read around the page cache.
-
-    Attributes:
-        count: of them.
     """
 
     def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], *, direct: bool) -> None:
-        self.direct = direct
-        self.count = 0
+        self._direct = direct
         self._files = files
         self._dtype = dtype
-        self._handles = np.full(len(files), -1)
-        self._opening = threading.Lock()
+        self._open: dict[int, int] = {}
+        self._handles = np.full(len(files), -1)  # the same as an array
+
+    def __len__(self) -> int:
+        return len(self._open)
 
     def __del__(self) -> None:
-        for handle in self._handles[self._handles >= 0].tolist():
+        for handle in self._open.values():
             os.close(handle)
 
     def of(self, number: I64) -> I64:
@@ -199,21 +197,21 @@ class _OpenFiles:
         handles = self._handles.take(number)
         if not np.count_nonzero(handles < 0):
             return handles
-        with self._opening:
-            for each in dict.fromkeys(number.tolist()):
-                if self._handles[each] < 0:
-                    self._open(each)
+        for each in dict.fromkeys(number.tolist()):
+            if self._handles[each] < 0:
+                self._handles[each] = self._opened(each)
         return self._handles.take(number)
 
-    def _open(self, number: int) -> None:
+    def _opened(self, number: int) -> int:
         place, entry = self._files[number]
-        handle = self._handles[number] = place.open(entry.name)
+        handle = place.open(entry.name)
         try:
             require_array(handle, entry, self._dtype, place)
-            if self.direct:
+            if self._direct:
                 bypass_cache(handle)
         except BaseException:
-            self._handles[number] = -1
             os.close(handle)
             raise
-        self.count += 1
+        if (first := self._open.setdefault(number, handle)) != handle:  # another thread's
+            os.close(handle)
+        return first

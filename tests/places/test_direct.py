@@ -163,6 +163,7 @@ def test_a_reader_goes_around_the_cache_only_where_it_is_no_help(disk: Path) -> 
     number, first, count = np.arange(20) % 3, np.arange(20) * 400, np.arange(20) * 100
     wanted = [arrays[n][at : at + many].tobytes() for n, at, many in zip(number, first, count, strict=True)]
     assert read(number, first, count) == wanted
+    assert read(number[:0], first[:0], count[:0]) == []
     assert read.direct is not None, "this system can't read around its page cache"
     os.truncate(disk / "tokens-00001.npy", 8000)
     with pytest.raises(DataError, match=r"tokens-00001.npy: has 8000 bytes, but an array of shape"):

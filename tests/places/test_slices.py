@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import resource
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +127,22 @@ def test_the_cache_is_tried_when_memory_is_full_and_again_later() -> None:
             seen.append(trial.around)
             trial.note(memory // 32, read=int(memory // 32 * (1 if number < 32 else misses)))
         assert seen == ([False] * 64 + [around] * 32 * 15) * 2
+
+
+def test_threads_that_open_the_same_files_leave_none_open(tmp_path: Path) -> None:
+    files = written(tmp_path, *(np.array([number], "<u2") for number in range(50)))
+    every, one = np.arange(50), np.ones(50, np.int64)
+    held = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        read, found = SliceReader(files, np.dtype("<u2"), MEMORY), list[bytes]()
+        threads = [
+            threading.Thread(target=lambda read=read, found=found: found.append(b"".join(read(every, 0 * every, one))))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [every.astype("<u2").tobytes()] * 4
+        del read, threads, thread
+        assert len(list(Path("/proc/self/fd").iterdir())) == held
