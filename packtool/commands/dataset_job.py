@@ -36,7 +36,6 @@ from packtool.storage.schema import (
     DatasetEntry,
     InputEntry,
     Options,
-    OrderManifest,
     PackedManifest,
     Shuffle,
     packed_version,
@@ -144,7 +143,7 @@ class DatasetJob:
     def finish(
         self,
         output: Output,
-        manifest: PackedManifest | OrderManifest,
+        manifest: PackedManifest,
         report: PackedReport | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> DatasetResult:

@@ -39,7 +39,6 @@ from packtool.storage.publish import STATE
 from packtool.storage.schema import (
     ExportManifest,
     Manifest,
-    OrderManifest,
     PackedManifest,
     Shuffle,
     StoreManifest,
@@ -166,14 +165,6 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "not kept": "; ".join(manifest.lost) or None,
         }
         following = [f"packtool verify {quoted}"]
-    elif isinstance(manifest, OrderManifest):
-        (base,) = manifests.input_names(place, [manifest.base])
-        facts = {
-            "of": base,
-            "order": _order_of(manifest.shuffle),
-            "batches": None if manifest.batches is None else manifest.batches.shape[0],
-        }
-        following = [f"packtool stats {shlex.quote(base)} --order {quoted}"]
     kind_of_shard = "segments-" if isinstance(manifest, PackedManifest) and manifest.index_only else "tokens-"
     shards = sum(file.name.rpartition("/")[2].startswith(kind_of_shard) for file in files)
     facts |= {"dtype": getattr(manifest, "dtype", None), "shards": shards}

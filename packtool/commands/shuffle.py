@@ -1,13 +1,12 @@
 """`shuffle`: reorder the rows of a packed dataset, or write those of a token store in the order of the partial shuffle.
 
 The atoms of a packed dataset are permuted, and its rows are written, or the order alone. The partial shuffle cuts the
-stream of a store into lanes and rotates each of them; an order of its rows says how far.
+stream of a store into lanes and rotates each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,6 +26,7 @@ from packtool.commands.dataset_job import (
     write_corpus,
 )
 from packtool.commands.document_origins import stores_of
+from packtool.commands.order import write_order
 from packtool.errors import UsageError
 from packtool.metrics.ledger import require_counted
 from packtool.metrics.mixing import BatchMix
@@ -41,23 +41,20 @@ from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling import Method, partial
 from packtool.shuffling.atom import AtomShuffle
-from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
-from packtool.storage.files import NpyWriter, write_array
-from packtool.storage.names import BATCHES, LENGTHS, ORDER_FILE
+from packtool.storage.files import write_array
+from packtool.storage.names import BATCHES, LENGTHS
 from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import Manifest, OrderManifest, PackedManifest, Shuffle, StoreManifest, listed
+from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest, listed
 from packtool.storage.segment_table import no_segments
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.input_check import InputCheck
-from packtool.writing.planning import ORDER_REST_BYTES, REST_BYTES
+from packtool.writing.planning import REST_BYTES
 from packtool.writing.shards import BucketJob, ShardForm
 from packtool.writing.source import PackedSource
-from packtool.writing.stored_plan import StoredPlan, lane_of, stored_atom_size, stored_plans, stored_shuffles
+from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans, stored_shuffles
 from packtool.writing.stored_tokens import open_packed
-from packtool.writing.two_passes import order_parts
 
 
 @takes(ShuffleArguments)
@@ -77,10 +74,14 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
         raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
     check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
+    if options.order_only and method.source == "store":
+        what = f"has no effect with --method {method.name}, whose epochs are rotations of lanes"
+        remedy = "leave it out, or read any epoch of the rows of one with packtool.open(ROWS).epoch(N)"
+        raise UsageError("option-not-taken", what, remedy=remedy, where="--order-only")
     with dataset_job("shuffle", options, options.source, options.store) as job:
         [source] = job.inputs
         manifest = manifests.read(source)
-        _require_kind(method, manifest, str(source), order_only=options.order_only)
+        _require_kind(method, manifest, str(source))
         record = Shuffle(
             method=method.name,
             atom_size=options.atom_size,
@@ -92,8 +93,6 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         )
         if method.source == "store":
             assert options.sequence_length is not None
-            if options.order_only:
-                return _write_rotations(job, PackedDataset(source), record, options.sequence_length)
             return _write_partial(job, record, options.sequence_length, options.remainder or "drop")
         dataset = PackedDataset(source)
         if not options.order_only and (dataset.manifest.index_only or options.index_only):
@@ -105,7 +104,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         if options.batch_tokens is not None:
             record, table = _with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
         if options.order_only:
-            return _write_order(job, dataset, record, table)
+            return write_order(job, dataset, record, table)
         return write_rows(job, dataset, record, table)
 
 
@@ -116,24 +115,16 @@ def _seed(given: int | None, manifest: Manifest) -> int:
     return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED
 
 
-def _require_kind(method: Method, manifest: Manifest, where: str, *, order_only: bool) -> None:
+def _require_kind(method: Method, manifest: Manifest, where: str) -> None:
     described = manifests.describe(manifest)
-    if method.source == "store" and not order_only:
+    if method.source == "store":
         if not isinstance(manifest, StoreManifest):
             what = f"{described}, where --method {method.name} needs a token store"
             remedy = "give the token store itself, or shuffle its rows with --method atom"
             raise UsageError("not-a-store", what, remedy=remedy, where=where)
-        return
-    if method.source == "store":
-        order = manifest.shuffle if isinstance(manifest, PackedManifest) else None
-        fits = order is not None and order.method == method.name
-        what = f"{described}, where --order-only of --method {method.name} needs rows that this method wrote"
-        remedy = f"write one epoch with packtool shuffle STORE --method {method.name}, then give it here"
-    else:
-        fits = isinstance(manifest, PackedManifest)
+    elif not isinstance(manifest, PackedManifest):
         what = f"{described}, where --method {method.name} needs a packed dataset"
         remedy = "give what packtool pack wrote (it shuffles too); a token store takes --method partial"
-    if not fits:
         raise UsageError("not-packed", what, remedy=remedy, where=where)
 
 
@@ -187,53 +178,6 @@ def _with_batches(
         tokens = sum(length * rows for length, rows in sizes) - int((table["rows"] * table["bucket"]).sum())
         record = msgspec.structs.replace(record, unbatched_rows=rows, unbatched_tokens=tokens)
     return record, table
-
-
-def _write_order(
-    job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
-) -> DatasetResult:
-    """Write the order of each bucket."""
-    plans = stored_plans(dataset, record.atom_size)
-    if record.ranks is not None:
-        _require_rows(dataset, plans)
-    atoms = sum(plan.movable_atoms for plan in plans)
-    output = job.begin(record, "order", figures=lambda: {"atoms": atoms, "bytes": 8 * atoms + ORDER_REST_BYTES})
-    if isinstance(output, DatasetResult):
-        return output
-    entries = []
-    shuffles = stored_shuffles(plans, dataset.manifest.shuffle, seed=record.seed, epoch=record.epoch)
-    for plan, shuffle in zip(plans, shuffles, strict=True):
-        directory = plan.bucket.entry.directory
-        (output.staged / directory).mkdir(exist_ok=True)
-        with NpyWriter(output.staged / directory / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
-            parts = order_parts(shuffle, job.budget.memory, output.scratch)
-            if record.ranks is not None and record.global_batch is not None:
-                segments = plan.segments
-                parts = dealt_order(parts, lambda rows: pairs_of(segments(rows)), record.ranks, record.global_batch)  # noqa: B023
-            for part in parts:
-                out.write(part)
-            entry = out.close()
-            entries.append(msgspec.structs.replace(entry, name=str(Path(directory, entry.name))))
-    if job.options.check_input:  # beside the numbers in the manifest, an order is made of the lists of atoms alone
-        with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
-            check.require_sound()
-    manifest = OrderManifest(
-        base=manifests.input_entry(dataset.place),
-        shuffle=record,
-        orders=entries,
-        batches=None if table is None else write_array(output.staged / BATCHES, table),
-    )
-    return job.finish(output, manifest, facts=_counted(table))
-
-
-def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
-    """Require whole rows that move one by one, since only these can be dealt, and segments, which tell their cost."""
-    where = str(dataset.place)
-    if len(plans) > 1 or any(plan.unit != plan.sequence_length or plan.movable_atoms < plan.rows - 1 for plan in plans):
-        what = "its rows do not move one by one, so an order can't deal them to ranks"
-        raise UsageError("atoms-fixed", what, remedy='read it with Loader(balance="step")', where=where)
-    if not dataset.has_segments:
-        raise no_segments(dataset.place)
 
 
 def write_rows(
@@ -379,32 +323,3 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         return write_corpus(
             job, output, corpus, [plan(arrays)], [None], strategy="concat", options=options, order=record
         )
-
-
-def _write_rotations(job: DatasetJob, dataset: PackedDataset, record: Shuffle, sequence_length: int) -> DatasetResult:
-    """Write how one epoch rotates the lanes of a dataset that this shuffle made: a number for each.
-
-    Raises:
-        UsageError: the dataset has other rows or batches.
-    """
-    stored, rows = dataset.manifest.shuffle, dataset.buckets[0].sequence_length
-    assert stored is not None
-    assert record.batch_size is not None
-    lanes = record.batch_size
-    for recorded, given, where in (
-        (stored.batch_size, lanes, "--batch-size"),
-        (rows, sequence_length, "--sequence-length"),
-    ):
-        if recorded != given:
-            what = f"{given}, but the dataset was made with {recorded}"
-            raise UsageError("bad-option", what, remedy="give the same, or shuffle the token store anew", where=where)
-    output = job.begin(record, "order", figures=lambda: {"lanes": lanes, "bytes": 8 * lanes})
-    if isinstance(output, DatasetResult):
-        return output
-    drawn = partial.rotations(lanes, lane_of(dataset.manifest), seed=record.seed, epoch=record.epoch)
-    manifest = OrderManifest(
-        base=manifests.input_entry(dataset.place),
-        shuffle=record,
-        orders=[write_array(output.staged / ORDER_FILE, drawn.astype(np.dtype("<i8")))],
-    )
-    return job.finish(output, manifest)

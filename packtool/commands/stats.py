@@ -57,13 +57,10 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import input_entry, input_names
 from packtool.storage.names import UNFINISHED
-from packtool.storage.order import read_order, require_orders
-from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.schema import OrderManifest, StoreManifest
+from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.temporary import discard_runs, temporary_directory
-from packtool.writing.layout import Layout
-from packtool.writing.stored_plan import RotatedPlan, require_rotation, stored_plans
 
 _GRID = (
     "buckets",
@@ -122,14 +119,6 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
     with places_to_read(paths) as places:
         kinds = {place: manifests.read(place) for place in places}
         others = [place for place, manifest in kinds.items() if not isinstance(manifest, StoreManifest)]
-        for place in others:
-            if isinstance(kinds[place], OrderManifest):
-                raise UsageError(
-                    "not-a-dataset",
-                    "an order, which has no rows of its own",
-                    remedy=f"give the packed dataset it orders, with --order {place}",
-                    where=str(place),
-                )
         if not others:
             check_choice(options)
             _refuse_of_rows(options, tried)
@@ -143,45 +132,33 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
                 remedy="give the token store it was packed from, or leave --compare out",
                 where=str(places[0]),
             )
-        with places_to_read(() if options.order is None else options.order) as orders:
-            return _packed_report(places[0], orders[0] if orders else None, options, engine)
+        return _packed_report(places[0], options, engine)
 
 
 def _refuse_of_rows(options: StatsArguments, tried: Sequence[Candidate]) -> None:
     """Refuse options that are for rows, where there are documents."""
-    refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     if not tried:
         what, remedy = "documents are on no rank before they are packed", "add --compare all, or give a packed dataset"
         refuse(options, ("ranks",), what, remedy)
 
 
-def _packed_report(place: Place, order: Place | None, options: StatsArguments, engine: Engine) -> MeasuredReport:
-    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are in this order."""
+def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
+    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are."""
     dataset = PackedDataset(place)
     manifest = dataset.manifest
-    shuffle = manifest.shuffle
-    sources: list[PackedBucket | Layout] = list(dataset.buckets)
-    if order is not None:
-        followed, orders = read_order(order, dataset.place)
-        shuffle = followed.shuffle
-        plans = stored_plans(dataset, shuffle.atom_size)
-        if shuffle.method == "partial":
-            require_rotation(orders[0], shuffle, manifest, str(order))
-            sources = [Layout(RotatedPlan(plans[0], manifest, orders[0]))]
-        else:
-            require_orders(order, followed, orders, plans)
-            sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
     tallies: list[Tally] = []
     mixing: list[Mixed] = []
     if dataset.has_segments:
         lengths = dataset.lengths()
-        tokens = batch_tokens([bucket.sequence_length for bucket in dataset.buckets], shuffle, options.batch_size)
+        tokens = batch_tokens(
+            [bucket.sequence_length for bucket in dataset.buckets], manifest.shuffle, options.batch_size
+        )
         with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
-            for bucket, rows in zip(dataset.buckets, sources, strict=True):
+            for bucket in dataset.buckets:
                 size = bucket.sequence_length
                 tally = Tally(lengths, size)
                 mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
-                count_rows(rows, tally, mixed, engine, progress.advance)
+                count_rows(bucket, tally, mixed, engine, progress.advance)
                 tallies.append(tally)
                 mixing.append(mixed.result())
     report = report_of_rows(
@@ -189,7 +166,7 @@ def _packed_report(place: Place, order: Place | None, options: StatsArguments, e
         manifest.ledger,
         strategy=manifest.strategy,
         options=manifest.options,
-        shuffle=shuffle,
+        shuffle=manifest.shuffle,
         sources=_packed_sources(dataset),
         source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
         batch_size=options.batch_size,
@@ -199,21 +176,21 @@ def _packed_report(place: Place, order: Place | None, options: StatsArguments, e
         training = training_cost(report.metrics, report.ledger.output, parse_amount(options.parameters))
     drawn: list[SampleRow] = []
     if tallies:
-        source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
-        drawn = sample_rows(spread_rows(source.segments, source.rows), tally.lengths)
+        bucket, tally = max(
+            zip(dataset.buckets, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length
+        )
+        drawn = sample_rows(spread_rows(bucket.segments, bucket.rows), tally.lengths)
     return MeasuredReport(
         **msgspec.structs.asdict(report),
         path=str(place),
         mixing=mixing,
         training=training,
-        waiting=_waiting(dataset, sources, options),
+        waiting=_waiting(dataset, options),
         sample_rows=drawn,
     )
 
 
-def _waiting(
-    dataset: PackedDataset, sources: Sequence[PackedBucket | Layout], options: StatsArguments
-) -> list[Waiting]:
+def _waiting(dataset: PackedDataset, options: StatsArguments) -> list[Waiting]:
     """Measure how long ranks wait, for each row length; a global batch has the tokens of its rows of the longest."""
     ranks, batch = options.ranks, options.global_batch
     if ranks is None or batch is None:
@@ -222,8 +199,8 @@ def _waiting(
     cost = token_cost(options.hidden_size, options.token_cost)
     rows = [batch * max(lengths) // length // ranks * ranks for length in lengths]
     return [
-        waiting_of(source.segments, source.rows, length, ranks, size, cost)
-        for source, length, size in zip(sources, lengths, rows, strict=True)
+        waiting_of(bucket.segments, bucket.rows, length, ranks, size, cost)
+        for bucket, length, size in zip(dataset.buckets, lengths, rows, strict=True)
     ]
 
 

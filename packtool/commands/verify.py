@@ -1,7 +1,7 @@
 """`verify`: check a dataset against its manifest, and its contents for contradictions.
 
-Stores are checked document by document, orders as permutations; of packed datasets, rows are checked against segments,
-segments against each other, and both against the ledger and, where they are given, the stores.
+Stores are checked document by document; of packed datasets, rows are checked against segments, segments against each
+other, and both against the ledger and, where they are given, the stores.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from packtool.progress import Progress
 from packtool.report.packed import packed_sources, read_report
 from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
-from packtool.storage.names import OFFSET, ORIGIN, shard_file
-from packtool.storage.order import require_order
+from packtool.storage.names import ORIGIN, shard_file
 from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.schema import ExportManifest, Manifest, OrderManifest, PackedManifest, StoreManifest, listed
+from packtool.storage.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
 from packtool.storage.token_store import Corpus, TokenStore, count_trained, document_lengths
 from packtool.storage.tokenizer_files import require_tokenizer
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
@@ -68,7 +67,7 @@ class VerifyResult:
 
 @takes(VerifyArguments)
 def verify(options: VerifyArguments) -> VerifyResult:
-    """Check a token store, a packed dataset, an order or an export against its manifest.
+    """Check a token store, a packed dataset or an export against its manifest.
 
     The manifest must carry its own checksum and contradict itself nowhere. Every file must be there with its size and
     checksum; every id must lie below the vocabulary size; documents must end with EOS; segments must fill their rows
@@ -99,10 +98,6 @@ def verify(options: VerifyArguments) -> VerifyResult:
 
 def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place], problems: list[PacktoolError]) -> int:
     """Check what lies in sound files, collect the problems, and return the number of tokens."""
-    if isinstance(manifest, OrderManifest):
-        with _collecting(problems):
-            _check_order(place, manifest)
-        return 0
     with _collecting(problems):
         require_tokenizer(place, manifest.tokenizer_files, manifest.tokenizer.sha256)
     if isinstance(manifest, StoreManifest):
@@ -140,14 +135,6 @@ def _of_dataset(problem: DataError) -> DataError:
     if problem.code in ("store-unreachable", "store-denied"):
         raise problem
     return problem
-
-
-def _check_order(place: Place, manifest: OrderManifest) -> None:
-    for entry in manifest.orders:
-        order = place.array(entry, OFFSET)
-        if manifest.shuffle.method == "partial":
-            continue  # rotations of lanes, whose length the base knows
-        require_order(order, len(order), place.where(entry.name))
 
 
 def _check_store(place: Place, problems: list[PacktoolError]) -> int:

@@ -22,7 +22,7 @@ class ShuffleArguments(MovingRows):
         Path | str,
         Option(
             PLACE,
-            "A packed dataset; for --method partial a token store, or with --order-only the dataset it made of one.",
+            "A packed dataset; for --method partial a token store.",
             metavar="SOURCE",
             positional=True,
         ),
@@ -98,7 +98,7 @@ class ShuffleArguments(MovingRows):
     ] = None
     order_only: Annotated[
         bool,
-        Option(FLAG, "Write only the order, for packtool.open(SOURCE, order=OUTPUT).", "Output"),
+        Option(FLAG, "Write the order alone, as plain .npy arrays for other readers.", "Output"),
     ] = False
     index_only: IndexOnly = False
     store: StoresMoved = ()

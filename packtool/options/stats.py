@@ -18,7 +18,6 @@ from packtool.options.kinds import (
     FLAGS,
     NAMES,
     PATH,
-    PLACE,
     PLACES,
     SHARE,
     SHARES,
@@ -119,10 +118,6 @@ class StatsArguments(DocumentOptions, Working):
     html: Annotated[
         Path | str | None,
         Option(PATH, "Also write the report to this file, as one self-contained page.", "Report", metavar="FILE"),
-    ] = None
-    order: Annotated[
-        Path | str | None,
-        Option(PLACE, "Measure a packed dataset in this order, from shuffle --order-only.", "Order", metavar="DIR"),
     ] = None
     tokenizer: Tokenizer = None
     eos_token: EosToken = None

@@ -31,7 +31,6 @@ __all__ = ["Batch", "BucketDataset", "Dataset", "make_batch", "open"]
 def open(
     path: str | Path,
     *,
-    order: str | Path | None = None,
     dtype: Any = None,
     cache: str | Path | None = None,
     cache_bytes: str | int = CACHE_BYTES,
@@ -42,7 +41,6 @@ def open(
 
     Args:
         path: a directory, or a URL such as ``s3://bucket/packed``.
-        order: what ``packtool shuffle --order-only`` wrote for this dataset; rows and batches then follow it.
         dtype: of the tokens; by default as stored (uint16 or uint32), read-only and without copies. With ``"int64"``
             rows are copies, as a model's embedding takes them.
         cache: where files of a URL are kept once they were read, by default in the user's cache directory.
@@ -53,15 +51,14 @@ def open(
             where its manifest says.
 
     Raises:
-        DataError: it is missing, unfinished or damaged; the order was made for another dataset; a token store that
-            rows are gathered from is gone, or has changed.
-        UsageError: it is a token store; the order is not one.
+        DataError: it is missing, unfinished or damaged; a token store that rows are gathered from is gone, or has
+            changed.
+        UsageError: it is a token store.
     """
     place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
     return open_recipe(
         Recipe(
             place=place(path),
-            order=None if order is None else place(order),
             dtype=None if dtype is None else np.dtype(dtype).str,
             stores=tuple(map(place, places_of(stores))),
         )

@@ -19,7 +19,7 @@ from packtool.sizes import plural
 class _Packed:
     """What every opened dataset has.
 
-    It pickles as the path and order it was opened with, so that a worker process opens it again and no tokens travel.
+    It pickles as the path and epoch it was opened with, so that a worker process opens it again and no tokens travel.
 
     Attributes:
         recipe: what it was opened with.
@@ -60,13 +60,11 @@ class _Packed:
             if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
                 remedy = f"give a whole number from 0 to {(1 << bits) - 1}"
                 raise UsageError("bad-option", f"{value!r} is out of range", remedy=remedy, where=where)
-        return open_recipe(replace(self.recipe, order=None, epoch=Epoch(int(number), int(seed), **options)))
+        return open_recipe(replace(self.recipe, epoch=Epoch(int(number), int(seed), **options)))
 
     def _suffix(self) -> str:
         recipe = self.recipe
-        if recipe.epoch is not None:
-            return f", epoch {recipe.epoch.number} of seed {recipe.epoch.seed}"
-        return "" if recipe.order is None else f", in the order of {recipe.order}"
+        return "" if recipe.epoch is None else f", epoch {recipe.epoch.number} of seed {recipe.epoch.seed}"
 
 
 class Dataset(_Packed):

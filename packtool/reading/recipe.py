@@ -1,4 +1,4 @@
-"""What opens a dataset: its place and an order. Rows are as stored, or in the order of a file or an epoch."""
+"""What opens a dataset: its place and an order. Rows are as stored, or in the order of an epoch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.shuffling.partial import rotations
 from packtool.sizes import parse_bytes
-from packtool.storage.order import read_batches, read_order, require_orders
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import PackedManifest
 from packtool.writing.stored_plan import (
@@ -31,7 +30,6 @@ from packtool.writing.stored_plan import (
     StoredPlan,
     lane_of,
     repacked_plans,
-    require_rotation,
     stored_plans,
     stored_shuffles,
 )
@@ -67,14 +65,12 @@ class Recipe:
 
     Attributes:
         place: of the dataset.
-        order: place of an order; None for none.
         dtype: of the tokens that are returned; None as stored.
         epoch: an order to compute; None for none.
         stores: places of the token stores of a dataset without tokens; none for where its manifest says.
     """
 
     place: Place
-    order: Place | None = None
     dtype: str | None = None
     epoch: Epoch | None = None
     stores: tuple[Place, ...] = ()
@@ -128,31 +124,16 @@ def read(recipe: Recipe) -> Opened:
     """Open the rows that a recipe describes.
 
     Raises:
-        DataError: it is missing, unfinished or damaged; the order was made for another dataset.
-        UsageError: not a packed dataset; not an order; the epoch can't be computed.
+        DataError: it is missing, unfinished or damaged.
+        UsageError: not a packed dataset; the epoch can't be computed.
     """
     dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED)
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.epoch is not None and recipe.epoch.repack:
         return _repacked(dataset, recipe.epoch, dtype)
-    if recipe.order is not None:
-        return _in_order(dataset, recipe.order, dtype)
     if recipe.epoch is not None:
         return _in_epoch(dataset, recipe.epoch, dtype)
     return Opened(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
-
-
-def _in_order(dataset: PackedDataset, place: Place, dtype: np.dtype[Any] | None) -> Opened:
-    """Return rows in the order of a file."""
-    manifest = dataset.manifest
-    order, orders = read_order(place, dataset.place)
-    if order.shuffle.method == "partial":
-        require_rotation(orders[0], order.shuffle, manifest, str(place))
-        return _rotated(dataset, orders[0], dtype)
-    plans = stored_plans(dataset, order.shuffle.atom_size, whole=False)
-    require_orders(place, order, orders, plans)
-    table = None if order.batches is None else read_batches(place, order.batches, manifest.buckets)
-    return _reordered(dataset, plans, orders, dtype, table)
 
 
 def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:

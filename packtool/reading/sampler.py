@@ -166,7 +166,7 @@ class GlobalBatches:
             what = "the state names no dataset, as packtool 0.1 wrote it, so only the number of rows was compared"
             warn("state-unnamed", what, remedy="make sure that dataset, order and seed are the same", where=where)
         for name, value in mine.items():
-            if name in state and not _same(state[name], value):
+            if name in state and state[name] != value:
                 what = f"the {name} of the state is {state[name]}, that of this loader {value}"
                 remedy = "resume with the dataset, order and seed that the run began with"
                 raise DataError("state-differs", what, remedy=remedy, where=where)
@@ -244,10 +244,3 @@ class GlobalBatches:
 def _require(holds: bool, what: str, remedy: str, where: str) -> None:
     if not holds:
         raise UsageError("bad-option", what, remedy=remedy, where=where)
-
-
-def _same(stored: object, mine: object) -> bool:
-    """Return whether two runs agree; of given orders, one with more epochs may have more."""
-    if isinstance(stored, list | tuple) and isinstance(mine, list):
-        return all(one == other for one, other in zip(stored, mine, strict=False))
-    return stored == mine

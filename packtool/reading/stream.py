@@ -19,7 +19,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from packtool.errors import UsageError
-from packtool.places.place import Place
 from packtool.places.typed import cache_directory, places_of
 from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
@@ -48,7 +47,6 @@ class Stream:
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
-        orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote; every pass has the same ones.
         batch_tokens: tokens in a batch; for rows of several lengths by default as the dataset's own batches, for rows
             of one length a row.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
@@ -69,7 +67,6 @@ class Stream:
         epochs: int = 1,
         shuffle: bool = True,
         seed: int | None = None,
-        orders: Sequence[str | Path] | None = None,
         batch_tokens: int | None = None,
         drop_rest: bool = False,
         repack: bool = False,
@@ -82,12 +79,9 @@ class Stream:
         check_options(options, Stream, make_batch)
         if not isinstance(epochs, int | np.integer) or epochs < 1:
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
-        if repack and (orders is not None or not shuffle):
+        if repack and not shuffle:
             what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
             raise UsageError("bad-option", what, remedy=remedy, where="repack")
-        if orders is not None and len(orders) != epochs:
-            what, remedy = f"there are {len(orders)} orders for {epochs} epochs", "give one order for each epoch"
-            raise UsageError("bad-option", what, remedy=remedy, where="orders")
         place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
         self.recipe = Recipe(place(source), stores=tuple(map(place, places_of(stores))))
         self._cache = cache_directory() if cache is None else Path(cache).absolute()
@@ -95,7 +89,6 @@ class Stream:
         self.options = options
         self._shuffle = shuffle
         self._seed = seed
-        self._orders = None if orders is None else [place(each) for each in orders]
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
         self._repack = repack
@@ -147,16 +140,15 @@ class Stream:
         Returns:
             items: samples in an epoch.
             dataset: the digest of its manifest.
-            order: ``computed``; ``repacked``; ``stored``; or the digests of the orders that were given.
+            order: ``computed``; ``repacked``; or ``stored``.
             seed: of computed orders, else None.
         """
-        order: str | list[str] = "repacked" if self._repack else "computed" if self._shuffle else "stored"
-        if self._orders is not None:
-            order = [_digest(each) for each in self._orders]
+        order = "repacked" if self._repack else "computed" if self._shuffle else "stored"
         seed = None
         if order in ("computed", "repacked"):
             seed = self.epoch(0).manifest.seed if self._seed is None else self._seed
-        return {"items": self.items, "dataset": _digest(self.recipe.place), "order": order, "seed": seed}
+        digest = input_entry(self.recipe.place).xxh3_128
+        return {"items": self.items, "dataset": digest, "order": order, "seed": seed}
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
         """Return the dataset in the order of one epoch, from 0."""
@@ -233,14 +225,12 @@ class Stream:
             return row_pairs(rows, numbers)
         length = rows.sequence_length
         if length not in self._pairs:
-            base = open_recipe(replace(self.recipe, order=None, epoch=None))
+            base = open_recipe(replace(self.recipe, epoch=None))
             file = self._cache / _COSTS / f"{self.identity['dataset']}-{length}.npy"
             self._pairs[length] = _kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
         return self._pairs[length][stored]
 
     def _open(self, number: int) -> Dataset | BucketDataset:
-        if self._orders is not None:
-            return open_recipe(replace(self.recipe, order=self._orders[number % self.epochs]))
         dataset = open_recipe(self.recipe)
         wanted: dict[str, Any] = {"seed": self._seed, "repack": self._repack}
         if isinstance(dataset, BucketDataset):
@@ -248,10 +238,6 @@ class Stream:
             if dataset.batches is None and not self._shuffle:
                 return dataset.epoch(0, **wanted)
         return dataset.epoch(number, **wanted) if self._shuffle else dataset
-
-
-def _digest(place: Place) -> str:
-    return input_entry(place).xxh3_128
 
 
 def row_pairs(rows: Rows, numbers: I64) -> I64:

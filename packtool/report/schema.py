@@ -379,7 +379,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         kind: what was measured.
         strategy: as in the manifest (docs/format.md).
         options: as in the manifest.
-        shuffle: as in the manifest; with `stats --order`, the shuffle of the order.
+        shuffle: as in the manifest.
         batch_size: rows in a batch, as given to `stats`, else null. With several buckets, rows of the longest; batches
             of the others hold the same number of tokens.
         ledger: where every token went.

@@ -24,7 +24,6 @@ from packtool.storage.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
-    OrderManifest,
     PackedManifest,
     StoreManifest,
     TokenizerInfo,
@@ -43,19 +42,16 @@ def require_consistent(manifest: Manifest, where: str) -> None:
 
 def contradictions(manifest: Manifest) -> Iterator[str]:
     """Yield each contradiction between one part of a manifest and another."""
-    if not isinstance(manifest, OrderManifest):
-        yield from _tokenizer_files(manifest.tokenizer_files)
+    yield from _tokenizer_files(manifest.tokenizer_files)
     if isinstance(manifest, StoreManifest | PackedManifest):
         yield from _tokenizer(manifest.tokenizer, manifest.dtype)
-    if isinstance(manifest, PackedManifest | OrderManifest) and manifest.batches is not None:
+    if isinstance(manifest, PackedManifest) and manifest.batches is not None:
         yield from _file("batches", manifest.batches, names.BATCHES, BATCH)
     match manifest:
         case StoreManifest():
             yield from _store(manifest)
         case PackedManifest():
             yield from _packed(manifest)
-        case OrderManifest():
-            yield from _order(manifest)
         case ExportManifest():
             yield from _export(manifest)
 
@@ -198,16 +194,6 @@ def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard:
             "atoms": (shard.atoms, names.OFFSET, None, bucket.atom_units == 0),
         }
         yield from _files(f"{place}.shards[{number}]", number, files)
-
-
-def _order(manifest: OrderManifest) -> Iterator[str]:
-    found = [entry.name for entry in manifest.orders]
-    if not found or len(set(found)) < len(found):
-        yield f"its orders are {found}"
-    for number, entry in enumerate(manifest.orders):
-        directory = entry.name.rpartition("/")[0]
-        name = f"{directory}/{names.ORDER_FILE}" if directory else names.ORDER_FILE
-        yield from _file(f"orders[{number}]", entry, name, names.OFFSET)
 
 
 def _export(manifest: ExportManifest) -> Iterator[str]:

@@ -143,15 +143,10 @@ def claim(
             round; not empty; unfinished or finished with another key; other files than packtool's.
         DataError: not a directory, or it can't be created; another run writes there.
     """
-    if not str(place):
-        raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
-    if options.overwrite and options.resume:
-        raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
+    there = output_place(place, options, inputs)
     if share is not None and options.overwrite:
         what = "can't be combined with --task, since every task would remove what the others did"
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
-    there = place_of(place)
-    _refuse_overlap(there, inputs)
     wanted = _Claim(there, State(command, key), options, share)
     if isinstance(there, LocalPlace):
         return wanted.in_directory(Output(there, there.path, wanted.state))
@@ -159,6 +154,21 @@ def claim(
     if share is not None:
         raise not_shared()
     return wanted.in_store(there)
+
+
+def output_place(typed: Typed, options: Writing, inputs: Iterable[Path | str]) -> Place:
+    """Return the place of an output that is apart from its inputs, whatever lies there.
+
+    Raises:
+        UsageError: it is not; both `overwrite` and `resume`.
+    """
+    if not str(typed):
+        raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
+    if options.overwrite and options.resume:
+        raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
+    place = place_of(typed)
+    _refuse_overlap(place, inputs)
+    return place
 
 
 def not_shared() -> UsageError:

@@ -27,14 +27,12 @@ from packtool.storage.schema import (
     FORMAT_VERSION,
     INDEX_VERSION,
     LOSS_VERSION,
-    ORDER,
     PACKED,
     TOKEN_STORE,
     DatasetEntry,
     ExportManifest,
     InputEntry,
     Manifest,
-    OrderManifest,
     PackedManifest,
     StoreManifest,
 )
@@ -52,19 +50,17 @@ class _Format(NamedTuple):
 _FORMATS = {
     TOKEN_STORE: _Format(StoreManifest, "a token store", (FORMAT_VERSION, LOSS_VERSION)),
     PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION)),
-    ORDER: _Format(OrderManifest, "an order", (FORMAT_VERSION,)),
     EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
 }
 """What this version reads."""
 _WANTED: dict[type[Manifest], tuple[str, str, str]] = {
     StoreManifest: ("not-a-store", TOKEN_STORE, "the output of packtool tokenize"),
     PackedManifest: ("not-packed", PACKED, "what packtool pack or packtool shuffle wrote"),
-    OrderManifest: ("not-an-order", ORDER, "what packtool shuffle --order-only wrote"),
 }
 """Where another kind of dataset lies: the code of the error, the kind that is needed, and what to give."""
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
-_Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest, OrderManifest)
+_Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest)
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 

@@ -26,10 +26,10 @@ from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
+from packtool.storage.batches import read_batches
 from packtool.storage.files import WRITE_BYTES, NpyWriter, write_array
 from packtool.storage.names import LOSS, OFFSET, SEGMENT, shard_file
 from packtool.storage.on_demand import held, open_all, open_arrays, slice_reader
-from packtool.storage.order import read_batches
 from packtool.storage.schema import Bucket, PackedManifest, PackedShard, listed
 from packtool.storage.segment_table import (
     from_table,

@@ -24,7 +24,6 @@ LOSS_VERSION = 5
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
-ORDER = "packtool order"
 EXPORT = "packtool export"
 
 NOT_DRAWN = "not_drawn"
@@ -332,25 +331,6 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return int(packed) if self.shuffle is None else self.shuffle.seed
 
 
-class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Manifest of an order, which a shuffle with `--order-only` writes instead of rows.
-
-    Attributes:
-        base: the packed dataset that it orders, by the digest of its manifest.
-        shuffle: how the order was made; it counts atoms of its `atom_size`.
-        orders: for each bucket of the base, the file of its order: the movable atom of the base at each place.
-        batches: the file of batches that the ``bucket`` shuffle made.
-    """
-
-    format: str = ORDER
-    format_version: int = FORMAT_VERSION
-    packtool_version: str = __version__
-    base: DatasetEntry
-    shuffle: Shuffle
-    orders: list[FileEntry]
-    batches: FileEntry | None = None
-
-
 class ExportedFile(InputEntry, frozen=True, forbid_unknown_fields=True):
     """One file in the format of another tool, and the sequences and tokens in it."""
 
@@ -394,7 +374,7 @@ def packed_version(*, index_only: bool, has_loss: bool) -> int:
     return LOSS_VERSION if has_loss else INDEX_VERSION if index_only else FORMAT_VERSION
 
 
-Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest
+Manifest = StoreManifest | PackedManifest | ExportManifest
 
 
 def listed(manifest: Manifest) -> Iterator[InputEntry]:
@@ -405,8 +385,6 @@ def listed(manifest: Manifest) -> Iterator[InputEntry]:
         beside += [manifest.rejected, *manifest.tokenizer_files]
     elif isinstance(manifest, ExportManifest):
         beside = [*manifest.files, *manifest.tokenizer_files]
-    elif isinstance(manifest, OrderManifest):
-        beside = [manifest.batches, *manifest.orders]
     else:
         chosen = manifest.choice.documents if manifest.choice else None
         beside = [manifest.batches, manifest.report, manifest.lengths, chosen, *manifest.tokenizer_files]

@@ -42,7 +42,6 @@ class Loader:
         epochs: how often every row comes in a pass.
         shuffle: each epoch in its own order, computed; else in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
-        orders: instead, a directory for each epoch, as ``packtool shuffle --order-only`` wrote it.
         rank, world_size: of this process; by default what `torch.distributed` says, or before it was initialised the
             variables RANK and WORLD_SIZE, which torchrun sets.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
@@ -71,7 +70,6 @@ class Loader:
         epochs: int = 1,
         shuffle: bool = True,
         seed: int | None = None,
-        orders: Sequence[str | Path] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         drop_last: bool = True,
@@ -91,7 +89,6 @@ class Loader:
             epochs=epochs,
             shuffle=shuffle,
             seed=seed,
-            orders=orders,
             batch_tokens=batch_tokens,
             drop_rest=drop_last,
             **options,

@@ -28,7 +28,7 @@ from packtool.writing.memory import Budget
 from packtool.writing.sharing import FileArrays, Saved, load, save
 
 _SAMPLED_UNITS = 4096
-REST_BYTES, ORDER_REST_BYTES = 1 << 13, 1 << 12
+REST_BYTES = 1 << 13
 """What manifest, report and run.json take, about: of rows, and of an order."""
 
 

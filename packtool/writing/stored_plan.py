@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from packtool import packing
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.errors import DataError, UsageError
+from packtool.errors import UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackOptions
 from packtool.packing.plans import RenumberedPlan
@@ -227,18 +227,6 @@ def lane_of(manifest: PackedManifest) -> int:
     assert manifest.shuffle is not None
     assert manifest.shuffle.batch_size is not None
     return (manifest.ledger.output - manifest.ledger.padding) // manifest.shuffle.batch_size
-
-
-def require_rotation(rotation: I64, order: Shuffle, manifest: PackedManifest, where: str) -> None:
-    """Make sure that an order rotates the lanes of a dataset.
-
-    Raises:
-        DataError: it has other lanes, or rotates one by more tokens than it has.
-    """
-    stored = manifest.shuffle
-    alike = stored is not None and stored.method == "partial" and stored.batch_size == order.batch_size
-    if not alike or len(rotation) != order.batch_size or ((rotation < 0) | (rotation >= lane_of(manifest))).any():
-        raise DataError("bad-order", "it does not rotate the lanes of its base", remedy="make it again", where=where)
 
 
 def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Plan]:

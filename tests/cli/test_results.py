@@ -20,7 +20,7 @@ from tests.cli.running import ENVIRONMENT, packtool
 from tests.stores import write_store, write_uniform_store
 
 
-def test_batches_and_orders_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["pack", "store", "-o", "b", "--strategy", "buckets", "--buckets", "16,32", "-q"]) == 0
     assert run(["shuffle", "b", "-o", "s", "-m", "bucket", "--batch-tokens", "32"]) == 0
     shown = capsys.readouterr().out
@@ -28,12 +28,6 @@ def test_batches_and_orders_are_told(place: Path, capsys: pytest.CaptureFixture[
     assert f"{batches} batches, each of rows of one length\n" in shown
     assert run(["info", "s"]) == 0
     assert re.search(rf"batches +{batches}\n", capsys.readouterr().out)
-    assert run(["shuffle", "b", "-o", "o", "--order-only", "--epoch", "3", "-q"]) == 0
-    assert run(["info", "o"]) == 0
-    shown = capsys.readouterr().out
-    assert re.search(r"of +b\n", shown)
-    assert re.search(r"order +atom shuffle, seed 42, epoch 3\n", shown)
-    assert "packtool stats b --order o" in shown
 
 
 def test_json_is_one_object_and_nothing_else(place: Path) -> None:

@@ -30,11 +30,6 @@ def test_the_result_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert captured.err == ""
 
 
-def test_an_order_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["shuffle", "rows", "-o", "out", "--order-only", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["report"] is None
-
-
 def test_a_summary(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, options in enumerate(
         [

@@ -62,20 +62,6 @@ def test_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "missing or of the wrong size: tokens-00000.npy\nNext:\n  packtool verify store\n" in text
 
 
-def test_an_order(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packtool.shuffle("packed", "order", epoch=3, seed=7, order_only=True)
-    text = said(capsys, "order")
-    assert text.startswith("order: order, whole\n  of          packed\n  order       atom shuffle, seed 7, epoch 3\n")
-    assert text.endswith("Next:\n  packtool stats packed --order order\n")
-    assert run(text.splitlines()[-1].split()[1:]) == 0  # what it says to do can be done
-    capsys.readouterr()
-    packtool.pack("store", "buckets", strategy="buckets", buckets=[8, 16])
-    packtool.shuffle("buckets", "batched", method="bucket", batch_tokens=32, order_only=True)
-    assert packtool.info("batched").facts["batches"] > 0
-    (place / "order" / "order.npy").unlink()
-    assert said(capsys, "order", status=1).startswith("order: order, damaged\n")
-
-
 def test_exports_and_mixtures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     packtool.export("packed", "exported", format="parquet")
     text = said(capsys, "exported")
@@ -88,18 +74,11 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["stats", "order"], "order: an order, which has no rows of its own. Give the packed dataset it orders"),
-        (["show", "order"], "order: an order, where a packed dataset is needed."),
-        (
-            ["pack", "order", *PACKED],
-            "order: an order, where a token store is needed.",
-        ),
         (
             ["pack", "packed", *PACKED],
             "packed: a packed dataset, where a token store",
         ),
-        (["shuffle", "order", "-o", "x"], "order: an order, where --method atom needs a packed dataset."),
-        (["export", "order", "-o", "x", "--format", "parquet"], "order: an order, where"),
+        (["show", "order"], "order: no manifest.json, so this is not a finished token store or packed dataset."),
         (
             ["show", "half"],
             "half: the output of a packtool command that was interrupted. Finish it first: packtool info",

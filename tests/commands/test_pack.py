@@ -167,14 +167,14 @@ def test_what_stores_are_called_changes_no_bytes(tmp_path: Path) -> None:
     for first, second in (("web", "code"), ("crawl", "git")):
         here = tmp_path / first
         stores = [write_store(here / first, LENGTHS[:6]), write_store(here / second, LENGTHS[6:], first=6)]
-        packed, shuffled, order, export = (here / name for name in ("packed", "shuffled", "order", "export"))
+        packed, shuffled, export = (here / name for name in ("packed", "shuffled", "export"))
         mix = [f"{first}=2", f"{second}=1.50"]
         packtool.pack(stores, packed, strategy="concat", sequence_length=16, mix=mix)
         packtool.shuffle(packed, shuffled, epoch=1)
-        packtool.shuffle(packed.rename(here / f"packed-{first}"), order, epoch=1, order_only=True)
+        packed.rename(here / f"packed-{first}")
         packtool.export(here / f"packed-{first}", export, format="nanogpt")
         (here / f"packed-{first}").rename(packed)
-        files = [file for path in (packed, shuffled, order, export) for file in sorted(path.rglob("*"))]
+        files = [file for path in (packed, shuffled, export) for file in sorted(path.rglob("*"))]
         made.append({str(f.relative_to(here)): f.read_bytes() for f in files if f.is_file() and f.name != "run.json"})
         for dataset in (packed, shuffled):
             assert manifests.input_names(dataset, PackedDataset(dataset).manifest.inputs) == [first, second]

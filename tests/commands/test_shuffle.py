@@ -11,7 +11,6 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.reading import BucketDataset, Dataset
 from packtool.storage.packed import PackedDataset
 from tests.stores import contents, reseal, write_store
 
@@ -70,56 +69,6 @@ def test_workers_make_no_difference(store: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "5")
 
 
-@pytest.mark.parametrize(
-    ("strategy", "options"),
-    [
-        ("concat", {"atom_size": 16}),
-        ("concat", {"atom_size": 192}),
-        ("padding", {"atom_size": 16}),
-        ("padding", {"atom_size": 192}),
-        ("bfd", {}),
-        ("seamless", {"max_repetition": "0.5"}),
-    ],
-)
-@pytest.mark.parametrize("shuffled", [True, False])
-def test_the_reader_follows_an_order(
-    store: Path, tmp_path: Path, strategy: str, options: dict[str, Any], shuffled: bool
-) -> None:
-    packtool.pack(store, tmp_path / "base", strategy=strategy, sequence_length=64, shuffle=shuffled, **options)
-    packtool.shuffle(tmp_path / "base", tmp_path / "order", epoch=3, order_only=True)
-    packtool.shuffle(tmp_path / "base", tmp_path / "rows", epoch=3)
-    assert not list((tmp_path / "order").glob("tokens-*"))
-    assert packtool.verify(tmp_path / "order").problems == []
-    require_equal(packtool.open(tmp_path / "base", order=tmp_path / "order"), packtool.open(tmp_path / "rows"))
-
-
-def test_the_reader_follows_an_order_of_other_atoms(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=64, shuffle=False)
-    packtool.shuffle(tmp_path / "base", tmp_path / "order", atom_size=8, order_only=True)
-    packtool.shuffle(tmp_path / "base", tmp_path / "rows", atom_size=8)
-    require_equal(packtool.open(tmp_path / "base", order=tmp_path / "order"), packtool.open(tmp_path / "rows"))
-
-
-def require_equal(ordered: Dataset | BucketDataset, rows: Dataset | BucketDataset) -> None:
-    assert isinstance(ordered, Dataset)
-    assert isinstance(rows, Dataset)
-    assert len(ordered) == len(rows)
-    for row, (mine, theirs) in enumerate(zip(ordered, rows, strict=True)):
-        np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_array_equal(ordered.segments(row), rows.segments(row))
-    np.testing.assert_array_equal(ordered[-1], rows[-1])
-
-
-def test_an_order_of_another_dataset(packed: dict[str, Path]) -> None:
-    with pytest.raises(DataError, match=r"order: made for concat, which is not what lies at .*shuffled") as caught:
-        packtool.open(packed["shuffled"], order=packed["order"])
-    assert caught.value.code == "order-differs"
-    with pytest.raises(UsageError, match=r"a token store, where an order is needed\. Give what packtool shuffle"):
-        packtool.open(packed["concat"], order=packed["store"])
-    with pytest.raises(UsageError, match="an order, where a packed dataset is needed"):
-        packtool.open(packed["order"])
-
-
 def test_a_dry_run(packed: dict[str, Path], tmp_path: Path) -> None:
     dry = packtool.shuffle(packed["concat"], tmp_path / "out", dry_run=True)
     assert dry.preview is not None
@@ -127,10 +76,6 @@ def test_a_dry_run(packed: dict[str, Path], tmp_path: Path) -> None:
     figures = dict(dry.preview.figures)
     assert figures.pop("bytes") > rows * 128  # tokens, and the segment table beside them
     assert figures == {"rows": rows, "tokens": rows * 64}
-    order = packtool.shuffle(packed["concat"], tmp_path / "out", dry_run=True, order_only=True)
-    assert order.preview is not None
-    assert order.preview.figures["atoms"] == rows - 1
-    assert order.preview.figures["bytes"] >= 8 * (rows - 1)
     assert not (tmp_path / "out").exists()
 
 
@@ -145,13 +90,12 @@ def test_an_empty_dataset(tmp_path: Path) -> None:
 def packed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One dataset of each kind, by name."""
     top = tmp_path_factory.mktemp("packed")
-    paths = {name: top / name for name in ("store", "concat", "shuffled", "padding", "partial", "order")}
+    paths = {name: top / name for name in ("store", "concat", "shuffled", "padding", "partial")}
     paths["store"] = store
     packtool.pack(store, paths["concat"], strategy="concat", sequence_length=64, shuffle=False)
     packtool.pack(store, paths["shuffled"], strategy="concat", sequence_length=64)
     packtool.pack(store, paths["padding"], strategy="padding", sequence_length=64, shuffle=False)
     packtool.shuffle(store, paths["partial"], method="partial", batch_size=4, sequence_length=32)
-    packtool.shuffle(paths["concat"], paths["order"], order_only=True)
     return paths
 
 
@@ -165,7 +109,6 @@ def packed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
             "not-packed",
             "a token store, where --method atom needs a packed dataset. Give what packtool",
         ),
-        ("order", {}, "not-packed", "an order, where --method atom needs a packed dataset"),
         (
             "concat",
             {"method": "partial", "batch_size": 4, "sequence_length": 32},
@@ -178,18 +121,6 @@ def packed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
         ("concat", {"method": "bucket"}, "missing-option", "--batch-tokens: --method bucket needs this option"),
         ("store", {"method": "partial", "batch_size": 4}, "missing-option", "Give --batch-size and --sequence-length."),
         ("concat", {"batch_size": 4}, "option-not-taken", "Leave it out, or use --method partial."),
-        (
-            "store",
-            {"method": "partial", "batch_size": 4, "sequence_length": 32, "order_only": True},
-            "not-packed",
-            "a token store, where --order-only of --method partial needs rows that this method wrote. Write one epoch",
-        ),
-        (
-            "partial",
-            {"method": "partial", "batch_size": 8, "sequence_length": 32, "order_only": True},
-            "bad-option",
-            "--batch-size: 8, but the dataset was made with 4. Give the same, or shuffle the token store anew.",
-        ),
         ("concat", {"atom_size": 48}, "bad-atom-size", "48 does not fit the sequence length 64"),
         ("concat", {"atom_size": 0}, "bad-option", "--atom-size: 0 is out of range"),
         ("padding", {"atom_size": 32}, "atoms-fixed", "pack again with packtool pack --atom-size"),

@@ -63,14 +63,8 @@ def test_several_buckets_share_one_permutation(store: Path, tmp_path: Path, opti
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled", seed=7)
     assert contents(tmp_path / "shuffled") == contents(tmp_path / "packed")
-    orders = tmp_path / "orders"
-    packtool.shuffle(tmp_path / "corpus", orders, seed=7, order_only=True)
-    assert packtool.verify(orders).problems == []
-    ordered, rows = packtool.open(tmp_path / "corpus", order=orders), packtool.open(tmp_path / "shuffled")
-    assert isinstance(ordered, BucketDataset)
+    rows = packtool.open(tmp_path / "shuffled")
     assert isinstance(rows, BucketDataset)
-    for length, bucket in rows.buckets.items():
-        np.testing.assert_array_equal(ordered.buckets[length].tokens(0, len(bucket)), bucket.tokens(0, len(bucket)))
     with pytest.raises(UsageError, match=r"has no batches\. Make them with packtool shuffle --method bucket"):
         rows[0]
 
@@ -81,15 +75,14 @@ def test_bucket(store: Path, tmp_path: Path, options: dict[str, Any], remainder:
     packtool.pack(store, tmp_path / "packed", **options)
     shuffle: dict[str, Any] = {"method": "bucket", "batch_tokens": 192, "remainder": remainder, "epoch": 2}
     result = packtool.shuffle(tmp_path / "packed", tmp_path / "rows", **shuffle)
-    packtool.shuffle(tmp_path / "packed", tmp_path / "order", order_only=True, **shuffle)
     packtool.shuffle(tmp_path / "packed", tmp_path / "atoms", epoch=2)
-    for path in ("rows", "order"):
-        assert packtool.verify(tmp_path / path).problems == []
+    assert packtool.verify(tmp_path / "rows").problems == []
     rows, atoms = packtool.open(tmp_path / "rows"), packtool.open(tmp_path / "atoms")
-    ordered = packtool.open(tmp_path / "packed", order=tmp_path / "order")
+    ordered = packtool.open(tmp_path / "packed")
+    assert isinstance(ordered, BucketDataset)
+    ordered = ordered.epoch(2, batch_tokens=192, drop_rest=remainder == "drop")
     assert isinstance(rows, BucketDataset)
     assert isinstance(atoms, BucketDataset)
-    assert isinstance(ordered, BucketDataset)
     assert rows.batches is not None
     left = {length: len(bucket) for length, bucket in rows.buckets.items()}
     for number, (bucket, _, count) in enumerate(rows.batches.tolist()):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.errors import DataError
 from packtool.reading import Dataset
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import TokenStore
 from tests.commands.rebuilt import rebuilt
-from tests.stores import rewrite, write_store
+from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(1).integers(1, 90, 120).tolist()
 PARTIAL: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length": 32}
@@ -50,36 +49,17 @@ def test_with_shorter_last_rows_less_than_a_token_for_each_lane_is_dropped(store
 
 @pytest.mark.parametrize("remainder", ["drop", "pad"])
 def test_an_epoch_is_a_number_for_each_lane(store: Path, tmp_path: Path, remainder: str) -> None:
-    """The order of an epoch, read with the rows of another, gives the rows that it would have been written as."""
+    """An epoch, read from the rows of another, gives the rows that it would have been written as."""
     options = {**PARTIAL, "remainder": remainder, "seed": 7}
     packtool.shuffle(store, tmp_path / "first", epoch=2, **options)
     packtool.shuffle(store, tmp_path / "wanted", epoch=1, **options)
-    packtool.shuffle(tmp_path / "first", tmp_path / "order", epoch=1, order_only=True, **PARTIAL)
-    assert np.load(tmp_path / "order" / "order.npy").shape == (4,)
-    assert packtool.verify(tmp_path / "order").problems == []
-    wanted = packtool.open(tmp_path / "wanted")
-    for found in (
-        packtool.open(tmp_path / "first", order=tmp_path / "order"),
-        packtool.open(tmp_path / "first").epoch(1),
-    ):
-        assert isinstance(found, Dataset)
-        np.testing.assert_array_equal(found[:], wanted[:])
-        np.testing.assert_array_equal(found[[5, -1, 3]], wanted[[5, -1, 3]])
-        for row in range(len(wanted)):
-            np.testing.assert_array_equal(found.segments(row), wanted.segments(row))
-    measured = packtool.stats(tmp_path / "first", order=tmp_path / "order")
-    assert measured.metrics == packtool.stats(tmp_path / "wanted").metrics
+    wanted, found = packtool.open(tmp_path / "wanted"), packtool.open(tmp_path / "first").epoch(1)
+    assert isinstance(found, Dataset)
+    np.testing.assert_array_equal(found[:], wanted[:])
+    np.testing.assert_array_equal(found[[5, -1, 3]], wanted[[5, -1, 3]])
+    for row in range(len(wanted)):
+        np.testing.assert_array_equal(found.segments(row), wanted.segments(row))
     assert (packtool.open(tmp_path / "first").epoch(2)[:] == packtool.open(tmp_path / "first")[:]).all()
-
-
-@pytest.mark.parametrize("rotation", [1 << 40, -1])
-def test_an_order_that_does_not_rotate_its_lanes(store: Path, tmp_path: Path, rotation: int) -> None:
-    packtool.shuffle(store, tmp_path / "rows", **PARTIAL)
-    packtool.shuffle(tmp_path / "rows", tmp_path / "order", epoch=1, order_only=True, **PARTIAL)
-    rewrite(tmp_path / "order", "order.npy", lambda order: order.__setitem__(-1, rotation))
-    with pytest.raises(DataError, match="does not rotate the lanes") as caught:
-        packtool.open(tmp_path / "rows", order=tmp_path / "order")
-    assert caught.value.code == "bad-order"
 
 
 def test_partial(store: Path, tmp_path: Path) -> None:

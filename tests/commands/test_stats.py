@@ -61,15 +61,6 @@ def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], messa
         packtool.stats(store, **options)
 
 
-def test_an_order_alone_has_no_rows(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=16)
-    packtool.shuffle(tmp_path / "base", tmp_path / "order", method="atom", order_only=True)
-    with pytest.raises(UsageError, match=r"an order, which has no rows of its own\. Give the packed dataset it orders"):
-        packtool.stats(tmp_path / "order")
-    with pytest.raises(UsageError, match="--order: only packed datasets take an order"):
-        packtool.stats(store, order=tmp_path / "order")
-
-
 def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", np.array([3, 4]))
     before = (store / "tokens-00000.npy").read_bytes()
@@ -80,14 +71,11 @@ def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
     assert (store / "tokens-00000.npy").read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["rows", "buckets", "order"])
+@pytest.mark.parametrize("kind", ["rows", "buckets"])
 def test_a_dataset_without_manifest_is_no_corpus(store: Path, tmp_path: Path, kind: str) -> None:
     strategy = "decompose" if kind == "buckets" else "concat"
     made = tmp_path / "made"
     packtool.pack(store, made, strategy=strategy, sequence_length=8)
-    if kind == "order":
-        packtool.shuffle(made, tmp_path / "order", order_only=True)
-        made = tmp_path / "order"
     if kind == "buckets":
         packtool.shuffle(made, tmp_path / "buckets", method="bucket", batch_tokens=16)
         made = tmp_path / "buckets"

@@ -74,21 +74,6 @@ def test_figures_are_those_of_the_shards(store: Path, tmp_path: Path, options: d
     )
 
 
-@pytest.mark.parametrize("atom_size", [4, 16, 32])
-def test_an_order_is_measured_like_the_rows_it_stands_for(store: Path, tmp_path: Path, atom_size: int) -> None:
-    lengths = np.random.default_rng(5).integers(2, 90, 300)
-    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=16, shuffle=False)
-    given: dict[str, Any] = {"method": "atom", "atom_size": atom_size, "epoch": 3}
-    packtool.shuffle(tmp_path / "base", tmp_path / "rows", **given)
-    packtool.shuffle(tmp_path / "base", tmp_path / "order", order_only=True, **given)
-    written = packtool.stats(tmp_path / "rows", batch_size=8)
-    ordered = packtool.stats(tmp_path / "base", order=tmp_path / "order", batch_size=8)
-    count_by_hand(tmp_path / "rows", lengths, written)
-    for name in ("metrics", "mixing", "buckets", "documents_per_row", "context", "shuffle"):
-        assert getattr(ordered, name) == getattr(written, name)
-    assert written.mixing[0].median_distance > packtool.stats(tmp_path / "base").mixing[0].median_distance
-
-
 def test_of_a_partial_shuffle(store: Path, tmp_path: Path) -> None:
     packtool.shuffle(store, tmp_path / "rows", method="partial", batch_size=4, sequence_length=16)
     report = packtool.stats(tmp_path / "rows")

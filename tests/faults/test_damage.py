@@ -25,7 +25,7 @@ from packtool.storage.schema import listed
 from tests.faults.harness import LENGTHS, in_memory
 from tests.stores import reseal, write_store
 
-KINDS = ["store", "rows", "buckets", "order", "index"]
+KINDS = ["store", "rows", "buckets", "index"]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,6 @@ def made(memory: Path) -> dict[str, Path]:
     packtool.pack(store, place / "rows", strategy="padding", sequence_length=32, atom_size=96, shard_tokens=512)
     packtool.pack(store, place / "packed", strategy="decompose", sequence_length=32)
     packtool.shuffle(place / "packed", place / "buckets", method="bucket", batch_tokens=64)
-    packtool.shuffle(place / "rows", place / "order", order_only=True, epoch=1)
     packtool.pack(store, place / "index", strategy="bfd", sequence_length=32, shard_tokens=512, index_only=True)
     return {kind: place / kind for kind in KINDS}
 
@@ -148,26 +147,24 @@ def gone(file: Path, chance: random.Random) -> None:
 DAMAGES: list[Damage] = [flipped, cut, longer, zeroed, replaced, retyped, piped, emptied, linked, gone]
 
 
-def read_all(path: Path, kind: str, made: dict[str, Path], out: Path) -> Iterator[Callable[[], object]]:
+def read_all(path: Path, kind: str, out: Path) -> Iterator[Callable[[], object]]:
     """Everything that reads a dataset of this kind."""
-    yield lambda: packtool.stats(made["rows"] if kind == "order" else path, order=path if kind == "order" else None)
+    yield lambda: packtool.stats(path)
     if kind == "store":
         yield lambda: packtool.pack(path, out, strategy="concat", sequence_length=16, overwrite=True)
         return
-    base, order = (made["rows"], path) if kind == "order" else (path, None)
 
     def rows() -> None:
-        dataset: Any = packtool.open(base, order=order)
+        dataset: Any = packtool.open(path)
         for each in dataset.buckets.values() if hasattr(dataset, "buckets") else [dataset.rows]:
             for row in range(len(each)):
                 assert each[row].sum() >= 0
                 assert each.segments(row)["length"].sum() == each.sequence_length
 
     yield rows
-    if kind != "order":
-        yield lambda: packtool.show(path, 0, bucket=32 if kind == "buckets" else None)
-        yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True)
-        yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True, memory="2KiB", workers=1)
+    yield lambda: packtool.show(path, 0, bucket=32 if kind == "buckets" else None)
+    yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True)
+    yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True, memory="2KiB", workers=1)
 
 
 def damage_files(made: dict[str, Path], tmp_path: Path, count: int) -> Counter[str]:
@@ -189,7 +186,7 @@ def damage_files(made: dict[str, Path], tmp_path: Path, count: int) -> Counter[s
         except PacktoolError as error:
             problems = [error]
         assert any(str(problem.where).endswith((name, str(copy))) for problem in problems), (damage, name, problems)
-        for reader in read_all(copy, kind, made, tmp_path / "out"):
+        for reader in read_all(copy, kind, tmp_path / "out"):
             try:
                 reader()
                 said["read"] += 1

@@ -46,7 +46,6 @@ def local(tmp_path_factory):
         ("tokenize", place / "data", "-o", place / "tokens", "--quiet"),
         ("pack", place / "tokens", "-o", place / "packed", *PACK),
         ("shuffle", place / "packed", "-o", place / "shuffled", "--epoch", "1", "--quiet"),
-        ("shuffle", place / "packed", "-o", place / "order", "--epoch", "2", "--order-only", "--quiet"),
         ("export", place / "packed", "-o", place / "exported", "--format", "megatron", "--quiet"),
     ):
         done = packtool(*words, env={})

@@ -43,12 +43,9 @@ def test_the_whole_way_in_a_bucket_has_the_bytes_of_the_local_one(store, env, lo
     require_same(store, "corpus/way/packed", local / "packed")
     good("shuffle", f"{base}/packed", "-o", f"{base}/shuffled", "--epoch", "1", "--quiet", env=env)
     require_same(store, "corpus/way/shuffled", local / "shuffled")
-    options = ("--epoch", "2", "--order-only", "--quiet")
-    good("shuffle", f"{base}/packed", "-o", f"{base}/order", *options, env=env)
-    require_same(store, "corpus/way/order", local / "order")
     good("export", f"{base}/packed", "-o", f"{base}/exported", "--format", "megatron", "--quiet", env=env)
     require_same(store, "corpus/way/exported", local / "exported")
-    for name in ("tokens", "packed", "shuffled", "order", "exported"):
+    for name in ("tokens", "packed", "shuffled", "exported"):
         done = good("verify", f"{base}/{name}", env=env)
         assert done.stdout.startswith(f"{base}/{name}: sound."), done.stdout
     good("verify", f"{base}/packed", "--store", f"{base}/tokens", env=env)
@@ -57,7 +54,6 @@ def test_the_whole_way_in_a_bucket_has_the_bytes_of_the_local_one(store, env, lo
         ("info",),
         ("show", "--row", "3", "--store", f"{base}/tokens"),
         ("stats",),
-        ("stats", "--order", f"{base}/order"),
     ):
         remote = good(words[0], f"{base}/packed", *words[1:], "--json", env=env)
         there = [str(word).replace(base, str(local)) for word in words[1:]]

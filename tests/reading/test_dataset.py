@@ -38,15 +38,13 @@ def test_a_row_and_its_segments_are_views(packed: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rows", "small-atoms"])
-def test_it_pickles_by_path_and_order(
+def test_it_pickles_by_path_and_epoch(
     packed: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    packtool.shuffle(packed[kind], tmp_path / "order", epoch=1, order_only=True)
     monkeypatch.chdir(tmp_path)
     relative = os.path.relpath(packed[kind])
     for dataset in (
         opened(Path(relative), dtype="int64"),
-        opened(Path(relative), order="order"),
         opened(Path(relative)).epoch(2, seed=7),
     ):
         list(dataset)
@@ -60,9 +58,8 @@ def test_it_pickles_by_path_and_order(
         assert repr(again) == repr(dataset)
 
 
-def test_numpy_msgspec_and_xxhash_are_enough(packed: dict[str, Path], tmp_path: Path) -> None:
+def test_numpy_msgspec_and_xxhash_are_enough(packed: dict[str, Path]) -> None:
     """A trainer's workers load nothing heavier, whatever they read."""
-    packtool.shuffle(packed["rows"], tmp_path / "order", epoch=1, order_only=True)
     code = """
 import sys
 for name in ("pyarrow", "tokenizers", "gigatoken", "scipy", "tqdm", "rich", "typer"):
@@ -70,15 +67,13 @@ for name in ("pyarrow", "tokenizers", "gigatoken", "scipy", "tqdm", "rich", "typ
 import packtool
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Stream
-for dataset in (packtool.open(sys.argv[1]), packtool.open(sys.argv[1], order=sys.argv[2])):
-    for each in (dataset, dataset.epoch(2)):
-        each[3], each[[1, 2]], each[:], each.segments(0), each.batch([0, 1])
+dataset = packtool.open(sys.argv[1])
+for each in (dataset, dataset.epoch(2)):
+    each[3], each[[1, 2]], each[:], each.segments(0), each.batch([0, 1])
 for keys in GlobalBatches(stream := Stream(sys.argv[1], epochs=2), 4):
     stream.batch(keys)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, packed["rows"], tmp_path / "order"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code, packed["rows"]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -86,8 +81,6 @@ def test_what_it_says_it_is(packed: dict[str, Path], tmp_path: Path, store: Path
     dataset = opened(packed["rows"])
     assert repr(dataset) == f"<packtool dataset: {len(dataset)} rows of 32 tokens, {packed['rows']}>"
     assert repr(dataset.epoch(2)).endswith(", epoch 2 of seed 42>")
-    packtool.shuffle(packed["rows"], tmp_path / "order", order_only=True)
-    assert repr(opened(packed["rows"], order=tmp_path / "order")).endswith(f", in the order of {tmp_path / 'order'}>")
     packtool.pack(store, tmp_path / "b", strategy="buckets", buckets=(16, 64))
     sizes = {length: len(rows) for length, rows in bucketed(tmp_path / "b").buckets.items()}
     assert f"no batches, rows: {sizes[16]} of 16, {sizes[64]} of 64 tokens, " in repr(packtool.open(tmp_path / "b"))
@@ -99,10 +92,8 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
     remainder = "drop" if drop else "pad"
     made = {"method": "bucket", "batch_tokens": 192, "remainder": remainder, "epoch": 2}
     packtool.shuffle(tmp_path / "packed", tmp_path / "rows", **made)
-    packtool.shuffle(tmp_path / "packed", tmp_path / "order", order_only=True, **made)
     rows = bucketed(tmp_path / "rows")
     others = [
-        bucketed(tmp_path / "packed", order=tmp_path / "order"),
         bucketed(tmp_path / "packed").epoch(2, batch_tokens=192, drop_rest=drop),
         pickle.loads(pickle.dumps(bucketed(tmp_path / "rows").epoch(2, drop_rest=drop))),
     ]

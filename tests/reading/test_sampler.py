@@ -131,8 +131,6 @@ def test_what_makes_no_sense(rows: Path) -> None:
         GlobalBatches(Stream(rows.parent / "buckets", batch_tokens=128), 2)
     with pytest.raises(UsageError, match="epochs: 0 is out of range"):
         Stream(rows, epochs=0)
-    with pytest.raises(UsageError, match="orders: there are 1 orders for 2 epochs"):
-        Stream(rows, epochs=2, orders=["x"])
     with pytest.raises(UsageError, match="extra_token: a model that shifts labels itself"):
         Stream(rows, labels="same", extra_token=True)
     for unknown, meant in (("epoch", "epochs"), ("label", "labels")):
@@ -238,16 +236,11 @@ def test_a_state_of_what_came_out_is_that_of_one_who_asked_no_more(rows: Path, d
 
 
 def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> None:
-    orders = [tmp_path / f"order-{epoch}" for epoch in (0, 1)]
-    for epoch, order in enumerate(orders):
-        packtool.shuffle(rows, order, epoch=epoch, order_only=True)
     packtool.pack(rows.parent / "store", tmp_path / "other", strategy="concat", sequence_length=32, seed=7)
     streams = {
         "computed": Stream(rows),
         "seed 7": Stream(rows, seed=7),
         "stored": Stream(rows, shuffle=False),
-        "orders": Stream(rows, orders=orders, epochs=2),
-        "other order": Stream(rows, orders=orders[1:]),
         "dataset": Stream(tmp_path / "other", seed=42),
     }
     for name, stream in streams.items():
@@ -261,8 +254,6 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
                 DataError, match=r"the (items|dataset|order|seed) of the state is .*, that of this loader"
             ):
                 batches.load_state_dict(state)
-    more = GlobalBatches(Stream(rows, orders=orders[:1]), 4)
-    more.load_state_dict(GlobalBatches(streams["orders"], 4).state_dict())  # the same orders, but fewer epochs
     with pytest.raises(
         DataError, match=r"the seed of the state is 7, that of this loader 42\. Resume with the dataset, ord"
     ):

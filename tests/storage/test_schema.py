@@ -14,7 +14,7 @@ from packtool.storage.schema import listed
 BESIDE = {manifests.MANIFEST, manifests.RUN}
 
 
-@pytest.mark.parametrize("kind", ["store", "packed", "several", "order", "batched", "export"])
+@pytest.mark.parametrize("kind", ["store", "packed", "several", "batched", "export"])
 def test_every_file_is_listed_with_its_bytes(made: Path, kind: str) -> None:
     if kind == "batched":
         packtool.shuffle(made / "several", made / kind, method="bucket", batch_tokens=32)

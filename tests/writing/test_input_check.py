@@ -125,7 +125,7 @@ def test_an_order_checks_the_atoms_that_it_reads(place: Path, capsys: pytest.Cap
         file.write((int(begins[at]) + 1).to_bytes(8, "little"))
     assert run(command) == 1
     assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
-    assert not Path("out/manifest.json").exists()
+    assert not Path("out/run.json").exists()
     damaged.write_bytes(whole)
     assert run([*command, "--resume"]) == 0
 

@@ -1,0 +1,126 @@
+"""`shuffle --order-only`: an order as plain arrays, followed here with NumPy alone."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.commands.dataset_job import DatasetResult
+from packtool.errors import UsageError
+from packtool.places.local import PARTIAL
+from packtool.storage.packed import PackedDataset
+from tests.stores import write_store
+
+LENGTHS = np.random.default_rng(5).integers(2, 90, 120)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("order") / "store", LENGTHS.tolist(), per_shard=40)
+
+
+def tokens(dataset: Path, bucket: int = 0) -> npt.NDArray[Any]:
+    rows = PackedDataset(dataset).buckets[bucket]
+    return rows.tokens(0, rows.rows).reshape(-1)
+
+
+def followed(base: Path, order: Path, atom_tokens: int, bucket: int = 0) -> npt.NDArray[Any]:
+    """The tokens of a dataset in an order, atom by atom; an incomplete last one stays last."""
+    stream, rows = tokens(base, bucket), PackedDataset(base).buckets[bucket]
+    begins = rows.atom_offsets()
+    ends = np.arange(0, len(stream) + atom_tokens, atom_tokens) if begins is None else begins * rows.sequence_length
+    atoms = [stream[a:b] for a, b in pairwise(ends)]
+    order = np.load(order).tolist()
+    assert sorted(order) == list(range(len(order)))
+    return np.concatenate([*(atoms[each] for each in order), *atoms[len(order) :]])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "atom"),
+    [
+        ("concat", {"atom_size": 16}, 16),
+        ("padding", {"atom_size": 192}, 64),
+        ("bfd", {}, 64),
+        ("seamless", {"max_repetition": "0.5"}, 64),
+    ],
+)
+@pytest.mark.parametrize("shuffled", [True, False])
+def test_it_orders_the_atoms_of_the_rows(
+    store: Path, tmp_path: Path, strategy: str, options: dict[str, Any], atom: int, shuffled: bool
+) -> None:
+    packtool.pack(store, tmp_path / "base", strategy=strategy, sequence_length=64, shuffle=shuffled, **options)
+    result = packtool.shuffle(tmp_path / "base", tmp_path / "order", epoch=3, order_only=True)
+    packtool.shuffle(tmp_path / "base", tmp_path / "rows", epoch=3)
+    assert sorted(file.name for file in (tmp_path / "order").iterdir()) == ["order.npy", "run.json"]
+    assert result.report is None
+    found = followed(tmp_path / "base", tmp_path / "order" / "order.npy", atom)
+    np.testing.assert_array_equal(found, tokens(tmp_path / "rows"))
+
+
+def test_rows_of_several_lengths_have_an_order_each_and_their_batches(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "base", strategy="buckets", buckets=(16, 64))
+    options: dict[str, Any] = {"method": "bucket", "batch_tokens": 128, "epoch": 2}
+    packtool.shuffle(tmp_path / "base", tmp_path / "order", order_only=True, **options)
+    packtool.shuffle(tmp_path / "base", tmp_path / "rows", **options)
+    for number, length in enumerate((16, 64)):
+        order = tmp_path / "order" / f"bucket-{length:05d}" / "order.npy"
+        np.testing.assert_array_equal(
+            followed(tmp_path / "base", order, length, number), tokens(tmp_path / "rows", number)
+        )
+    found, wanted = (np.load(tmp_path / name / "batches.npy") for name in ("order", "rows"))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_lies_at_its_output(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "base", strategy="bfd", sequence_length=64)
+    out = tmp_path / "order"
+
+    def shuffle(**options: Any) -> DatasetResult:
+        return packtool.shuffle(tmp_path / "base", out, order_only=True, **options)
+
+    first = shuffle(epoch=1)
+    assert not first.kept
+    assert shuffle(epoch=1, resume=True).kept
+    with pytest.raises(UsageError, match=r"order: holds an order already\. Give --overwrite to replace it"):
+        shuffle(epoch=1)
+    with pytest.raises(UsageError, match="an order made with other options or inputs"):
+        shuffle(epoch=2, resume=True)
+    assert not shuffle(epoch=2, overwrite=True).kept
+    (out / "run.json").unlink()  # as if it had been interrupted
+    (out / f"order.npy{PARTIAL}").write_bytes(b"half")
+    assert not shuffle(epoch=2, resume=True).kept
+    assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds notes\.txt, which is no file of an order"):
+        shuffle(epoch=2, overwrite=True)
+    with pytest.raises(UsageError, match="the output lies inside the input"):
+        packtool.shuffle(tmp_path / "base", tmp_path / "base" / "order", order_only=True)
+    with pytest.raises(UsageError, match="an order is written to a directory of this machine"):
+        packtool.shuffle(tmp_path / "base", "s3://bucket/order", order_only=True)
+    with pytest.raises(UsageError, match=r"--order-only: has no effect with --method partial"):
+        packtool.shuffle(store, out, method="partial", batch_size=2, sequence_length=8, order_only=True)
+
+
+def test_a_dry_run(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=64)
+    dry = packtool.shuffle(tmp_path / "base", tmp_path / "order", dry_run=True, order_only=True)
+    rows = -(-int(LENGTHS.sum()) // 64)
+    assert dry.preview is not None
+    assert dry.preview.figures == {"atoms": rows - 1, "bytes": 8 * (rows - 1)}
+    assert not (tmp_path / "order").exists()
+
+
+def test_as_json(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.pack(store, tmp_path / "base", strategy="bfd", sequence_length=64)
+    assert run(["shuffle", str(tmp_path / "base"), "-o", str(tmp_path / "order"), "--order-only", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"] is None
+    assert run(["stats", str(tmp_path / "order")]) == 1
+    assert "no manifest.json, so this is not a finished token store or packed dataset" in capsys.readouterr().err
