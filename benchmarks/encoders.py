@@ -33,15 +33,14 @@ def measured(name: str, path: Path) -> dict[str, float | str]:
     texts = [json.loads(line)["text"] for line in path.read_text().splitlines()]
     few = texts[::SHARE]
     began = time.process_time()
-    reference = ReferenceEncoder(lambda: data)
-    reference.load()
+    reference = ReferenceEncoder(data)
     loaded = time.process_time()
     reference.encode(few)
     slow = (time.process_time() - loaded) * sum(map(len, texts)) / sum(map(len, few)) + loaded - began
     began = time.process_time()
     found = FoundTokenizer({"tokenizer.json": data}, name)
     recipe = choose(found.spec, vocab_size=found.vocab_size)
-    fast = load_encoder(recipe, lambda: data)
+    fast = load_encoder(recipe, data)
     load = time.process_time() - began
     for at in range(0, len(texts), TOGETHER):
         part = texts[at : at + TOGETHER]

@@ -14,8 +14,6 @@ PACKAGES = {
     "hub": "huggingface_hub",
     "optimize": "scipy",
     "torch": "torch",
-    "unigram": "splintr-rs",
-    "wordpiece": "splintr-rs",
 }
 """What each extra installs."""
 

@@ -3,16 +3,15 @@
     python scripts/unicode_ranges.py [FILE]
 
 Needs unicodedata2 16.0.0 (Python's own tables depend on the version of Python), and the `tokenizers` of
-constraints.txt, whose NFC is asked which marks and which compositions it does not know. BERT's normalizer and
-pre-tokenizer treat every character by itself, so `tokenizers` and splintr are asked about each: minutes. Ranges are
-written in hexadecimal, both ends included.
+constraints.txt, whose NFC is asked which marks and which compositions it does not know. Ranges are written in
+hexadecimal, both ends included.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from unicodedata import ucd_3_2_0
 
@@ -20,47 +19,6 @@ VERSION = "16.0.0"
 TARGET = Path(__file__).parents[1] / "packtool" / "assets" / "unicode.json"
 CONTEXTS = ("a{}\u0323", "a\u0301{}", "{}\u0301", "{}\u0338", "a{}\u0334", "\u1100{}", "\u0b47{}")
 """Each mark is moved in at least one of these by an implementation that knows it."""
-
-
-BERT = "a{0}b {0} {0}e\u0301 1{0} e\u0323{0}\u0301 a{0}."
-BERT_FLAGS = (
-    {},
-    {"lowercase": False},
-    {"strip_accents": False},
-    {"lowercase": False, "strip_accents": True},
-    {"clean_text": False},
-    {"lowercase": False, "handle_chinese_chars": False},
-)
-
-
-def differing(codes: Sequence[int], flags: Mapping[str, bool]) -> set[int]:
-    """Characters that `tokenizers` and splintr make different ids of, in a WordPiece with an entry for every one."""
-    from splintr import from_json_bytes
-    from tokenizers import Tokenizer
-
-    letters = [chr(code) for code in codes]
-    texts = dict.fromkeys(["[UNK]", *letters, *(f"##{letter}" for letter in letters)])
-    normalizer = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True, **flags}
-    spec = {
-        "added_tokens": [],
-        "normalizer": {"type": "BertNormalizer", **normalizer},
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": "[UNK]",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": {text: number for number, text in enumerate(texts)},
-        },
-    }
-    data = json.dumps(spec).encode()
-    reference, fast = Tokenizer.from_buffer(data), from_json_bytes(data)
-    in_context = {code: BERT.format(chr(code)) for code in codes}
-    return {
-        code
-        for code, text in in_context.items()
-        if reference.encode(text, add_special_tokens=False).ids != fast.encode(text)
-    }
 
 
 def ranges(codes: Iterable[int]) -> list[str]:
@@ -105,7 +63,6 @@ def main() -> None:
         "unassigned": ranges(unassigned),
         "numeric": ranges(code for code in codes if category(chr(code))[0] == "N"),
         "new_marks": ranges(sorted(unknown)),
-        "bert": ranges(sorted(set().union(*(differing(codes, flags) for flags in BERT_FLAGS)))),
         "pcre_spaces": ["180e"],  # the Mongolian vowel separator, which Unicode counts as a space no longer
     }
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET

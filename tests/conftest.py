@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from packtool.encoding import encoders
-
 # A busy machine is no reason for a test to fail.
 settings.register_profile("packtool", deadline=None)
 settings.load_profile("packtool")
@@ -28,16 +26,8 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def small_input(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Test corpora are small; nevertheless the fast encoder encodes them, except where a test puts this limit back."""
-    limit = encoders.SMALL_INPUT
-    monkeypatch.setattr(encoders, "SMALL_INPUT", 0)
-    return limit
-
-
-@pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that holds no verdicts of other tests, made by those that need it."""
+    """A cache that no other test fills, made by those that need it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "caches" / secrets.token_hex(8)))
 
 

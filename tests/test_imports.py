@@ -72,7 +72,6 @@ HEAVY = (
     "tqdm",
     "msgspec",
     "scipy",
-    "splintr",
     "xxhash",
 )
 

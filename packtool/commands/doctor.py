@@ -44,11 +44,10 @@ OPTIONAL = {
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
     "jinja2": "chat templates, for packtool.conversations",
-    "splintr-rs": "fast encoder for Unigram and WordPiece tokenizers",
     "torch": "packtool.torch, the loader for PyTorch",
 }
 """Package: what it is for."""
-MODULES = {"backports-zstd": "backports.zstd", "splintr-rs": "splintr"}
+MODULES = {"backports-zstd": "backports.zstd"}
 """Package: what to import, where that has another name."""
 
 
@@ -117,7 +116,7 @@ def _encoders() -> Check:
 
         tokenizer = find()
         recipe = choose(tokenizer.spec, vocab_size=tokenizer.vocab_size)
-        load_encoder(recipe, lambda: tokenizer.data)
+        load_encoder(recipe, tokenizer.data)
     except (ImportError, PacktoolError) as error:
         return Check("encoders", "broken", str(error), "install packtool and what it needs again")
     if recipe.encoder == "tokenizers":
@@ -183,8 +182,7 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     texts = _megabyte()
     amount = sum(len(text.encode()) for text in texts) / 1e6
     began = time.process_time()
-    reference = ReferenceEncoder(lambda: data)
-    reference.load()
+    reference = ReferenceEncoder(data)
     loaded = time.process_time()
     expected, lengths = reference.encode(texts)
     rate = amount / (time.process_time() - loaded)
@@ -195,7 +193,7 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     remedy = "tokenizers is used instead, which is only slower"
     try:
         began = time.process_time()
-        fast = load_encoder(recipe, lambda: data)
+        fast = load_encoder(recipe, data)
         loaded = time.process_time()
         ids, each = fast.encode(texts)
         rate = amount / (time.process_time() - loaded)

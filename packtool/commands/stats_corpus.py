@@ -148,7 +148,7 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
 
 @functools.lru_cache(maxsize=1)
 def _encoder(path: str, recipe: EncoderRecipe) -> Verified:
-    return load_encoder(recipe, Path(path).read_bytes)
+    return load_encoder(recipe, Path(path).read_bytes())
 
 
 def _join(

@@ -102,9 +102,7 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
 
 def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, out: Output, engine: Engine) -> Job:
     """Divide the input into blocks, and set up what they share."""
-    tokenizer, recipe = source.tokenizer, source.encoder
-    if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
-        recipe = recipe.if_small(sum(file.bytes for file in files), len(tokenizer.found.data))
+    tokenizer = source.tokenizer
     out.share(out.scratch / TOKENIZER, tokenizer.found.data)
     special: set[int] = set()
     if options.special_tokens == "token" and options.ids_field is None:
@@ -113,7 +111,7 @@ def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, ou
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
         tokenizer=tokenizer.info,
-        recipe=recipe,
+        recipe=source.encoder,
         fields=source.fields,
         filters=source.filters,
         on_error=options.on_error,

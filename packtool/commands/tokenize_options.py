@@ -19,8 +19,8 @@ from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Filters
 from packtool.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.corpus.records import CorpusFile, Fields
-from packtool.encoding import findings, load
-from packtool.encoding.encoder_choice import settle
+from packtool.encoding import load
+from packtool.encoding.encoder_choice import choose
 from packtool.encoding.encoders import EncoderRecipe
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
@@ -98,7 +98,6 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     files = [file for each in by_input for file in each or ()]
     chats, records = _hold_conversations(options, files, records)
     _check_conversations(options, chats=chats)
-    kept = findings.directory()
     tokenizer = load.load(
         options.tokenizer,
         revision=options.revision,
@@ -106,10 +105,11 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         bos=options.bos,
         bos_token=options.bos_token,
         chats=chats,
-        kept=kept,
     )
-    size, as_text = sum(file.bytes for file in files), options.special_tokens == "text"
-    encoder = settle(tokenizer, options.encoder, special_as_text=as_text, kept=kept, size=size)
+    as_text = options.special_tokens == "text"
+    encoder = choose(
+        tokenizer.found.spec, options.encoder, vocab_size=tokenizer.info.vocab_size, special_as_text=as_text
+    )
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     chat = None
     if chats:

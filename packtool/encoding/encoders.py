@@ -1,7 +1,7 @@
 """Encoders: turn a batch of texts into token ids, without the tokenizer's own post-processing.
 
-`tokenizers` is the reference and works for every tokenizer.json; those of gigatoken.py, fastokens.py and splintr.py are
-much faster and used only where they are known, and verified, to give the same ids.
+`tokenizers` is the reference and works for every tokenizer.json; those of gigatoken.py and fastokens.py are much
+faster and used only where they are known, and verified, to give the same ids.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -26,10 +25,6 @@ U32 = np.ndarray[Any, np.dtype[np.uint32]]
 Encode: TypeAlias = Callable[[Sequence[str], Sequence[bytes] | None], tuple[U32, I64]]
 """Turns texts, perhaps at hand as UTF-8, too, into all ids, one text after another, and the number of ids of each."""
 
-SMALL_INPUT = 0.125
-"""Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
-another encoder beside it: that time grows with the vocabulary."""
-
 
 class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
     """The chosen encoder, why it was chosen, and what a worker needs to load it besides the tokenizer.json.
@@ -42,8 +37,6 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
         added_tokens: texts of its added tokens.
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
-        lean: leave out merges that never apply (see merges.py): the input is large enough to pay for the search.
-        kept: file for what the encoder was loaded from, once it was found right; empty to keep and use none.
     """
 
     encoder: str
@@ -53,19 +46,10 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
     added_tokens: tuple[str, ...]
     vocab_size: int
     special_as_text: bool
-    lean: bool = False
-    kept: str = ""
 
     def instead(self, why: str) -> EncoderRecipe:
         """Return the recipe of the reference in place of this encoder."""
         return msgspec.structs.replace(self, encoder="tokenizers", why=why)
-
-    def if_small(self, size: int, tokenizer: int) -> EncoderRecipe:
-        """Return the recipe of the reference if so many bytes of input do not pay for loading another encoder, for a
-        tokenizer.json of so many bytes; else this one. What an earlier run kept loads as fast as the reference."""
-        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer or Path(self.kept).is_file():
-            return self
-        return self.instead(f"the input is so small that loading {self.encoder} would take longer")
 
 
 class EncoderMismatchError(PacktoolError):
@@ -130,21 +114,16 @@ class ReferenceEncoder:
     """The `tokenizers` library, on one thread, and text by text: its encodings take some hundred bytes for each token.
 
     Args:
-        read: returns the tokenizer.json.
+        data: the tokenizer.json.
         special_as_text: encode special tokens that occur in a text as plain text.
+
+    Attributes:
+        tokenizer: the library's.
     """
 
-    def __init__(self, read: Callable[[], bytes], *, special_as_text: bool = False) -> None:
-        self._read = read
-        self._special_as_text = special_as_text
-        self._loaded: Tokenizer | None = None
-
-    def load(self) -> Tokenizer:
-        """Load the library's tokenizer, unless it is loaded: a run may never need it."""
-        if self._loaded is None:
-            self._loaded = reference_tokenizer(self._read())
-            self._loaded.encode_special_tokens = self._special_as_text
-        return self._loaded
+    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
+        self.tokenizer = reference_tokenizer(data)
+        self.tokenizer.encode_special_tokens = special_as_text
 
     def spell(self, text: str) -> U32:
         """Return the ids of one text."""
@@ -154,7 +133,7 @@ class ReferenceEncoder:
         """See `Encode`."""
         del utf8  # the library takes strings
         # What is meant for batches does not work out offsets, and so takes two thirds of the time.
-        encode, remedy = self.load().encode_batch_fast, "check that the tokenizer.json is whole and consistent"
+        encode, remedy = self.tokenizer.encode_batch_fast, "check that the tokenizer.json is whole and consistent"
         failed = _problem("tokenizer-failed", "failed on a text with this tokenizer", remedy)
         with _one_thread():
             every = (called(failed, encode, [text], add_special_tokens=False)[0].ids for text in texts)

@@ -77,14 +77,14 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     return msgspec.json.encode(entries)
 
 
-def load(prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> Encode:
-    """Load fastokens, on one thread, from what the function `prepared` made.
+def load(data: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> Encode:
+    """Load fastokens, on one thread, for a tokenizer.json.
 
     Raises:
         EncoderUnsuitableError: fastokens does not support it after all.
     """
     del reference
-    backend = guarded("fastokens", _load, prepared.decode(), loads=True)
+    backend = guarded("fastokens", _load, prepared(data, recipe).decode(), loads=True)
 
     def encode(texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         del utf8  # the library takes strings

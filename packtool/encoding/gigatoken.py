@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.encoding import merges
 from packtool.encoding.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
 from packtool.encoding.families import BYTE_CHARACTERS
 from packtool.encoding.spec import for_encoding
@@ -28,7 +27,7 @@ SEPARATOR = "\U0010fffepacktool\U0010fffe"
 def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     """Return the tokenizer.json that gigatoken is loaded from: the plainest form that means the same."""
     entries, shape = for_encoding(data), recipe.shape
-    model = entries["model"] = merges.without_idle(entries["model"]) if recipe.lean else entries["model"]
+    model = entries["model"]
     tokens: list[dict[str, Any]] = msgspec.json.decode(entries.get("added_tokens", b"[]")) or []
     tokens = [token for token in tokens if not (recipe.special_as_text and token.get("special"))]
     known = {token["content"] for token in tokens}
@@ -69,22 +68,22 @@ class GigatokenEncoder:
     A batch is encoded as one text with separators: gigatoken's own batches need a whole library for nested arrays.
 
     Args:
-        prepared: by the function of this name.
-        recipe: for which it was.
+        data: the tokenizer.json.
+        recipe: for it.
         reference: encodes single characters and what gigatoken can't.
 
     Raises:
         EncoderUnsuitableError: gigatoken does not support it after all.
     """
 
-    def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
-        self._prepared = prepared
+    def __init__(self, data: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
+        self._prepared = prepared(data, recipe)
         self._reference = reference
         self._separator = recipe.vocab_size
         self._joined = recipe.shape.joined
         self._placeholders: list[str] = []
         if recipe.shape.digits:
-            entries = msgspec.json.decode(prepared, type=dict[str, msgspec.Raw])
+            entries = msgspec.json.decode(self._prepared, type=dict[str, msgspec.Raw])
             added = msgspec.json.decode(entries["added_tokens"])
             self._placeholders = [token["content"] for token in added if token["id"] > self._separator]
         self._spell = functools.cache(reference.spell)

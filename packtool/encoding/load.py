@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from packtool.encoding import findings
 from packtool.encoding.encoders import reference_tokenizer
 from packtool.encoding.spec import not_applied, parse
-from packtool.encoding.special import TokenizerWarning, doubtful_eos, marked, special
+from packtool.encoding.special import doubtful_eos, marked, special
 from packtool.errors import DataError
 from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.schema import TokenizerInfo
@@ -102,14 +101,6 @@ class LoadedTokenizer:
     special: tuple[str, ...]
 
 
-class _Settled(NamedTuple):
-    """Facts settled by parsing the files."""
-
-    info: TokenizerInfo
-    special: tuple[str, ...]
-    warnings: list[TokenizerWarning]
-
-
 def load(
     source: str | Path | None = None,
     *,
@@ -118,7 +109,6 @@ def load(
     bos: bool = False,
     bos_token: str | int | None = None,
     chats: bool = False,
-    kept: Path | None = None,
 ) -> LoadedTokenizer:
     """Load a tokenizer and settle its EOS (and BOS).
 
@@ -128,42 +118,32 @@ def load(
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
         chats: documents are conversations, whose template says what begins them.
-        kept: where earlier runs kept what they found (see findings.py).
 
     Raises:
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
     tokenizer = find(source, revision)
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in tokenizer.files.items()}
-
-    def settle() -> _Settled:
-        vocab, configs, marks = tokenizer.vocab, tokenizer.configs, marked(tokenizer.spec)
-        warnings: list[TokenizerWarning] = []
-        if asked := not_applied(tokenizer.spec):
-            what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
-            remedy = "nothing is lost: whole documents are stored, always alike"
-            warnings.append(TokenizerWarning("tokenizer-options", what, remedy))
-        eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
-        if doubtful := doubtful_eos(eos_text, vocab, marks):
-            warnings.append(doubtful)
-        bos_id = None
-        if bos or bos_token is not None:
-            bos_id, _ = special("bos", bos_token, vocab, configs, marks)
-        elif not chats and any(config.get("add_bos_token") is True for config in configs):
-            what = "its configuration says add_bos_token, but documents begin without a BOS"
-            remedy = "give --bos to begin every document with it, as the model was trained"
-            warnings.append(TokenizerWarning("bos-left-out", what, remedy))
-        contents = (token["content"] for token in tokenizer.spec.get("added_tokens") or ())
-        added = {content: vocab[content] for content in contents if content in vocab}
-        info = TokenizerInfo(digests[TOKENIZER], tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
-        return _Settled(info, tuple(sorted(marks)), warnings)
-
-    finding = findings.finding(kept, digests, eos_token, bos, bos_token, chats)
-    info, marks, warnings = findings.found(finding, _Settled, settle)
-    for each in warnings:
-        warn(each.code, each.what, remedy=each.remedy, where=tokenizer.where)
-    return LoadedTokenizer(tokenizer, info, marks)
+    vocab, configs, marks = tokenizer.vocab, tokenizer.configs, marked(tokenizer.spec)
+    if asked := not_applied(tokenizer.spec):
+        what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
+        remedy = "nothing is lost: whole documents are stored, always alike"
+        warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
+    eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
+    if doubtful := doubtful_eos(eos_text, vocab, marks):
+        warn("eos-doubtful", doubtful.what, remedy=doubtful.remedy, where=tokenizer.where)
+    bos_id = None
+    if bos or bos_token is not None:
+        bos_id, _ = special("bos", bos_token, vocab, configs, marks)
+    elif not chats and any(config.get("add_bos_token") is True for config in configs):
+        what = "its configuration says add_bos_token, but documents begin without a BOS"
+        remedy = "give --bos to begin every document with it, as the model was trained"
+        warn("bos-left-out", what, remedy=remedy, where=tokenizer.where)
+    contents = (token["content"] for token in tokenizer.spec.get("added_tokens") or ())
+    added = {content: vocab[content] for content in contents if content in vocab}
+    sha256 = hashlib.sha256(tokenizer.data).hexdigest()
+    info = TokenizerInfo(sha256, tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
+    return LoadedTokenizer(tokenizer, info, tuple(sorted(marks)))
 
 
 def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:

@@ -7,7 +7,6 @@ A text is cut between a letter (or a number such as ²) and a space or newline a
 - a BPE of SentencePiece splits nowhere, but joins two characters only if an entry of its vocabulary has one after the
   other, and in none a letter is followed by a space or newline. Where it puts a mark before each text, that mark
   takes the place of the space at which the text was cut.
-- BERT's WordPiece splits at whitespace, and treats every character by itself before.
 
 Added tokens must not reach over a cut either.
 """
@@ -20,7 +19,6 @@ from typing import Any
 
 from packtool.corpus.records import Document
 from packtool.encoding.families import NFC, SETTLED, marks_beginnings, shape, split_by, steps
-from packtool.encoding.splintr import unlike_bert
 
 PIECE = 1 << 15
 """Characters of a piece, about; also the length up to which a text is encoded whole. Two that follow each other are
@@ -54,7 +52,7 @@ def cut_of(spec: Mapping[str, Any]) -> str:
     if any(map(_reaches_over, tokens)):
         return ""
     if kind != "BPE":
-        return BEFORE if kind == "WordPiece" and not unlike_bert(spec) else ""
+        return ""
     if split_by(spec.get("pre_tokenizer")) in SETTLED and steps(spec.get("normalizer")) in ([], [NFC]):
         return BEFORE
     known_shape = shape(spec) if spec["model"].get("byte_fallback") else ""

@@ -19,14 +19,8 @@ import numpy as np
 Table = np.ndarray[Any, np.dtype[np.bool_]]
 """For every code point, whether it is in a set."""
 
-# Names of the sets for a tokenizer that splits by character class, or whose regular expressions PCRE2 looks for; that
-# also applies NFC, or normalizes and splits as BERT does, character by character.
-PATTERNS, NFC, PCRE, BERT = (
-    ("unassigned",),
-    ("unassigned", "new_marks"),
-    ("pcre_spaces",),
-    ("unassigned", "new_marks", "bert"),
-)
+# Names of the sets for a tokenizer that splits by character class; that also applies NFC; whose patterns PCRE2 matches.
+PATTERNS, NFC, PCRE = ("unassigned",), ("unassigned", "new_marks"), ("pcre_spaces",)
 
 
 @functools.cache

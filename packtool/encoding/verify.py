@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 
 import numpy as np
 
@@ -60,10 +59,8 @@ class Verified:
         encode: what encodes; the reference itself needs no check.
         reference: what it is checked against. Texts with characters that are too new for one of them go to it, and
             those that get an id beyond the vocabulary.
-        recipe: of the encoder; what tells later runs that it was found right is removed with the first difference.
+        recipe: of the encoder.
         sample: one text in so many is checked.
-        patience: characters that are encoded before the reference is loaded, since an earlier run found the encoder
-            right. The sample is drawn from the first text on, and what it holds by then is checked then.
 
     Attributes:
         checked: texts that were compared since the block began.
@@ -76,15 +73,12 @@ class Verified:
         recipe: EncoderRecipe,
         *,
         sample: int = SAMPLE,
-        patience: int = 0,
     ) -> None:
         self.reference = reference
         self.recipe = recipe
         self._fast = encode
         self._newer = table(*recipe.shape.newer) if recipe.shape.newer else None
         self._sample_of = sample
-        self._patience = patience
-        self._held: list[tuple[str, U32]] = []
         self._chance = random.Random(0)
         self.restart()
 
@@ -109,12 +103,7 @@ class Verified:
         if self.recipe.encoder == "tokenizers":
             return self.reference.encode(texts)
         ids, lengths = self._encode(texts, utf8)
-        self._sample(texts, ids, lengths, ends)
-        if self._patience > 0:
-            self._patience -= sum(map(len, texts))
-        else:
-            while self._held:
-                self._compare(*self._held.pop())
+        self._check(texts, ids, lengths, ends)
         return ids, lengths
 
     def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
@@ -138,7 +127,8 @@ class Verified:
         for text, ids in zip(texts, _split(*self._encode(texts)), strict=True):
             self._compare(text, ids)
 
-    def _sample(self, texts: Sequence[str], ids: U32, lengths: I64, ends: Sequence[bool] | None) -> None:
+    def _check(self, texts: Sequence[str], ids: U32, lengths: I64, ends: Sequence[bool] | None) -> None:
+        """Compare a sample of these texts."""
         places = np.cumsum(lengths)
         for number, text in enumerate(texts):
             if self._first > 0 and len(text) <= _LONG:
@@ -147,15 +137,13 @@ class Verified:
                 continue
             last = number if ends is None or ends[number] or number + 1 == len(texts) else number + 1
             whole = (" " if self.recipe.cut == AT else "").join(texts[number : last + 1])
-            self._held.append((whole, ids[places[number] - lengths[number] : places[last]].copy()))
+            self._compare(whole, ids[places[number] - lengths[number] : places[last]])
 
     def _compare(self, text: str, ids: U32) -> None:
         """Require that these are the ids of a text."""
         self.checked += 1
         if np.array_equal(ids, self.reference.spell(text)):
             return
-        if self.recipe.kept:
-            Path(self.recipe.kept).unlink(missing_ok=True)
         name = self.recipe.encoder
         what = f"{name} and tokenizers give different ids for a text with this tokenizer"
         raise mismatch_error(what, f"--encoder {name}")

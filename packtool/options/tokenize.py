@@ -152,10 +152,10 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
         ),
     ] = True
     encoder: Annotated[
-        Literal["auto", "tokenizers", "gigatoken", "fastokens", "splintr"],
+        Literal["auto", "tokenizers", "gigatoken", "fastokens"],
         Option(
             TEXT,
-            "auto, tokenizers, gigatoken, fastokens or splintr; the output is the same.",
+            "auto, tokenizers, gigatoken or fastokens; the output is the same.",
             "Rarely needed",
             metavar="NAME",
         ),

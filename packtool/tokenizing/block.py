@@ -141,12 +141,13 @@ def _loaded(
     place: Place, name: str, sha256: str, recipe: EncoderRecipe, chat: Chat | None
 ) -> tuple[Verified, Conversations | None]:
     del sha256  # part of the cache's key: another run in this process may use the same path
-    encoder = load_encoder(recipe, functools.partial(place.read, name))
+    data = place.read(name)
+    encoder = load_encoder(recipe, data)
     if chat is None:
         return encoder, None
     from packtool.tokenizing.conversations import Conversations
 
-    return encoder, Conversations(chat, place.read(name), encoder.reference)
+    return encoder, Conversations(chat, data, encoder.reference)
 
 
 class _Attempt:

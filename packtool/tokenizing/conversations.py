@@ -186,7 +186,7 @@ class TrainedTokens:
         return tuple(zip(places[:-1:2], places[1:-1:2], strict=True))
 
     def _by_reference(self, text: str, spans: Spans, ids: U32) -> Mask:
-        encoding = self._reference.load().encode(text, add_special_tokens=False)
+        encoding = self._reference.tokenizer.encode(text, add_special_tokens=False)
         if encoding.ids != ids.tolist():
             raise mismatch_error("an encoder and tokenizers give different ids for a text with this tokenizer")
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)

@@ -20,7 +20,7 @@ from packtool.encoding.verify import Verified
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     found = FoundTokenizer({"tokenizer.json": data}, "t")
     recipe = choose(found.spec, encoder, vocab_size=found.vocab_size, special_as_text=special_as_text)
-    return load_encoder(recipe, lambda: data)
+    return load_encoder(recipe, data)
 
 
 def recipe(encoder: str, shape: Shape | None = None, cut: str = "") -> EncoderRecipe:
@@ -39,7 +39,7 @@ def recipe(encoder: str, shape: Shape | None = None, cut: str = "") -> EncoderRe
 def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Any:
     """The encoder that would be verified, whether or not the tokenizer has such a shape."""
     data, made, fast = json.dumps(spec).encode(), recipe(encoder, shape), FAST[encoder]
-    return SimpleNamespace(encode=fast.load(fast.prepared(data, made), made, ReferenceEncoder(lambda: data)))
+    return SimpleNamespace(encode=fast.load(data, made, ReferenceEncoder(data)))
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:

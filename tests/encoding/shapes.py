@@ -68,7 +68,6 @@ def splits(*patterns: str) -> dict[str, Any]:
 
 
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
 PREPEND = {"type": "Prepend", "prepend": "▁"}
 GEMMA_SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
@@ -93,68 +92,6 @@ def sentencepiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
         (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
     found: dict[str, Any] = json.loads(tokenizer.to_str())
     return found
-
-
-@functools.cache
-def _unigram() -> str:
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    special = ["<pad>", "</s>", "<unk>"]
-    trainer = trainers.UnigramTrainer(vocab_size=400, special_tokens=special, unk_token="<unk>", show_progress=False)
-    tokenizer.train_from_iterator(_SAMPLE * 4, trainer)
-    return str(tokenizer.to_str())
-
-
-def unigram(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
-    """A small Unigram that marks words."""
-    tokenizer = Tokenizer.from_str(_unigram())
-    for special, alike in groupby(tokens, key=lambda token: token.special):  # one by one, thousands take minutes
-        (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
-    return {**json.loads(tokenizer.to_str()), **changes}
-
-
-def bert(**changes: Any) -> dict[str, Any]:
-    """BERT's normalizer."""
-    flags = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
-    return {"type": "BertNormalizer", **flags, **changes}
-
-
-def wordpiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
-    """A small WordPiece that normalizes and splits as BERT does: every letter of some scripts, and words of English."""
-    letters = [chr(code) for code in range(0x21, 0x530) if chr(code).isprintable()] + list("日本語한국어。「」😀あア")
-    words = [
-        "the",
-        "of",
-        "and",
-        "quick",
-        "brown",
-        "fox",
-        "jump",
-        "cafe",
-        "don",
-        "isn",
-        "over",
-        "lazy",
-        "dog",
-        "19",
-        "20",
-        "2024",
-        "def",
-        "return",
-        "print",
-    ]
-    endings = ["s", "ed", "ing", "er", "00", "99", "x"]
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    entries = [*special, *letters, *words, *(f"##{each}" for each in [*letters, *words, *endings])]
-    model = models.WordPiece(
-        vocab={text: number for number, text in enumerate(dict.fromkeys(entries))}, unk_token="[UNK]"
-    )
-    tokenizer = Tokenizer(model)
-    tokenizer.add_special_tokens([AddedToken(text, normalized=False) for text in special])
-    for special, alike in groupby(tokens, key=lambda token: token.special):  # one by one, thousands take minutes
-        (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
-    parsed = json.loads(tokenizer.to_str())
-    return {**parsed, "normalizer": bert(), "pre_tokenizer": {"type": "BertPreTokenizer"}, **changes}
 
 
 def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:

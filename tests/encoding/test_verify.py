@@ -21,7 +21,7 @@ class Lying(ReferenceEncoder):
     """The reference, but what it gives is changed."""
 
     def __init__(self, change: Callable[[str, Any], Any]) -> None:
-        super().__init__(lambda: shapes.data(shapes.spec()))
+        super().__init__(shapes.data(shapes.spec()))
         self._change = change
 
     def encode(self, texts: Any, utf8: Any = None) -> Any:
@@ -30,7 +30,7 @@ class Lying(ReferenceEncoder):
 
 
 def verified(change: Callable[[str, Any], Any], sample: int = 16) -> Verified:
-    reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
+    reference = ReferenceEncoder(shapes.data(shapes.spec()))
     return Verified(Lying(change).encode, reference, recipe("gigatoken", cut=BEFORE), sample=sample)
 
 
@@ -77,18 +77,6 @@ def test_a_cut_is_checked_with_both_of_its_sides() -> None:
         encoder.encode(["the lazy do", "g over the fox"], ends=[False, True])
     encoder.encode(["cut where words", " begin"], ends=[False, True])
     assert encoder.checked == 2
-
-
-def test_what_is_encoded_before_the_reference_is_loaded_is_checked_then() -> None:
-    """A wrong id among the first texts is found once patience ends, and the reference is not loaded before."""
-    reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
-    encoder = Verified(Lying(without_z).encode, reference, recipe("gigatoken", cut=BEFORE), sample=1, patience=12)
-    encoder.encode(["a Z"] * 2)
-    assert encoder.checked == 0
-    encoder.encode(["and more"])
-    assert encoder.checked == 0
-    with pytest.raises(EncoderMismatchError):
-        encoder.encode(["the last"])
 
 
 def test_every_added_token_is_probed() -> None:

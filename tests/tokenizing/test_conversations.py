@@ -23,15 +23,20 @@ class Counting(ReferenceEncoder):
 
     count = 0
 
-    def load(self):
+    @property
+    def tokenizer(self):
         type(self).count += 1
-        return super().load()
+        return self._library
+
+    @tokenizer.setter
+    def tokenizer(self, library):
+        self._library = library
 
 
 @pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}, {"type": "NFKC"}])
 def test_masks_are_those_of_the_reference(normalizer: dict[str, str] | None) -> None:
     data = json.dumps({**json.loads(ASSET.read_bytes()), "normalizer": normalizer}).encode()
-    reference = Counting(lambda: data)
+    reference = Counting(data)
     trained = TrainedTokens(data, reference)
     draw = random.Random(0)
     texts, spans = [], []
@@ -40,7 +45,7 @@ def test_masks_are_those_of_the_reference(normalizer: dict[str, str] | None) -> 
         cuts = sorted(draw.sample(range(len(text) + 1), min(len(text) + 1, 2 * draw.randint(1, 3))))
         texts.append(text)
         spans.append(tuple(tuple(pair) for pair in list(pairwise(cuts))[::2]))
-    tokenizer = ReferenceEncoder(lambda: data).load()
+    tokenizer = ReferenceEncoder(data).tokenizer
     encodings = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
     expected = [
         token_mask(*np.array(each.offsets, np.int64).reshape(-1, 2).T, some)
@@ -64,7 +69,7 @@ def test_added_tokens_have_the_ids_that_the_reference_gives_them() -> None:
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     spec["added_tokens"].append({"id": 7_000_000, "content": "<mine>", **flags})  # the file's own id is not obeyed
     data = json.dumps(spec).encode()
-    reference = Counting(lambda: data)
+    reference = Counting(data)
     text = "a<mine>b"
     ids = reference.spell(text)
     assert len(ids) == 3
