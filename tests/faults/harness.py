@@ -146,7 +146,10 @@ def commands(place: Path) -> dict[str, list[str]]:
     small = [*plain, "--memory", "12KiB"]
     pack = ["pack", str(place / "store"), "--sequence-length", "64", "--shard-tokens", "1024"]
     return {
-        "tokenize": ["tokenize", str(place / "corpus"), *plain, "--on-error", "quarantine"],
+        "tokenize": [  # by the reference: libraries that start threads must not be loaded before a fork
+            *["tokenize", str(place / "corpus"), *plain],
+            *["--encoder", "tokenizers", "--on-error", "quarantine"],
+        ],
         "tokenize, ids": [
             *["tokenize", str(place / "ids.jsonl"), *plain],
             *["--ids-field", "input_ids", "--id-field", "name", "--columns", "lang"],

@@ -39,9 +39,7 @@ def main() -> None:
     import packtool.commands.shuffle
     import packtool.commands.tokenize
     import packtool.commands.verify  # noqa: F401
-    from packtool.encoding import encoders
 
-    encoders.SMALL_INPUT = 1 << 40  # the reference encoder: nothing of the other must be loaded before a fork
     shim = ctypes.CDLL(os.environ["FAULT_SHIM"])
     shim.fault_failed.restype = ctypes.c_char_p
     for line in sys.stdin:
