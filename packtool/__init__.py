@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from packtool.blending.blend import Blend as Blend
     from packtool.commands.doctor import doctor as doctor
     from packtool.commands.export import export as export
     from packtool.commands.find import find as find
@@ -46,7 +47,11 @@ _COMMANDS = (
     "tokenize",
     "verify",
 )
-_PUBLIC = {"open": "packtool.reading", **{name: f"packtool.commands.{name}" for name in _COMMANDS}}
+_PUBLIC = {
+    "Blend": "packtool.blending.blend",
+    "open": "packtool.reading",
+    **{name: f"packtool.commands.{name}" for name in _COMMANDS},
+}
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 - all of them are names
 

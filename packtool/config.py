@@ -11,26 +11,21 @@ What a table takes is what `packtool.options` declares for its command.
 
 from __future__ import annotations
 
-import re
-import sys
-import tomllib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import PacktoolError, UsageError
 from packtool.options.check import suggest
 from packtool.options.declare import Declared, declared, flag
 from packtool.options.run import STAGES
 from packtool.options.shared import Terminal
+from packtool.toml_file import TomlFile, read_toml
 
 INPUT = "input"
 """Key of positional arguments: corpus files, stores, a dataset."""
-_ENDS = ("]", "}", '"""', "'''")
-"""One of these is in the last line of a value of several lines."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +78,10 @@ def read(path: Path | str, only: str | None = None) -> list[Table]:
         DataError: the file can't be read.
         UsageError: it is not TOML, has an unknown table or key, or a value of the wrong type; with its line.
     """
-    path = Path(path)
-    text = _text(path)
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(path, text, error) from None
-    lines = _lines(text)
+    file = read_toml(path)
     tables = []
-    for name, value in values.items():
-        where = f"{path}:{lines.get((name,), 1)}"
+    for name, value in file.values.items():
+        where = file.place(name)
         if name not in STAGES:
             remedy = suggest(name, list(STAGES))
             raise UsageError("unknown-key", f"there is no table {name!r}", remedy=remedy, where=where)
@@ -100,44 +89,21 @@ def read(path: Path | str, only: str | None = None) -> list[Table]:
         if not all(isinstance(entry, dict) for entry in entries):
             raise UsageError("bad-type", f"{name} is not a table", remedy=f"write [{name}]", where=where)
         if only in (None, name):
-            tables += [_table(path, name, number, entry, lines) for number, entry in enumerate(entries)]
+            several = isinstance(value, list)
+            tables += [_table(file, name, entry, number if several else None) for number, entry in enumerate(entries)]
     return sorted(tables, key=lambda table: list(STAGES).index(table.stage))
 
 
-def _text(path: Path) -> str:
-    try:
-        raw = sys.stdin.buffer.read() if path == Path("-") else path.read_bytes()
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(
-            "bad-config", "not UTF-8 text", remedy="save the file as UTF-8", where=f"{path}:{line}"
-        ) from None
-    except FileNotFoundError:
-        raise DataError("missing-input", "no such file", remedy="check the path", where=str(path)) from None
-
-
-def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> UsageError:
-    what, _, place = str(error).partition(" (at ")
-    match = re.match(r"line (\d+)", place)
-    line = int(match[1]) if match else len(text.splitlines())
-    what = what[:1].lower() + what[1:]
-    remedy = "write values as in TOML: text in quotes, lists in brackets, true or false"
-    return UsageError("bad-config", f"not TOML: {what}", remedy=remedy, where=f"{path}:{line}")
-
-
-def _table(
-    path: Path, stage: str, number: int, entries: dict[str, Any], lines: Mapping[tuple[str | int, ...], int]
-) -> Table:
-    """Check the entries of a table, the one of this number of its stage."""
-    table = Table(path, stage, lines.get((stage, number), lines[stage,]))
+def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | None) -> Table:
+    """Check the entries of a table: the only one of its stage, or the one of this number."""
+    keys = (stage,) if number is None else (stage, number)
+    table = Table(file.path, stage, file.line(*keys))
     options = declared(STAGES[stage])
     known = {each.key: each for each in options.values() if each.option.in_file}
     elsewhere = {*options, *declared(Terminal)} - known.keys()
     for key, value in entries.items():
         name = key.replace("-", "_")
-        line = lines.get((stage, number, key), table.line)
-        where = f"{path}:{line}"
+        line, where = file.line(*keys, key), file.place(*keys, key)
         if name in elsewhere:
             remedy = f"leave it out and give {flag(name)} on the command line"
             raise UsageError("unknown-key", f"{key} is not for files", remedy=remedy, where=where)
@@ -160,35 +126,3 @@ def _value(value: Any, option: Declared, where: str) -> Any:
         shown = str(value).lower() if isinstance(value, bool) else repr(value)
         what = f"{spelling(option.key)} can't be {shown}"
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None
-
-
-def _lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Return the lines of a valid file's tables (name, number) and keys (name, number, key), which `tomllib` omits."""
-    lines: dict[tuple[str | int, ...], int] = {}
-    numbers: dict[str, int] = {}
-    table: tuple[str | int, ...] = ()
-    for line, is_header, (name, content) in _statements(text):
-        if is_header:
-            numbers[name] = numbers.get(name, -1) + 1 if isinstance(content, list) else 0
-            table = (name, numbers[name])
-            lines.setdefault((name,), line)
-            lines.setdefault(table, line)
-        else:
-            lines.setdefault((*table, name), line)
-    return lines
-
-
-def _statements(text: str) -> Iterator[tuple[int, bool, tuple[str, Any]]]:
-    """Yield each statement's line, whether it is a header, and what it gives: a name with its content."""
-    statement, first = "", 1
-    for number, line in enumerate(text.split("\n"), 1):
-        statement += f"{line}\n"
-        if number > first and not any(end in line for end in _ENDS):
-            continue  # parsing what can't be whole yet would take the square of its lines
-        try:
-            parsed = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
-            continue  # it goes on in the next line
-        for given in parsed.items():
-            yield first, statement.lstrip().startswith("["), given
-        statement, first = "", number + 1

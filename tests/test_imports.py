@@ -17,12 +17,12 @@ from packtool.commands.doctor import MODULES
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "installing", "temporary"),
+    ("errors", "sizes", "warnings", "clock", "progress", "installing", "temporary", "toml_file"),
     ("engines", "places"),
     ("options",),
     ("arrays",),
     ("plan",),
-    ("shuffling", "metrics"),
+    ("shuffling", "metrics", "blending"),
     ("packing", "selecting"),
     ("storage", "corpus", "conversations"),
     ("encoding", "writing"),
@@ -44,6 +44,8 @@ PURE = (
     "packtool.shuffling",
     "packtool.metrics",
     "packtool.selecting",
+    "packtool.blending.schedule",
+    "packtool.blending.dealing",
 )
 """Planning: arrays in, arrays out."""
 PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.installing", "packtool.options", "numpy")

@@ -20,27 +20,30 @@ from typing import Any
 
 import numpy as np
 
+from packtool.blending.blend import Blend, names_blend
+from packtool.errors import UsageError
 from packtool.places.typed import places_of
 from packtool.reading.batch import Batch, make_batch
+from packtool.reading.blended import BlendedRows
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 
-__all__ = ["Batch", "BucketDataset", "Dataset", "make_batch", "open"]
+__all__ = ["Batch", "BlendedRows", "BucketDataset", "Dataset", "make_batch", "open"]
 
 
 def open(
-    path: str | Path,
+    path: str | Path | Blend,
     *,
     dtype: Any = None,
     cache: str | Path | None = None,
     cache_bytes: str | int = CACHE_BYTES,
     fetch: str = SHARDS,
     stores: str | Path | Sequence[str | Path] = (),
-) -> Dataset | BucketDataset:
-    """Open a packed dataset for reading. Files are mapped when they are first read.
+) -> Dataset | BucketDataset | BlendedRows:
+    """Open a packed dataset for reading, or a blend of several. Files are mapped when they are first read.
 
     Args:
-        path: a directory, or a URL such as ``s3://bucket/packed``.
+        path: a directory, or a URL such as ``s3://bucket/packed``; or a blend: a TOML file or a `packtool.Blend`.
         dtype: of the tokens; by default as stored (uint16 or uint32), read-only and without copies. With ``"int64"``
             rows are copies, as a model's embedding takes them.
         cache: where files of a URL are kept once they were read, by default in the user's cache directory.
@@ -55,6 +58,12 @@ def open(
             changed.
         UsageError: it is a token store.
     """
+    if isinstance(path, Blend) or names_blend(path):
+        if stores:
+            what, remedy = "a blend names the stores of each of its sources", "write them in the blend"
+            raise UsageError("option-not-taken", what, remedy=remedy, where="stores")
+        blend = path if isinstance(path, Blend) else Blend.read(path)
+        return BlendedRows(blend, dtype, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
     place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
     return open_recipe(
         Recipe(

@@ -27,6 +27,7 @@ DTYPES: dict[str, npt.DTypeLike] = {
     "document_ids": np.int32,
     "cu_seqlens": np.int32,
     "loss_mask": np.float32,
+    "source": np.int32,
 }
 """The types of the arrays of a batch."""
 
@@ -45,6 +46,7 @@ class Batch(TypedDict, total=False):
             number of tokens.
         max_seqlen: the length of the longest sequence, in tokens.
         loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
+        source: (rows) int32: of a blend, the number of the source that each row is from.
     """
 
     input_ids: I64
@@ -54,10 +56,11 @@ class Batch(TypedDict, total=False):
     cu_seqlens: npt.NDArray[np.int32]
     max_seqlen: int
     loss_mask: npt.NDArray[np.float32]
+    source: npt.NDArray[np.int32]
 
 
-KNOWN = tuple(Batch.__annotations__)
-"""The fields that a batch may have."""
+KNOWN = tuple(name for name in Batch.__annotations__ if name != "source")
+"""The fields that a batch of a dataset may have."""
 FIELDS = tuple(name for name in KNOWN if name != "loss_mask")
 """The fields that it has by default."""
 TARGETS = frozenset({"labels", "loss_mask"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.plan import I64, Segments
 from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
@@ -42,7 +43,13 @@ class _Packed:
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
         """Build a training batch of some rows of one length; `options` as of `Dataset.batch`."""
-        numbers, fields = rows.numbers(index), options.get("fields", FIELDS)
+        return make_batch(*self.read_of(rows, rows.numbers(index), options), **options)
+
+    def read_of(
+        self, rows: Rows, numbers: I64, options: Mapping[str, Any]
+    ) -> tuple[Array, Segments | None, Array | None]:
+        """Read what a training batch of some rows (from 0) is made of: tokens; segments and loss where needed."""
+        fields = options.get("fields", FIELDS)
         attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
         targets = not TARGETS.isdisjoint(fields)
         with_loss = targets and self.has_loss
@@ -50,8 +57,8 @@ class _Packed:
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
         if attends or (targets and (padded or not everywhere)):
             tokens, segments = rows.with_segments(numbers)
-            return make_batch(tokens, segments, rows.loss(numbers, segments) if with_loss else None, **options)
-        return make_batch(rows[numbers], None, rows.loss(numbers) if with_loss else None, **options)
+            return tokens, segments, rows.loss(numbers, segments) if with_loss else None
+        return rows[numbers], None, rows.loss(numbers) if with_loss else None
 
     def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
         """Open the same dataset in the order of an epoch; `options` as of `Epoch`."""

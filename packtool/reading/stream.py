@@ -125,7 +125,7 @@ class Stream:
         number = bisect_right(self._begins, sample) - 1
         return number, sample - self._begins[number]
 
-    def _epochs_of(self, samples: I64) -> tuple[I64, I64]:
+    def epochs_of(self, samples: I64) -> tuple[I64, I64]:
         """Apply `epoch_of` to several samples."""
         if not self._repack or not len(samples):
             return samples // self.items, samples % self.items
@@ -212,7 +212,7 @@ class Stream:
             dataset, rows, begin, _ = self._place(parts[0][0])
             inside = np.array([begin + row for _, row in parts if row >= 0], np.int64)
             return dataset.batch_of(rows, inside, narrow=narrow, **self.options)
-        numbers, items = self._epochs_of(np.array(keys, np.int64))
+        numbers, items = self.epochs_of(np.array(keys, np.int64))
         batches = []
         for number in distinct(numbers).tolist():
             epoch = cast("Dataset", self.epoch(number))

@@ -1,0 +1,1 @@
+"""Blends: several datasets while training, by weights that change on a schedule."""

@@ -1,0 +1,384 @@
+"""What a blend is, as people write it: named sources, and stages of weights; in a file or in Python.
+
+    tokens = "40B"                              the run: tokens, rows or steps (of batch-size rows)
+
+    [sources.web]
+    path = "web-rows"                           relative to the file
+
+    [sources.code]
+    path = "code-rows"
+    max-epochs = 4
+
+    [[stages]]
+    weights = { web = 0.8, code = 0.2 }
+
+    [[stages]]
+    from = "60%"                                or "24B tokens", "12M rows", "6000 steps"
+    ramp = true                                 in a straight line until the next stage or the end; or until "80%"
+    weights = { web = 0.3, code = 0.7 }
+
+Without stages weights are by size, and without a length of the run every row comes once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from packtool.blending.schedule import Stage
+from packtool.errors import UsageError
+from packtool.options.check import suggest
+from packtool.options.kinds import parse_amount, parse_share
+from packtool.places.url import as_typed, is_remote
+from packtool.toml_file import Key, read_toml
+
+_UNITS = ("tokens", "rows", "steps")
+"""What the length of a run and the begin of a stage are given in."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source as it was written.
+
+    Attributes:
+        where: the place in the file, or its name in Python.
+        path: path or URL of a packed dataset; None for one whose rows are all in the past of a run that is resumed.
+        max_epochs: how often it may be read; None for no limit.
+        stop: where it would be read more often, the others have its weight; else that is an error.
+        repack: its documents are packed anew for every epoch.
+        shuffle: each epoch in its own order; else as stored.
+        seed: of the orders; None for that of the dataset.
+        stores: the token stores of a dataset without tokens, where they do not lie where its manifest says.
+    """
+
+    where: str
+    path: str | None = None
+    max_epochs: int | None = None
+    stop: bool = False
+    repack: bool = False
+    shuffle: bool = True
+    seed: int | None = None
+    stores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A part of a run, or all of it.
+
+    Attributes:
+        where: as of `Source`.
+        unit: ``tokens``, ``rows``, ``steps``, or ``share`` of the run.
+        number: how many.
+    """
+
+    where: str
+    unit: str
+    number: Fraction
+
+
+@dataclass(frozen=True)
+class WrittenStage:
+    """A stage as it was written.
+
+    Attributes:
+        where: as of `Source`.
+        weights: by source, or by row length.
+        begin: where it begins; None for the begin of the run.
+        ramp: where a ramp reaches the weights; True for the end of the stage, False for no ramp.
+        places: where each weight was written.
+    """
+
+    where: str
+    weights: dict[str, Fraction]
+    begin: Amount | None
+    ramp: Amount | bool
+    places: dict[str, str]
+
+
+class Blend:
+    """Several packed datasets, read by weights that may change on a schedule.
+
+    Args:
+        sources: each dataset by its name: a path or URL, or a mapping with `path` and any of `max_epochs` (how often it
+            may be read), `stop` (there the others have its weight, in place of an error), `repack`, `shuffle`, `seed`
+            and `stores`, as of `packtool.torch.Loader`.
+        stages: each a mapping with `weights` by source; but for the first `from`, where it begins, as ``"60%"``,
+            ``"24B tokens"``, ``"12M rows"`` or ``"6000 steps"``; and `ramp`, True where the weights are reached in a
+            straight line at the next stage or the end, or ``"80%"`` where they are reached there. Without stages
+            weights are by size. Where there is one dataset, of several row lengths, weights are by row length.
+        tokens, rows, steps: the length of the run, one of them; ``"40B"`` is 40 billion. Without stages by default
+            every row once.
+        batch_size: rows in a step, where something is given in steps.
+
+    Raises:
+        UsageError: an unknown key; a value of the wrong kind; stages out of order; weights that are all zero.
+
+    >>> blend = Blend({"web": "web-rows", "code": "code-rows"}, [{"weights": {"web": 3, "code": 1}}], rows=1000)
+    >>> sorted(blend.sources), blend.stages[0].weights["web"]
+    (['code', 'web'], Fraction(3, 1))
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, str | Path | Mapping[str, Any]],
+        stages: Sequence[Mapping[str, Any]] = (),
+        *,
+        tokens: str | int | None = None,
+        rows: str | int | None = None,
+        steps: str | int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        given = {"sources": sources, "stages": stages, "tokens": tokens, "rows": rows, "steps": steps}
+        given |= {"batch_size": batch_size}
+        self._set("blend", None, _Reader(), {key: value for key, value in given.items() if value not in (None, ())})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Blend:
+        """Read a blend from a TOML file; paths in it are relative to it.
+
+        Raises:
+            DataError: the file can't be read.
+            UsageError: as of `Blend`; with the line.
+        """
+        file = read_toml(path)
+        blend = cls.__new__(cls)
+        blend._set(str(path), file.path.parent, _Reader(file.place), file.values)
+        return blend
+
+    def _set(self, name: str, base: Path | None, reader: _Reader, values: Mapping[str, Any]) -> None:
+        """Check what was written, and keep it.
+
+        Args:
+            base: what paths are relative to; None for the working directory.
+        """
+        self.name = name
+        top = reader.table((), values, ("sources", "stages", *_UNITS, "batch_size"))
+        written = reader.mapping(("sources",), top.get("sources"), "sources: at least one packed dataset by its name")
+        self.sources = {key: reader.source(key, value, base) for key, value in written.items()}
+        self.batch_size = None if "batch_size" not in top else reader.count(("batch_size",), top["batch_size"])
+        lengths = [unit for unit in _UNITS if unit in top]
+        if len(lengths) > 1:
+            raise reader.error(
+                "bad-option", lengths[1:2], f"the run has {lengths[0]} already", "give one length of the run"
+            )
+        self.length = None if not lengths else reader.length(lengths[0], top[lengths[0]])
+        stages = top.get("stages", ())
+        if not isinstance(stages, Sequence) or isinstance(stages, str):
+            raise reader.error("bad-type", ("stages",), "stages are not a list", "write [[stages]] for each")
+        self.stages = [reader.stage(number, each) for number, each in enumerate(stages)]
+        amounts = [self.length, *(stage.begin for stage in self.stages), *(stage.ramp for stage in self.stages)]
+        for amount in amounts:
+            if isinstance(amount, Amount) and amount.unit == "steps" and self.batch_size is None:
+                remedy = "give batch-size, the rows of a step over all ranks"
+                raise UsageError("missing-option", "steps of an unknown size", remedy=remedy, where=amount.where)
+
+    def __repr__(self) -> str:
+        return f"<packtool blend: {', '.join(sorted(self.sources))}, {self.name}>"
+
+    def samples(self, amount: Amount, sizes: Sizes) -> int:
+        """Return an amount in samples, rounded down.
+
+        Raises:
+            UsageError: not a single one; rows where samples are batches; a share of a run of unknown length.
+        """
+        if amount.unit == "rows" and sizes.batches:
+            remedy = "give tokens, steps or a share of the run"
+            raise UsageError("bad-option", "rows of several lengths", remedy=remedy, where=amount.where)
+        if amount.unit == "share":
+            return int(amount.number * sizes.samples)
+        if amount.unit == "tokens":
+            return int(amount.number / sizes.tokens)
+        in_step = 1 if sizes.batches or amount.unit == "rows" else self.batch_size or 1
+        return int(amount.number * in_step)
+
+    def resolved(self, sizes: Sizes) -> list[Stage]:
+        """Return the stages in samples.
+
+        Raises:
+            UsageError: as of `samples`; stages out of order; ramps that end before they begin.
+        """
+        begins = [0 if each.begin is None else self.samples(each.begin, sizes) for each in self.stages]
+        ends = [*begins[1:], sizes.samples]
+        out: list[Stage] = []
+        for stage, first, after in zip(self.stages, begins, ends, strict=False):
+            if out and first <= out[-1].first:
+                what = f"begins with sample {first:,}, and the stage before it with {out[-1].first:,}"
+                raise UsageError("bad-option", what, remedy="write stages in their order", where=stage.where)
+            reached = self.samples(stage.ramp, sizes) if isinstance(stage.ramp, Amount) else after
+            if stage.ramp and reached <= first:
+                what = f"the ramp would end at sample {reached:,}, but begins at {first:,}"
+                raise UsageError("bad-option", what, remedy="let it end later", where=stage.where)
+            out.append(Stage(first, stage.weights, reached if stage.ramp else None))
+        return out
+
+
+def names_blend(path: str | Path) -> bool:
+    """Return whether a path is that of the file of a blend.
+
+    >>> names_blend("blend.toml"), names_blend("packed")
+    (True, False)
+    """
+    return str(path).endswith(".toml")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What turns amounts into samples.
+
+    Attributes:
+        tokens: in a sample.
+        samples: of the run.
+        batches: samples are batches, and not rows.
+    """
+
+    tokens: int
+    samples: int
+    batches: bool = False
+
+
+class _Reader:
+    """Check values by their keys.
+
+    Args:
+        place: where a value was written; by default its name in Python.
+    """
+
+    def __init__(self, place: Callable[..., str] | None = None) -> None:
+        self._named = place or _in_python
+        self._spelled: dict[tuple[Key, ...], Key] = {}
+
+    def _place(self, *keys: Key) -> str:
+        return self._named(*(self._spelled.get(keys[:size], keys[size - 1]) for size in range(1, len(keys) + 1)))
+
+    def error(self, code: str, keys: Sequence[Key], what: str, remedy: str) -> UsageError:
+        return UsageError(code, what, remedy=remedy, where=self._place(*keys))
+
+    def mapping(self, keys: tuple[Key, ...], value: Any, words: str) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping) or not value or not all(isinstance(key, str) and key for key in value):
+            raise self.error("missing-option" if value is None else "bad-type", keys, f"no {keys[-1]}", f"give {words}")
+        return value
+
+    def table(self, keys: tuple[Key, ...], value: Any, known: Sequence[str]) -> dict[str, Any]:
+        """Return a table by the names that Python has for its keys."""
+        if not isinstance(value, Mapping):
+            raise self.error("bad-type", keys, f"{value!r} is not a table", "give a path, or a table of options")
+        out: dict[str, Any] = {}
+        for key, inside in value.items():
+            name = str(key).replace("-", "_")
+            if name not in known:
+                remedy = suggest(name.replace("_", "-"), [each.replace("_", "-") for each in known])
+                raise self.error("unknown-key", (*keys, key), f"a blend has no key {key!r} here", remedy)
+            if name in out:
+                where = self._named(*keys, key)
+                raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)
+            out[name] = inside
+            self._spelled[*keys, name] = key
+        return out
+
+    def source(self, name: str, value: Any, base: Path | None) -> Source:
+        keys = ("sources", name)
+        known = ("path", "max_epochs", "stop", "repack", "shuffle", "seed", "stores")
+        given: dict[str, Any] = {"path": value}
+        if not isinstance(value, str | Path):
+            given = self.table(keys, value, known)
+        for key, kind, words in (
+            ("path", str | Path, "a path or URL"),
+            ("stop", bool, "true or false"),
+            ("repack", bool, "true or false"),
+            ("shuffle", bool, "true or false"),
+        ):
+            if key in given and (not isinstance(given[key], kind) or given[key] == ""):
+                raise self.error("bad-type", (*keys, key), f"{key} can't be {given[key]!r}", f"give {words}")
+        stores = given.get("stores", ())
+        stores = [stores] if isinstance(stores, str | Path) else stores
+        if not isinstance(stores, Sequence) or not all(isinstance(each, str | Path) for each in stores):
+            raise self.error(
+                "bad-type", (*keys, "stores"), f"stores can't be {stores!r}", "give a list of paths or URLs"
+            )
+        return Source(
+            self._place(*keys),
+            _beside(given["path"], base) if "path" in given else None,
+            self.count((*keys, "max_epochs"), given["max_epochs"]) if "max_epochs" in given else None,
+            given.get("stop", False),
+            given.get("repack", False),
+            given.get("shuffle", True),
+            self.count((*keys, "seed"), given["seed"], 0) if "seed" in given else None,
+            tuple(_beside(each, base) for each in stores),
+        )
+
+    def count(self, keys: tuple[Key, ...], value: Any, low: int = 1) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            name = str(keys[-1]).replace("_", "-")
+            raise self.error("bad-type", keys, f"{name} can't be {value!r}", f"give a whole number from {low}")
+        return value
+
+    def length(self, unit: str, value: Any) -> Amount:
+        try:
+            return Amount(self._place(unit), unit, Fraction(parse_amount(value)))
+        except (ValueError, TypeError):
+            remedy = "give a number, such as 40B, 5M or 1000000"
+            raise self.error("bad-type", (unit,), f"{unit} can't be {value!r}", remedy) from None
+
+    def stage(self, number: int, value: Any) -> WrittenStage:
+        keys: tuple[Key, ...] = ("stages", number)
+        given = self.table(keys, value, ("from", "ramp", "weights"))
+        weights = self.mapping((*keys, "weights"), given.get("weights"), "a weight for each source")
+        begin = self._amount((*keys, "from"), given["from"]) if "from" in given else None
+        if (begin is None or not begin.number) is not (number == 0):
+            what = "the first stage does not begin with the run" if number == 0 else "it is not said where it begins"
+            remedy = "leave out its from" if number == 0 else 'give from = "60%", or tokens, rows or steps'
+            raise self.error("bad-option", keys, what, remedy)
+        ramp = given.get("ramp", False)
+        ramp = ramp if isinstance(ramp, bool) else self._amount((*keys, "ramp"), ramp)
+        if ramp and number == 0:
+            raise self.error(
+                "bad-option", (*keys, "ramp"), "there is nothing to ramp from", "leave it out in the first stage"
+            )
+        parsed = {name: self._weight((*keys, "weights", name), each) for name, each in weights.items()}
+        if not any(parsed.values()):
+            raise self.error("bad-option", (*keys, "weights"), "all weights are zero", "give a source a weight")
+        places = {name: self._place(*keys, "weights", name) for name in weights}
+        return WrittenStage(self._place(*keys), parsed, begin, ramp, places)
+
+    def _weight(self, keys: tuple[Key, ...], value: Any) -> Fraction:
+        number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value < 0:
+            raise self.error("bad-type", keys, f"a weight can't be {value!r}", "give a number of 0 or more")
+        return value if isinstance(value, Fraction) else Fraction(str(value))  # as it is written
+
+    def _amount(self, keys: tuple[Key, ...], value: Any) -> Amount:
+        text = "0 rows" if value == 0 else str(value).strip()
+        try:
+            if text.endswith("%"):
+                return Amount(self._place(*keys), "share", parse_share(text))
+            match = re.fullmatch(r"(.+?)\s*(tokens|rows|steps)", text)
+            if match is not None:
+                number = 0 if match[1] == "0" else parse_amount(match[1])
+                return Amount(self._place(*keys), match[2], Fraction(number))
+        except ValueError:
+            pass
+        remedy = 'give a share of the run, or tokens, rows or steps, as "60%", "24B tokens", "12M rows", "6000 steps"'
+        raise self.error("bad-type", keys, f"{keys[-1]} can't be {value!r}", remedy)
+
+
+def _in_python(*keys: Key) -> str:
+    """Name a value of the arguments of `Blend`.
+
+    >>> _in_python("stages", 1, "weights")
+    'stages[1].weights'
+    """
+    out = ""
+    for key in keys:
+        out += f"[{key}]" if isinstance(key, int) else f".{key}"
+    return out.removeprefix(".") or "blend"
+
+
+def _beside(path: str | Path, base: Path | None) -> str:
+    """Return a path relative to the directory that it was written in, or a URL."""
+    typed = as_typed(path)
+    return str(typed) if base is None or is_remote(typed) else str(base / path)

@@ -1,0 +1,181 @@
+"""Deal the samples of a blend to its sources: which one sample n is from, and which of its rows it is.
+
+Samples are dealt in blocks. A block brings each source's rows as near as whole rows can to the integral of its share at
+the end of the block, so errors do not add up, however small a share is. Inside a block the rows of each source are
+spread evenly. A block of 4,096 is short enough to follow a ramp, and its counts are all that is kept of it.
+
+    pieces ──integrals at the ends of blocks──▶ targets ──floor, largest remainders──▶ counts ──due times──▶ order
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.blending.schedule import Exhausted, Piece, Schedule, Shares
+from packtool.plan import I64, distinct, offsets_of
+
+BLOCK = 4096
+"""Samples in a block, but where a piece begins inside one: there it is cut in two."""
+_AT_ONCE = 1 << 12  # blocks whose targets are held
+_NO_LIMIT = np.iinfo(np.int64).max
+
+
+class _NoRoom(Exception):  # noqa: N818 - never seen outside
+    """No source has rows left."""
+
+
+class Dealing:
+    """Which source each sample is from, and which of its rows.
+
+    Args:
+        schedule: of the run.
+        base: the sample at which dealing begins, and the rows of each source before it.
+        gone: sources that have no more rows from there on, whatever their weight.
+
+    Raises:
+        Exhausted: no source has rows left.
+
+    Attributes:
+        ends: (blocks + 1) where blocks begin, and where the last one ends.
+        given: (blocks + 1, sources) rows of each source before these samples.
+
+    >>> from fractions import Fraction
+    >>> from packtool.blending.schedule import Stage
+    >>> stage = Stage(0, {"a": Fraction(7), "b": Fraction(3)})
+    >>> dealing = Dealing(Schedule(("a", "b"), 10, (stage,), {}, frozenset()))
+    >>> dealing.locate(np.arange(10))
+    (array([0, 1, 0, 0, 0, 1, 0, 0, 1, 0]), array([0, 0, 1, 2, 3, 1, 4, 5, 2, 6]))
+    """
+
+    def __init__(
+        self, schedule: Schedule, base: tuple[int, Mapping[str, int]] | None = None, gone: Collection[str] = ()
+    ) -> None:
+        pieces, samples, names = schedule.pieces, schedule.samples, schedule.names
+        first, before = (0, {}) if base is None else base
+        begins = [number for number in (math.ceil(piece.first) for piece in pieces) if first < number < samples]
+        whole = np.arange(first // BLOCK + 1, -(-samples // BLOCK)) * BLOCK
+        self.ends = distinct(np.concatenate([[first, samples], begins, whole]).astype(np.int64))
+        self.given = np.empty((len(self.ends), len(names)), np.int64)
+        self.given[0] = [before.get(name, 0) for name in names]
+        limits = {**schedule.limits, **{name: before.get(name, 0) for name in gone}}
+        most = np.array([limits.get(name, _NO_LIMIT) for name in names])
+        sizes = np.diff(self.ends).tolist()
+        for block, target in enumerate(_targets(pieces, self.ends[1:])):
+            given = self.given[block]
+            try:
+                self.given[block + 1] = given + _counts(target - given, sizes[block], most - given)
+            except _NoRoom:
+                raise Exhausted(self.ends[block]) from None
+        self._pieces, self._firsts = pieces, [piece.first for piece in pieces]
+        self._last: tuple[int, I64, I64] | None = None
+
+    def before(self, sample: int) -> I64:
+        """Count the rows of each source before a sample: (sources)."""
+        block = int(np.searchsorted(self.ends, sample, side="right")) - 1
+        rows: I64 = self.given[block].copy()
+        if self.ends[block] < sample:
+            source, _ = self._order(block)
+            rows += np.bincount(source[: sample - int(self.ends[block])], minlength=len(rows))
+        return rows
+
+    def locate(self, samples: I64) -> tuple[I64, I64]:
+        """Return the source of each sample, and which of its rows it is, from 0 through all epochs."""
+        blocks = np.searchsorted(self.ends, samples, side="right") - 1
+        source, row = np.empty_like(samples), np.empty_like(samples)
+        for block in distinct(blocks).tolist():
+            which = np.flatnonzero(blocks == block)
+            inside = samples[which] - self.ends[block]
+            sources, numbers = self._order(block)
+            source[which] = sources[inside]
+            row[which] = self.given[block][sources[inside]] + numbers[inside]
+        return source, row
+
+    def sample_of(self, source: int, row: int) -> int | None:
+        """Return the sample that is a row of a source; None where the run has fewer rows of it."""
+        block = int(np.searchsorted(self.given[:, source], row, side="right")) - 1
+        if block + 1 == len(self.ends):
+            return None
+        sources, numbers = self._order(block)
+        inside = np.flatnonzero((sources == source) & (numbers == row - self.given[block, source]))
+        return int(self.ends[block] + inside[0])
+
+    def next_block(self, sample: int) -> int:
+        """Return the first sample of a block from a sample on."""
+        return int(self.ends[np.searchsorted(self.ends, sample)])
+
+    def _order(self, block: int) -> tuple[I64, I64]:
+        """Return the source of each sample of a block, and which of its rows in the block it is.
+
+        Row j of c is due where (j + ½) / c of the source's share of the block is passed. Consecutive batches are in one
+        block, which is kept.
+        """
+        if self._last is None or self._last[0] != block:
+            counts = self.given[block + 1] - self.given[block]
+            source = np.repeat(np.arange(len(counts)), counts)
+            number = np.arange(len(source)) - np.repeat(offsets_of(counts)[:-1], counts)
+            due = (number + 0.5) / counts[source]
+            first, last = self.ends[block : block + 2].tolist()
+            piece = self._pieces[bisect_right(self._firsts, first) - 1]
+            if (piece.begin != piece.end).any():
+                due = _on_a_ramp(due, piece.at(first)[source], piece.at(last)[source])
+            order = np.argsort(due, kind="stable")
+            self._last = block, source[order], number[order]
+        return self._last[1:]
+
+
+def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:
+    """Return the places in a block before which these parts of a source's rows lie, where its share is a straight line.
+
+    Args:
+        due: parts of its rows, from 0 to 1.
+        begin, end: its share at the begin and at the end of the block.
+
+    >>> _on_a_ramp(np.array([0.25, 0.25]), np.array([1.0, 0.0]), np.array([1.0, 2.0])).tolist()
+    [0.25, 0.5]
+    """
+    below = begin + np.sqrt(begin * begin + due * (end * end - begin * begin))
+    return np.where(below > 0, due * (begin + end) / np.where(below > 0, below, 1), due)
+
+
+def _targets(pieces: Sequence[Piece], ends: I64) -> Iterator[npt.NDArray[Any]]:
+    """Yield the integral of each source's share up to the end of each block: (sources)."""
+    begun = np.zeros(len(pieces[0].begin))
+    for piece in pieces:
+        first, last = np.searchsorted(ends, [piece.first, piece.last], side="right").tolist()
+        for block in range(first, last, _AT_ONCE):
+            yield from begun + piece.rows(ends[block : min(block + _AT_ONCE, last)])
+        begun = begun + piece.rows(np.array([piece.last]))[0]
+
+
+def _counts(due: npt.NDArray[Any], samples: int, room: I64) -> I64:
+    """Divide the samples of a block: whole rows that are due, then one more where most of a row is.
+
+    Args:
+        due: rows of each source up to its target; less than 0 where it is ahead.
+        samples: in the block.
+        room: rows that a source has left.
+
+    >>> _counts(np.array([2.4, 1.9, 0.7]), 5, np.array([9, 9, 9]))
+    array([2, 2, 1])
+    >>> _counts(np.array([2.4, 1.9, 0.7]), 5, np.array([9, 1, 9]))
+    array([3, 1, 1])
+    """
+    counts: I64 = np.minimum(np.maximum(np.floor(due), 0), room).astype(np.int64)
+    rest = samples - int(counts.sum())
+    while rest > 0:
+        owed = np.where(counts < room, due - counts, -np.inf)
+        those = np.argsort(-owed, kind="stable")[: min(rest, int(np.count_nonzero(counts < room)))]
+        if not len(those):
+            raise _NoRoom
+        counts[those] += 1
+        rest -= len(those)
+    while rest < 0:  # a source that is ahead has what others are owed: less of those that are owed least
+        counts[np.argmin(np.where(counts > 0, due - counts, np.inf))] -= 1
+        rest += 1
+    return counts

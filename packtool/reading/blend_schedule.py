@@ -1,0 +1,108 @@
+"""From a blend as it was written, and the sizes of its sources, to its schedule in samples, or what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from packtool.blending.blend import Blend, Sizes
+from packtool.blending.schedule import Exhausted, Schedule, Stage
+from packtool.errors import UsageError
+from packtool.options.check import suggest
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much a source has.
+
+    Attributes:
+        rows: in its first epoch.
+        limit: rows that a run may take of it; None for no limit.
+    """
+
+    rows: int
+    limit: int | None = None
+
+
+def schedule_of(blend: Blend, extents: Mapping[str, Extent], tokens: int) -> Schedule:
+    """Return the schedule of a blend of sources.
+
+    Args:
+        extents: of each source.
+        tokens: in a row.
+
+    Raises:
+        UsageError: a weight for no source, or a source without one; weights, but no length of the run; a run that
+            takes a source more often than it may.
+    """
+    names = tuple(sorted(extents))
+    check_names(blend, names, "source")
+    if blend.length is not None:
+        samples = blend.samples(blend.length, Sizes(tokens, 0))
+    elif not blend.stages:
+        samples = sum(extent.rows for extent in extents.values())
+    else:
+        what, remedy = "weights, but not how long the run is", 'give tokens = "40B", or rows, or steps'
+        raise UsageError("missing-option", what, remedy=remedy, where=blend.name)
+    if not samples:
+        what, remedy = "the run has not a single row", f"give at least {tokens:,} tokens"
+        raise UsageError("bad-option", what, remedy=remedy, where=blend.length.where if blend.length else blend.name)
+    by_size = Stage(0, {name: Fraction(extent.rows) for name, extent in extents.items()})
+    stages = tuple(blend.resolved(Sizes(tokens, samples))) or (by_size,)
+    limits = {name: extent.limit for name, extent in extents.items() if extent.limit is not None}
+    stops = frozenset(name for name in names if blend.sources[name].stop)
+    schedule = Schedule(names, samples, stages, limits, stops)
+    check_limits(blend, schedule, extents)
+    return schedule
+
+
+def check_names(blend: Blend, names: Sequence[str], what: str) -> None:
+    """Refuse weights of what there is not, and what has no weight in any stage.
+
+    Args:
+        what: noun for what has weights.
+    """
+    for stage in blend.stages:
+        for name in stage.weights:
+            if name not in names:
+                raise UsageError(
+                    "unknown-key", f"there is no {what} {name!r}", remedy=suggest(name, names), where=stage.places[name]
+                )
+    for name in names:
+        if blend.stages and not any(name in stage.weights for stage in blend.stages):
+            raise UsageError(
+                "missing-option",
+                f"{what} {name} has a weight in no stage",
+                remedy="give it one, which may be 0, or take it out",
+                where=blend.sources[name].where if name in blend.sources else blend.name,
+            )
+
+
+def check_limits(blend: Blend, schedule: Schedule, extents: Mapping[str, Extent]) -> None:
+    """Refuse a run that takes a source more often than it may.
+
+    Raises:
+        UsageError: with what it would take, and what there is.
+    """
+    try:
+        taken = dict(zip(schedule.names, schedule.rows(schedule.samples).tolist(), strict=True))
+    except Exhausted as error:
+        have = ", ".join(f"{name} {extent.limit or extent.rows:,}" for name, extent in sorted(extents.items()))
+        raise UsageError(
+            "source-exhausted",
+            f"at row {error.sample:,} of {schedule.samples:,} all sources with a weight have stopped (rows: {have})",
+            remedy="shorten the run, raise max-epochs, or leave stop out for one of them",
+            where=blend.length.where if blend.length else blend.name,
+        ) from None
+    for name, limit in schedule.limits.items():
+        if round(taken[name]) > limit and name not in schedule.stops:
+            rows, most = extents[name].rows, blend.sources[name].max_epochs or 1
+            raise UsageError(
+                "source-exhausted",
+                f"the run takes {round(taken[name]):,} rows of {name}, {taken[name] / rows:.2f} epochs of {rows:,}, "
+                f"where max-epochs = {most} allows {limit:,}",
+                remedy="lower its weights, shorten the run, raise max-epochs, or set stop, so that the others have its "
+                "weight from there on",
+                where=blend.sources[name].where,
+            )

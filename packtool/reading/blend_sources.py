@@ -1,0 +1,160 @@
+"""The sources of a blend, opened: each a stream of its own, all of one row length and one tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from packtool.blending.blend import Blend, Source
+from packtool.blending.dealing import Dealing
+from packtool.errors import UsageError
+from packtool.plan import I64, Segments, distinct, offsets_of, ranges
+from packtool.reading.blend_schedule import Extent, schedule_of
+from packtool.reading.dataset import Dataset
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, single, training_place
+from packtool.reading.rows import Array
+from packtool.reading.stream import Stream
+from packtool.storage import manifest as manifests
+from packtool.storage.schema import PackedManifest, TokenizerInfo
+
+
+class Sources:
+    """The sources of a blend, and which of them each sample is from.
+
+    Sample n is row j of a source, j counted through its epochs; row j is sample j of the source's own stream, so its
+    order depends on no other source.
+
+    Args:
+        blend: as it was written.
+        options: as of `Stream`, but for what the blend says of each source.
+
+    Attributes:
+        names: of the sources, in alphabetical order; a number of a source is its place here.
+        streams: of those that have a path.
+        sequence_length: tokens in a row.
+        schedule: of the run.
+
+    Raises:
+        UsageError: sources that don't go together, or are one and the same; as of `schedule_of`.
+        DataError: a source is missing, unfinished or damaged.
+    """
+
+    def __init__(self, blend: Blend, **options: Any) -> None:
+        self.blend = blend
+        self.names = tuple(sorted(blend.sources))
+        written = {name: source for name, source in sorted(blend.sources.items()) if source.path is not None}
+        self.streams = {name: _stream(name, source, options) for name, source in written.items()}
+        first = {name: cast("Dataset", stream.epoch(0)) for name, stream in self.streams.items()}
+        _require_alike(blend, first)
+        self.sequence_length = next(iter(first.values())).sequence_length
+        extents = {name: self._extent(name, source) for name, source in blend.sources.items()}
+        self.schedule = schedule_of(blend, extents, self.sequence_length)
+
+    def _extent(self, name: str, source: Source) -> Extent:
+        if name not in self.streams:
+            return Extent(0)
+        stream = self.streams[name]
+        epochs = 1 if source.stop and source.max_epochs is None else source.max_epochs
+        return Extent(stream.items, None if epochs is None else stream.begin_of(epochs))
+
+    @cached_property
+    def dealing(self) -> Dealing:
+        """Which source each sample is from."""
+        return Dealing(self.schedule, gone=set(self.names) - self.streams.keys())
+
+    def read(self, source: I64, row: I64, options: Mapping[str, Any]) -> tuple[Array, Segments | None, Array | None]:
+        """Read what a training batch is made of, of rows of some sources, in the given order.
+
+        Args:
+            source: by number, of each row.
+            row: which of the rows of its source it is, through all epochs.
+            options: of `packtool.reading.make_batch`.
+        """
+        parts = []
+        for number in distinct(source).tolist():
+            stream = self.streams[self.names[number]]
+            places = np.flatnonzero(source == number)
+            epochs, items = stream.epochs_of(row[places])
+            for epoch in distinct(epochs).tolist():
+                dataset, those = cast("Dataset", stream.epoch(epoch)), epochs == epoch
+                parts.append((places[those], *dataset.read_of(dataset.rows, items[those], options)))
+        return _joined(parts)
+
+
+def _stream(name: str, source: Source, options: Mapping[str, Any]) -> Stream:
+    kept = options.get("cache"), options.get("cache_bytes", CACHE_BYTES), options.get("fetch", SHARDS)
+    manifest = manifests.read(training_place(str(source.path), *kept))
+    if isinstance(manifest, PackedManifest) and not single(manifest):
+        lengths = ", ".join(str(bucket.sequence_length) for bucket in manifest.buckets)
+        what = f"{name} has rows of several lengths ({lengths}), so it can't be blended with others"
+        raise UsageError("sources-differ", what, remedy="pack it to rows of one length", where=source.where)
+    own = {"repack": source.repack, "shuffle": source.shuffle, "seed": source.seed, "stores": source.stores}
+    return Stream(str(source.path), **own, **options)  # type: ignore[arg-type]
+
+
+def _require_alike(blend: Blend, datasets: Mapping[str, Dataset]) -> None:
+    """Refuse sources of several row lengths or tokenizers, and a dataset that is two sources."""
+    if not datasets:
+        what, remedy = "no source has a path", "give a packed dataset"
+        raise UsageError("missing-option", what, remedy=remedy, where=blend.name)
+    tokenizers: dict[str, tuple[str, TokenizerInfo]] = {}
+    lengths: dict[int, str] = {}
+    places: dict[str, str] = {}
+    for name, dataset in datasets.items():
+        where = blend.sources[name].where
+        other = places.setdefault(str(dataset.recipe.place), name)
+        if other != name:
+            what, remedy = (
+                f"{other} and {name} are the same dataset",
+                "name it once; its weight says how often it comes",
+            )
+            raise UsageError("source-named-twice", what, remedy=remedy, where=where)
+        lengths.setdefault(dataset.sequence_length, name)
+        tokenizer = dataset.manifest.tokenizer
+        tokenizers.setdefault(tokenizer.sha256, (name, tokenizer))
+        if len(lengths) > 1:
+            (length, one), _ = lengths.items()
+            what = f"{name} has rows of {dataset.sequence_length} tokens, {one} of {length}"
+            raise UsageError("sources-differ", what, remedy="pack all sources to rows of one length", where=where)
+        if len(tokenizers) > 1:
+            (one, _), _ = tokenizers.values()
+            what = f"{name} has other tokens than {one}, by another tokenizer"
+            raise UsageError("sources-differ", what, remedy="tokenize all sources with one tokenizer", where=where)
+
+
+def _joined(
+    parts: Sequence[tuple[I64, Array, Segments | None, Array | None]],
+) -> tuple[Array, Segments | None, Array | None]:
+    """Join rows that were read apart, in the order of their places.
+
+    A part without segments is of whole rows, and where one without loss is padded it has segments that say so.
+    """
+    if len(parts) == 1:
+        return parts[0][1:]
+    places = np.concatenate([part[0] for part in parts])
+    length, first = parts[0][1].shape[1], parts[0][1]
+    tokens = np.empty((len(places), length), first.dtype)
+    for place, read, _, _ in parts:
+        tokens[place] = read
+    segments = loss = None
+    if any(part[2] is not None for part in parts):
+        whole = Segments.concatenate([part[2] or _whole(len(part[0]), length) for part in parts])
+        order = np.argsort(places)
+        counts = np.diff(whole.offsets)[order]
+        offsets = offsets_of(counts)
+        segments = whole.at(ranges(whole.offsets[order], counts, offsets), offsets)
+    if any(part[3] is not None for part in parts):
+        loss = np.ones((len(places), length), np.uint8)
+        for place, _, _, own in parts:
+            if own is not None:
+                loss[place] = own
+    return tokens, segments, loss
+
+
+def _whole(rows: int, length: int) -> Segments:
+    """Return the segments of rows that are one piece each."""
+    zeros = np.zeros(rows, np.int64)
+    return Segments(zeros, zeros, np.full(rows, length), zeros, np.arange(rows + 1))

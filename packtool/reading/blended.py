@@ -1,0 +1,87 @@
+"""A blend as a sequence of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from packtool.blending.blend import Blend
+from packtool.plan import I64
+from packtool.reading.batch import FIELDS, Batch, make_batch
+from packtool.reading.blend_sources import Sources
+from packtool.reading.rows import Array, Index, number_of, numbers_of
+
+_ROWS_AT_ONCE = 64  # that iteration reads at a time
+
+
+class BlendedRows:
+    """The rows of a blend, in the order in which they are trained on: a sequence, and batches of them.
+
+    It pickles as what it was opened with.
+
+    Args:
+        blend: as it was written.
+        dtype, options: as of `packtool.open`.
+
+    Attributes:
+        sources: their names; `source` in a batch is a place in this list.
+        sequence_length: tokens in a row.
+    """
+
+    def __init__(self, blend: Blend, dtype: str | None = None, **options: Any) -> None:
+        self._opened_with = blend, {"dtype": dtype, **options}
+        self._sources = Sources(blend, **options)
+        self._dtype = None if dtype is None else np.dtype(dtype)
+        self.sources = list(self._sources.names)
+        self.sequence_length = self._sources.sequence_length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open, self._opened_with
+
+    def __len__(self) -> int:
+        return self._sources.schedule.samples
+
+    def __getitem__(self, index: Index) -> Array:
+        """Return one row, (sequence_length), or several, (rows, sequence_length)."""
+        if isinstance(index, int | np.integer):
+            one: Array = self[[number_of(index, len(self), "row")]][0]
+            return one
+        tokens = self._sources.read(*self.origins(index), {"fields": ()})[0]
+        return tokens if self._dtype is None else tokens.astype(self._dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Array]:
+        for first in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self[first : first + _ROWS_AT_ONCE]
+
+    def __repr__(self) -> str:
+        what = f"{len(self)} rows of {self.sequence_length} tokens, of {', '.join(self.sources)}"
+        return f"<packtool blend: {what}, {self._sources.blend.name}>"
+
+    def origins(self, index: Index) -> tuple[I64, I64]:
+        """Return the source of each of some rows, and which of the source's rows it is, counted through its epochs."""
+        return self._sources.dealing.locate(numbers_of(index, len(self), "row"))
+
+    def batch(self, index: Index, *, fields: Collection[str] = (*FIELDS, "source"), **options: Any) -> Batch:
+        """Build a training batch of some rows.
+
+        Args:
+            fields: as of `packtool.reading.batch.make_batch`, and `source`.
+            options: as of `packtool.reading.batch.make_batch`.
+        """
+        return blended_batch(self._sources, *self.origins(index), {"fields": fields, **options})
+
+
+def blended_batch(sources: Sources, source: I64, row: I64, options: Mapping[str, Any]) -> Batch:
+    """Build a training batch of rows of some sources; arguments as of `Sources.read`."""
+    fields = options.get("fields", FIELDS)
+    others = {**options, "fields": [name for name in fields if name != "source"]}
+    batch = make_batch(*sources.read(source, row, others), **others)
+    if "source" in fields:
+        batch["source"] = source.astype(np.int32)
+    return batch
+
+
+def _open(blend: Blend, options: Mapping[str, Any]) -> BlendedRows:
+    return BlendedRows(blend, **options)

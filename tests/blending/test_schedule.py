@@ -1,0 +1,113 @@
+"""Stages become straight lines, which end where sources stop."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from packtool.blending.schedule import Exhausted, Piece, Schedule, Stage, past_of, pieces_of
+
+NAMES = ("a", "b", "c")
+
+
+def stage(first: int, a: float, b: float, c: float, reached: int | None = None) -> Stage:
+    weights = {name: Fraction(str(weight)) for name, weight in zip(NAMES, (a, b, c), strict=True) if weight}
+    return Stage(first, weights, reached)
+
+
+def described(pieces: list[Piece]) -> list[tuple[float, float, list[float], list[float]]]:
+    return [(each.first, each.last, each.begin.round(6).tolist(), each.end.round(6).tolist()) for each in pieces]
+
+
+def test_weights_hold_until_the_next_stage_in_any_unit() -> None:
+    assert described(pieces_of([stage(0, 8, 2, 0), stage(60, 0, 0.5, 0.5)], NAMES, 100)) == [
+        (0, 60, [0.8, 0.2, 0], [0.8, 0.2, 0]),
+        (60, 100, [0, 0.5, 0.5], [0, 0.5, 0.5]),
+    ]
+
+
+def test_a_ramp_goes_from_what_was_to_what_will_be() -> None:
+    half = stage(100, 0, 1, 0, reached=200)
+    assert described(pieces_of([stage(0, 1, 0, 0), half], NAMES, 200))[1:] == [(100, 200, [1, 0, 0], [0, 1, 0])]
+    assert described(pieces_of([stage(0, 1, 0, 0), half], NAMES, 300))[1:] == [
+        (100, 200, [1, 0, 0], [0, 1, 0]),
+        (200, 300, [0, 1, 0], [0, 1, 0]),
+    ]
+
+
+def test_a_ramp_that_is_cut_is_as_steep_and_the_next_begins_where_it_was() -> None:
+    stages = [stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200), stage(150, 0, 0, 1, reached=250)]
+    assert described(pieces_of(stages, NAMES, 250))[1:] == [
+        (100, 150, [1, 0, 0], [0.5, 0.5, 0]),
+        (150, 250, [0.5, 0.5, 0], [0, 0, 1]),
+    ]
+
+
+def test_the_end_of_the_run_cuts_stages_and_ramps() -> None:
+    stages = [stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200), stage(400, 0, 0, 1)]
+    assert described(pieces_of(stages, NAMES, 150))[1:] == [(100, 150, [1, 0, 0], [0.5, 0.5, 0])]
+
+
+def test_a_source_that_stops_leaves_its_share_to_the_others() -> None:
+    whole = Schedule(NAMES, 100, (stage(0, 0.5, 0.3, 0.2),), {"a": 20, "b": 24}, frozenset("ab"))
+    assert described(whole.pieces) == [
+        (0, 40, [0.5, 0.3, 0.2], [0.5, 0.3, 0.2]),
+        (40, 60, [0, 0.6, 0.4], [0, 0.6, 0.4]),
+        (60, 100, [0, 0, 1], [0, 0, 1]),
+    ]
+    assert whole.rows(100).tolist() == pytest.approx([20, 24, 56])
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_shares_are_whole_and_limits_are_met(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    firsts = [0, *sorted(rng.choice(np.arange(1, 999), 3, replace=False).tolist())]
+    stages = [
+        stage(first, *rng.integers(1, 9, 3).tolist(), reached=int(rng.integers(first + 1, 1200)) if number else None)
+        for number, first in enumerate(firsts)
+    ]
+    limits = {"a": int(rng.integers(1, 400)), "b": int(rng.integers(1, 400))}
+    whole = Schedule(NAMES, 1000, tuple(stages), limits, frozenset(limits))
+    assert [piece.first for piece in whole.pieces[1:]] == [piece.last for piece in whole.pieces[:-1]]
+    assert (whole.pieces[0].first, whole.pieces[-1].last) == (0, 1000)
+    for piece in whole.pieces:
+        for shares in (piece.begin, piece.end):
+            assert shares.sum() == pytest.approx(1)
+            assert (shares >= 0).all()
+    rows = whole.rows(1000)
+    assert rows.sum() == pytest.approx(1000)
+    assert rows[0] <= limits["a"] + 1e-5
+    assert rows[1] <= limits["b"] + 1e-5
+    free = Schedule(NAMES, 1000, tuple(stages), {}, frozenset()).rows(1000)
+    for number, name in enumerate("ab"):  # who would have gone on has all rows it may have
+        if free[number] >= limits[name]:
+            assert rows[number] == pytest.approx(limits[name])
+
+
+def test_when_all_have_stopped_it_is_said_where() -> None:
+    whole = Schedule(NAMES, 100, (stage(0, 1, 1, 0),), {"a": 10, "b": 20}, frozenset("ab"))
+    with pytest.raises(Exhausted) as caught:
+        _ = whole.pieces
+    assert caught.value.sample == 30
+
+
+def test_what_has_no_weight_takes_over_where_all_are_used() -> None:
+    lines = pieces_of([stage(0, 1, 0, 0)], NAMES, 60, {"a": 10, "b": 20, "c": 30}, use_all=True)
+    assert described(lines) == [(0, 10, [1, 0, 0], [1, 0, 0]), (10, 60, [0, 0.4, 0.6], [0, 0.4, 0.6])]
+
+
+def test_the_past_is_what_was_and_not_what_will_be() -> None:
+    ramp = pieces_of([stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200)], NAMES, 300)
+    cut = pieces_of([stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200), stage(150, 0, 0, 1)], NAMES, 500)
+    steeper = pieces_of([stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=190)], NAMES, 300)
+    assert past_of(ramp, NAMES, 150) == past_of(cut, NAMES, 150)
+    assert past_of(ramp, NAMES, 151) != past_of(cut, NAMES, 151)
+    assert past_of(ramp, NAMES, 100) == past_of(steeper, NAMES, 100) == [("0", "100", {"a": ["1", "1"]})]
+    assert past_of(ramp, NAMES, 101) != past_of(steeper, NAMES, 101)
+
+
+def test_another_stage_takes_its_place_among_the_stages() -> None:
+    whole = Schedule(NAMES, 100, (stage(0, 1, 0, 0), stage(60, 0, 1, 0)), {}, frozenset())
+    assert [each.first for each in whole.also(stage(30, 0, 0, 1)).stages] == [0, 30, 60]

@@ -1,0 +1,207 @@
+"""A blend is the rows of its sources, each in its own order, none lost and none twice in an epoch."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import UsageError
+from packtool.reading import BlendedRows, Dataset
+from tests.stores import document_loss, write_store
+
+SIZES = {"web": 150, "code": 60, "chat": 40}
+LENGTH = 32
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Three datasets: seamless rows, index-only rows of whole documents, and padded rows with a loss column."""
+    root, paths = tmp_path_factory.mktemp("blended"), {}
+    options: dict[str, dict[str, Any]] = {
+        "web": {"strategy": "seamless", "max_repetition": "30%"},
+        "code": {"strategy": "bfd", "index_only": True},
+        "chat": {"strategy": "padding"},
+    }
+    for number, (name, documents) in enumerate(SIZES.items()):
+        lengths = np.random.default_rng(number).integers(2, 90, documents).tolist()
+        loss = document_loss if name == "chat" else None
+        store = write_store(root / f"{name}-store", lengths, first=1000 * number, loss=loss)
+        paths[name] = root / name
+        packtool.pack(store, paths[name], sequence_length=LENGTH, shard_tokens=1024, seed=number, **options[name])
+    return paths
+
+
+def opened(sources: dict[str, Path], stages: Any = (), **options: Any) -> BlendedRows:
+    blend = packtool.open(packtool.Blend(sources, stages, **options))  # type: ignore[arg-type]
+    assert isinstance(blend, BlendedRows)
+    return blend
+
+
+def alone(path: Path, rows: int) -> np.ndarray:
+    """The first rows of a source's own stream: epoch after epoch, each in its order."""
+    dataset, epochs = packtool.open(path), []
+    assert isinstance(dataset, Dataset)
+    while sum(map(len, epochs)) < rows:
+        epochs.append(np.array(dataset.epoch(len(epochs))[:]))
+    return np.concatenate(epochs)[:rows]
+
+
+WEIGHTS = [{"weights": {"web": 0.5, "code": 0.4, "chat": 0.1}}, {"from": "50%", "ramp": True, "weights": {"chat": 1}}]
+
+
+def test_without_weights_every_row_comes_once(sources: dict[str, Path]) -> None:
+    blend = opened(sources)
+    assert len(blend) == sum(len(packtool.open(path)) for path in sources.values())
+    source, _ = blend.origins(slice(None))
+    for number, name in enumerate(blend.sources):
+        rows = blend[source == number]
+        assert np.array_equal(rows, alone(sources[name], len(rows)))
+        assert len(rows) == len(packtool.open(sources[name]))
+
+
+def test_each_source_goes_on_through_its_epochs(sources: dict[str, Path]) -> None:
+    blend = opened(sources, WEIGHTS, rows=1200)
+    assert (len(blend), blend.sequence_length, blend.sources) == (1200, LENGTH, ["chat", "code", "web"])
+    source, row = blend.origins(slice(None))
+    assert np.bincount(source).tolist() == [390, 360, 450]
+    for number, name in enumerate(blend.sources):
+        whole = alone(sources[name], int(np.count_nonzero(source == number)))
+        assert np.array_equal(blend[source == number], whole[row[source == number]])
+
+
+def test_a_batch_is_of_the_rows_in_their_order(sources: dict[str, Path]) -> None:
+    """Field for field what each source makes of the same rows alone, where rows are apart from each other."""
+    blend = opened(sources, WEIGHTS, rows=1200)
+    rows = np.array([3, 0, 700, 701, 1199, 2, 44])
+    fields = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask", "source")
+    batch = blend.batch(rows, fields=fields)
+    source, row = blend.origins(rows)
+    assert batch["source"].dtype == np.int32
+    assert batch["source"].tolist() == source.tolist()
+    for place, (number, each) in enumerate(zip(source.tolist(), row.tolist(), strict=True)):
+        dataset = packtool.open(sources[blend.sources[number]])
+        assert isinstance(dataset, Dataset)
+        epoch, item = divmod(each, len(dataset))
+        one = dataset.epoch(epoch).batch([item], fields=fields[:-1])
+        for name in fields[:-1]:
+            assert np.array_equal(batch[name][place], one[name][0]), name  # type: ignore[literal-required]
+    ends = blend.batch(rows)["cu_seqlens"]
+    assert ends[-1] == len(rows) * LENGTH
+    assert set(range(0, len(rows) * LENGTH, LENGTH)) <= set(ends.tolist())
+
+
+def test_a_batch_without_documents_needs_no_segments(sources: dict[str, Path], tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    store = sources["web"].parent / "web-store"
+    packtool.pack(store, plain, strategy="concat", sequence_length=LENGTH, remainder="drop", segments=False)
+    blend = opened({"chat": sources["chat"], "plain": plain}, [{"weights": {"chat": 1, "plain": 1}}], rows=8)
+    batch = blend.batch(slice(None), documents=False, fields=("input_ids", "labels", "source"))
+    for place, number in enumerate(batch["source"].tolist()):
+        dataset = packtool.open([sources["chat"], plain][number])
+        assert isinstance(dataset, Dataset)
+        one = dataset.epoch(0).batch([place // 2], documents=False, fields=("labels",))
+        assert np.array_equal(batch["labels"][place], one["labels"][0])
+
+
+def test_packed_anew_for_every_epoch(sources: dict[str, Path]) -> None:
+    again = {"path": sources["code"], "repack": True}
+    blend = opened({"web": sources["web"], "code": again}, [{"weights": {"web": 1, "code": 1}}], rows=300)  # type: ignore[dict-item]
+    source, _ = blend.origins(slice(None))
+    dataset, rows, epoch = packtool.open(sources["code"]), [], 0
+    assert isinstance(dataset, Dataset)
+    while sum(map(len, rows)) < 150:
+        rows.append(np.array(dataset.epoch(epoch, repack=True)[:]))
+        epoch += 1
+    assert epoch > 1
+    assert np.array_equal(blend[source == 0], np.concatenate(rows)[:150])
+
+
+def test_from_a_file_as_from_python(sources: dict[str, Path], tmp_path: Path) -> None:
+    for name, path in sources.items():
+        (tmp_path / name).symlink_to(path)
+    text = "rows = 1200\n[sources]\nweb = 'web'\ncode = 'code'\nchat = 'chat'\n[[stages]]\nweights = "
+    text += "{web = 0.5, code = 0.4, chat = 0.1}\n[[stages]]\nfrom = '50%'\nramp = true\nweights.chat = 1\n"
+    (tmp_path / "blend.toml").write_text(text)
+    blend = packtool.open(tmp_path / "blend.toml")
+    assert np.array_equal(blend[:], opened(sources, WEIGHTS, rows=1200)[:])
+    assert np.array_equal(pickle.loads(pickle.dumps(blend))[:], blend[:])
+    assert np.array_equal(list(blend), blend[:])
+    wide = packtool.open(tmp_path / "blend.toml", dtype="int64")
+    assert (wide[-1].dtype, wide[-1].tolist()) == (np.int64, blend[1199].tolist())
+    assert repr(blend) == f"<packtool blend: 1200 rows of 32 tokens, of chat, code, web, {tmp_path / 'blend.toml'}>"
+    with pytest.raises(IndexError, match="row 1200 of 1200"):
+        blend[1200]
+    with pytest.raises(UsageError, match="stores: a blend names the stores of each of its sources"):
+        packtool.open(tmp_path / "blend.toml", stores="x")
+
+
+def test_a_source_stops_and_the_others_have_its_weight(sources: dict[str, Path]) -> None:
+    once = {"path": sources["chat"], "stop": True}
+    rows = len(packtool.open(sources["chat"]))
+    blend = opened({**sources, "chat": once}, [{"weights": {"web": 1, "code": 1, "chat": 2}}], rows=3 * rows)  # type: ignore[dict-item]
+    source, _ = blend.origins(slice(None))
+    assert np.bincount(source).tolist() == [rows, rows, rows]
+    assert set(source[2 * rows :].tolist()) == {1, 2}
+
+
+def refused(sources: dict[str, Any], stages: Any = (), **options: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        packtool.open(packtool.Blend(sources, stages, **options))
+    return str(caught.value)
+
+
+def test_what_does_not_go_together(sources: dict[str, Path], tmp_path: Path) -> None:
+    web, store = sources["web"], sources["web"].parent / "web-store"
+    packtool.pack(store, tmp_path / "long", strategy="bfd", sequence_length=64)
+    packtool.pack(store, tmp_path / "several", strategy="buckets", buckets=[32, 64])
+    other = write_store(tmp_path / "other-store", [5, 9], tokenizer=other_tokenizer())
+    packtool.pack(other, tmp_path / "other", strategy="bfd", sequence_length=LENGTH)
+    said = {
+        "long": "sources.b: b has rows of 64 tokens, a of 32. Pack all sources to rows of one length.",
+        "several": "sources.b: b has rows of several lengths (32, 64), so it can't be blended with others. Pack it to",
+        "other": "sources.b: b has other tokens than a, by another tokenizer. Tokenize all sources with one tokenizer.",
+    }
+    for name, message in said.items():
+        assert refused({"a": web, "b": tmp_path / name}).startswith(message)
+    message = "sources.b: a and b are the same dataset. Name it once; its weight says how often it comes."
+    assert refused({"a": web, "b": web}) == message
+
+
+def other_tokenizer() -> Any:
+    from msgspec.structs import replace
+
+    from tests.stores import TOKENIZER
+
+    return replace(TOKENIZER, sha256="1" * 64)
+
+
+def test_weights_and_sources_agree(sources: dict[str, Path]) -> None:
+    both = {"web": sources["web"], "code": sources["code"]}
+    assert refused(both, [{"weights": {"web": 1, "coed": 1}}], rows=9).startswith(
+        "stages[0].weights.coed: there is no source 'coed'. Did you mean code?"
+    )
+    assert refused(both, [{"weights": {"web": 1}}], rows=9).startswith(
+        "sources.code: source code has a weight in no stage. Give it one, which may be 0, or take it out."
+    )
+    assert refused(both, [{"weights": {"web": 1, "code": 1}}]).startswith(
+        'blend: weights, but not how long the run is. Give tokens = "40B", or rows, or steps.'
+    )
+    assert refused(both, tokens=31).startswith("tokens: the run has not a single row. Give at least 32 tokens.")
+
+
+def test_more_epochs_than_allowed(sources: dict[str, Path]) -> None:
+    rows = len(packtool.open(sources["code"]))
+    both: dict[str, Any] = {"web": sources["web"], "code": {"path": sources["code"], "max_epochs": 2}}
+    half = [{"weights": {"web": 1, "code": 1}}]
+    assert len(opened(both, half, rows=4 * rows)) == 4 * rows
+    assert refused(both, half, rows=5 * rows).startswith(
+        f"sources.code: the run takes {round(2.5 * rows):,} rows of code, 2.50 epochs of {rows:,}, where max-epochs "
+        f"= 2 allows {2 * rows:,}. Lower its weights, shorten the run, raise max-epochs, or set stop"
+    )
+    both = {name: {"path": sources[name], "stop": True} for name in ("web", "code")}
+    assert "all sources with a weight have stopped (rows: code " in refused(both, half, rows=5000)
