@@ -256,7 +256,8 @@ class _Reader:
         return self._named(*(self._spelled.get(keys[:size], keys[size - 1]) for size in range(1, len(keys) + 1)))
 
     def error(self, code: str, keys: Sequence[Key], what: str, remedy: str) -> UsageError:
-        return UsageError(code, what, remedy=remedy, where=self._place(*keys))
+        where = self._place(*keys)
+        return UsageError(code, what, remedy=remedy, where=where)
 
     def mapping(self, keys: tuple[Key, ...], value: Any, words: str) -> Mapping[str, Any]:
         if not isinstance(value, Mapping) or not value or not all(isinstance(key, str) and key for key in value):
