@@ -34,8 +34,8 @@ from packtool.storage.output import Output
 from packtool.storage.schema import (
     Choice,
     DatasetEntry,
-    InputEntry,
     Options,
+    OtherFile,
     PackedManifest,
     Shuffle,
     packed_version,
@@ -286,7 +286,7 @@ def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bo
     }
 
 
-def _tokenizer_files(corpus: Corpus, output: Output) -> list[InputEntry]:
+def _tokenizer_files(corpus: Corpus, output: Output) -> list[OtherFile]:
     """Copy the tokenizer of the stores from the first that has its files: all of them have the same one."""
     for store in corpus.stores:
         if entries := store.manifest.tokenizer_files:

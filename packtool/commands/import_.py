@@ -32,6 +32,7 @@ from packtool.storage.schema import (
     LOSS_VERSION,
     ExportManifest,
     InputEntry,
+    OtherFile,
     StoreManifest,
     TokenizerInfo,
     TokenShard,
@@ -129,7 +130,7 @@ def _manifest(
     done: list[ImportedFile],
     info: TokenizerInfo,
     recorded: dict[str, Any],
-    tokenizer_files: list[InputEntry],
+    tokenizer_files: list[OtherFile],
 ) -> StoreManifest:
     shards: list[TokenShard] = []
     first = 0

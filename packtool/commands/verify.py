@@ -69,10 +69,10 @@ class VerifyResult:
 def verify(options: VerifyArguments) -> VerifyResult:
     """Check a token store, a packed dataset or an export against its manifest.
 
-    The manifest must carry its own checksum and contradict itself nowhere. Every file must be there with its size and
-    checksum; every id must lie below the vocabulary size; documents must end with EOS; segments must fill their rows
-    and lie inside their documents; no token may be placed twice, unless it is marked as repeated; and all of it must
-    add up to the ledger. Reads every byte once for the checksums and once for the ids.
+    The manifest must carry its own checksum. Every file must be there with its size and checksum; every id must lie
+    below the vocabulary size; documents must end with EOS; segments must fill their rows and lie inside their
+    documents; no token may be placed twice, unless it is marked as repeated; and all of it must add up to the ledger.
+    Reads every byte once for the checksums and once for the ids.
 
     Raises:
         DataError: the manifest itself is missing or damaged; a store is not the one that was packed; an object store

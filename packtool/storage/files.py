@@ -14,7 +14,7 @@ import xxhash
 
 from packtool.places.local import PARTIAL, LocalPlace, create_file
 from packtool.places.npy import HEADER_BYTES, FileEntry, npy_header
-from packtool.storage.schema import InputEntry
+from packtool.storage.schema import OtherFile
 
 FLUSH_BYTES = 1 << 26
 """Bytes after which a file that is being written is flushed to the disk in the background."""
@@ -127,10 +127,10 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:
         return out.close()
 
 
-def write_listed(path: Path, data: bytes) -> InputEntry:
+def write_listed(path: Path, data: bytes) -> OtherFile:
     """Write a small file as `write_bytes` does, and return its entry for a manifest."""
     write_bytes(path, data)
-    return InputEntry(path.name, len(data), xxhash.xxh3_128_hexdigest(data))
+    return OtherFile(path.name, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
 def write_bytes(path: Path, data: bytes) -> None:

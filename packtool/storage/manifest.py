@@ -19,7 +19,6 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
-from packtool.storage.check_manifest import require_consistent
 from packtool.storage.files import write_bytes, write_listed
 from packtool.storage.names import REPORT, UNFINISHED
 from packtool.storage.schema import (
@@ -33,6 +32,7 @@ from packtool.storage.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
+    OtherFile,
     PackedManifest,
     StoreManifest,
 )
@@ -110,7 +110,7 @@ def write(directory: Path, manifest: Manifest, name: str = MANIFEST) -> None:
     write_bytes(directory / name, sealed(manifest))
 
 
-def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
+def write_report(directory: Path, report: msgspec.Struct) -> OtherFile:
     """Write `report.json` and return its entry for the manifest."""
     return write_listed(directory / REPORT, encode(report))
 
@@ -161,7 +161,7 @@ def kind_at(place: Place) -> str:
 
 
 def read(place: Typed, name: str = MANIFEST) -> Manifest:
-    """Return the manifest of whatever packtool wrote: sealed, complete, and free of contradictions.
+    """Return the manifest of whatever packtool wrote: sealed and complete.
 
     Raises:
         DataError: nothing is there, no manifest, or one that is damaged or that this version can't read.
@@ -190,7 +190,8 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
     if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
         raise _bad(where, "changed since it was written: its own checksum differs")
     manifest = _parse(match[1] + b"\n}", known_format.kind, where)
-    require_consistent(manifest, where)
+    if isinstance(manifest, PackedManifest) and (what := manifest.ledger.unbalanced(manifest.documents)):
+        raise DataError("ledger-unbalanced", what, remedy="do not use this dataset; make it again", where=where)
     return manifest
 
 

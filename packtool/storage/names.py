@@ -68,12 +68,5 @@ EXPORTED = (
     r"|(?:index|state|dataset_info)\.json"
 )
 """What files in the formats of other tools are called."""
-
-
-def is_exported(name: str) -> bool:
-    """Return whether an export may have a file of this name.
-
-    >>> is_exported("train-00000.parquet"), is_exported("../train-00000.parquet")
-    (True, False)
-    """
-    return re.fullmatch(EXPORTED, name) is not None
+OTHERS = "|".join([*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}\.parquet", EXPORTED])
+"""What files are called that a manifest may list, beside arrays."""

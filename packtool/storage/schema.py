@@ -1,11 +1,13 @@
 """The types of manifests, and the values each field may take.
 
-The limits are checked as a manifest is read; `check_manifest.py` then holds the values against each other. Unknown
-fields are refused, so that nothing in a manifest goes unread.
+Limits, and what readers rely on beyond them, are checked as a manifest is read. Names of files have patterns, so that a
+manifest can't make packtool touch anything but files of the kinds that it writes, in their place. Unknown fields are
+refused, so that nothing in a manifest goes unread.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -15,6 +17,7 @@ from packtool import __version__
 from packtool.metrics.ledger import ChosenText, Ledger
 from packtool.options.shared import DEFAULT_SEED
 from packtool.places.npy import Count, Digest, FileEntry
+from packtool.storage import names
 
 FORMAT_VERSION = 3
 INDEX_VERSION = 4
@@ -68,6 +71,13 @@ class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
     xxh3_128: Digest
 
 
+class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
+    """A file of a dataset that is no array; its name is one that packtool gives."""
+
+    def __post_init__(self) -> None:
+        _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is no file of a dataset")
+
+
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """An input dataset: bytes and xxh3-128 of its manifest. Its name is in `run.json`."""
 
@@ -90,8 +100,16 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     first_document: Count
     documents: FileEntry | None = None
     first_record: Count = 0
-    columns: InputEntry | None = None
+    columns: OtherFile | None = None
     loss: FileEntry | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        tokens, documents = self.tokens.shape, (sum(self.offsets.shape) - 1,)
+        _require(_ending(self) is not None, "its files are not named alike")
+        _require(len(tokens) == 1 == len(self.offsets.shape), "its tokens or offsets have several dimensions")
+        _require(0 < documents[0] <= tokens[0], "its documents and tokens do not fit together")
+        _require(self.documents is None or self.documents.shape == documents, "it has origins of other documents")
+        _require(self.loss is UNSET or self.loss.shape == tokens, "it has loss of other tokens")
 
     @property
     def files(self) -> list[FileEntry | InputEntry]:
@@ -117,9 +135,24 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tokenizer: TokenizerInfo
     dtype: DtypeName
     counts: dict[Name, Count]
-    rejected: InputEntry | None = None
+    rejected: OtherFile | None = None
     shards: list[TokenShard]
-    tokenizer_files: list[InputEntry] = []
+    tokenizer_files: list[OtherFile] = []
+
+    def __post_init__(self) -> None:
+        documents = tokens = 0
+        for shard in self.shards:
+            _require(shard.first_document == documents, "its shards do not follow each other")
+            documents += shard.offsets.shape[0] - 1
+            tokens += shard.tokens.shape[0]
+        counted = self.counts.get("documents"), self.counts.get("tokens")
+        _require(counted == (documents, tokens), "its counts are not those of its shards")
+        _require(len({_ending(shard) for shard in self.shards}) == len(self.shards), "two of its shards share files")
+        for kind in ("loss", "documents", "columns"):
+            have = {bool(getattr(shard, kind)) for shard in self.shards}
+            _require(len(have) < 2, f"not all of its shards have {kind}")
+        version = LOSS_VERSION if self.has_loss else FORMAT_VERSION
+        _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
 
     @property
     def has_loss(self) -> bool:
@@ -147,6 +180,14 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
     segment_offsets: FileEntry | None = None
     atoms: FileEntry | None = None
     loss: FileEntry | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        _require(_ending(self) is not None, "its files are not named alike")
+        held = [entry.shape[:1] for entry in (self.tokens, self.loss or None) if entry is not None]
+        if self.segment_offsets is not None:
+            held.append((self.segment_offsets.shape[0] - 1,))
+        _require(len(set(held)) < 2, "its files have different numbers of rows")
+        _require((self.segments is None) == (self.segment_offsets is None), "it has one half of a segment table")
 
     @property
     def files(self) -> list[FileEntry]:
@@ -181,6 +222,18 @@ class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     atom_units: Count
     last_atom_stays: bool
     shards: list[PackedShard]
+
+    def require_whole(self) -> None:
+        """Raise a ValueError where its shards are not those of its rows."""
+        _require(self.rows == sum(shard.rows for shard in self.shards), "its rows are not those of its shards")
+        _require(self.rows == -(-self.units * self.unit // self.sequence_length), "its units do not make its rows")
+        _require(self.sequence_length % self.unit == 0, "its units do not divide its rows")
+        for shard in self.shards:
+            for entry in (shard.tokens, shard.loss or None):
+                shape = (shard.rows, self.sequence_length)
+                _require(entry is None or entry.shape == shape, "its shards have rows of another length")
+            _require((shard.atoms is None) == bool(self.atom_units), "its shards do not list their atoms")
+        _require(len({_ending(shard) for shard in self.shards}) == len(self.shards), "two of its shards share files")
 
 
 class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -246,6 +299,12 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     repeated_documents: Count
     repeated_tokens: Count
 
+    def __post_init__(self) -> None:
+        for what in ("documents", "tokens"):
+            once = getattr(self, f"chosen_{what}") - getattr(self, f"repeated_{what}")
+            left_out = sum(getattr(each, what) for each in self.left_out.values())
+            _require(getattr(self, what) == left_out + once, f"its {what} are not those left out and those chosen")
+
     @property
     def available_tokens(self) -> int:
         """Tokens that were left to draw from."""
@@ -308,11 +367,33 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     choice: Choice | None = None
     ledger: Ledger
     lengths: FileEntry | None
-    report: InputEntry
-    buckets: list[Bucket]
+    report: OtherFile
+    buckets: Annotated[list[Bucket], Meta(min_length=1)]
     batches: FileEntry | None = None
-    tokenizer_files: list[InputEntry] = []
+    tokenizer_files: list[OtherFile] = []
     stores: list[StoreName] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        chosen = None if self.choice is None else self.choice.documents
+        for entry in (self.lengths, chosen):
+            _require(entry is None or entry.shape == (self.documents,), f"it does not have {self.documents} documents")
+        _require(self.documents == sum(self.store_documents), "its documents are not those of its stores")
+        for name, tokens in self.choice.text()._asdict().items() if self.choice else ():
+            _require(getattr(self.ledger, name) == tokens, f"its ledger and its choice have other tokens {name}")
+        for counted in (self.store_documents, self.choice.sources if self.choice else self.inputs):
+            _require(len(counted) == len(self.inputs), f"it does not count the documents of {len(self.inputs)} stores")
+        for name in ("directory", "sequence_length"):
+            values = {getattr(bucket, name) for bucket in self.buckets}
+            _require(len(values) == len(self.buckets), f"two of its buckets have the same {name}")
+        for bucket in self.buckets:
+            bucket.require_whole()
+        for shard in (shard for bucket in self.buckets for shard in bucket.shards):
+            _require((shard.tokens is None) == self.index_only, "its shards have tokens where it has stores")
+            _require((shard.segments is None) == (self.lengths is None), "its segments lack the lengths of documents")
+            has_loss = self.has_loss and not self.index_only
+            _require((shard.loss is not UNSET) == has_loss, "its shards have no loss where its ledger has")
+        version = packed_version(index_only=self.index_only, has_loss=self.has_loss)
+        _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
 
     @property
     def index_only(self) -> bool:
@@ -331,7 +412,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return int(packed) if self.shuffle is None else self.shuffle.seed
 
 
-class ExportedFile(InputEntry, frozen=True, forbid_unknown_fields=True):
+class ExportedFile(OtherFile, frozen=True, forbid_unknown_fields=True):
     """One file in the format of another tool, and the sequences and tokens in it."""
 
     sequences: Count = 0
@@ -365,8 +446,25 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     padding: Count
     lost: list[str]
     files: list[ExportedFile]
-    tokenizer_files: list[InputEntry] = []
+    tokenizer_files: list[OtherFile] = []
     choice: Choice | UnsetType = UNSET
+
+
+def _require(holds: bool, what: str) -> None:
+    """Raise a ValueError, which readers of manifests turn into an error that names the part."""
+    if not holds:
+        raise ValueError(what)
+
+
+def _ending(shard: TokenShard | PackedShard) -> str | None:
+    """Return what the names of a shard's files have after their kinds, such as ``00007``; None where they differ."""
+    endings = set()
+    for kind in shard.__struct_fields__:
+        entry = getattr(shard, kind)
+        if isinstance(entry, FileEntry | InputEntry):
+            named, _, ending = entry.name.partition(".")[0].partition("-")
+            endings.add(ending if named == kind else None)
+    return endings.pop() if len(endings) == 1 else None
 
 
 def packed_version(*, index_only: bool, has_loss: bool) -> int:

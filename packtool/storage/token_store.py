@@ -28,7 +28,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import NpyWriter, write_array, write_listed
 from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_arrays
-from packtool.storage.schema import InputEntry, StoreManifest, TokenShard
+from packtool.storage.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 
 LONGEST_DOCUMENT = (1 << 32) - 1
 """Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
@@ -77,7 +77,7 @@ def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any
         return out.close()
 
 
-def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[str | None]]) -> InputEntry:
+def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[str | None]]) -> OtherFile:
     """Write the columns of a shard and return their entry for the manifest."""
     import pyarrow as pa
     from pyarrow import parquet

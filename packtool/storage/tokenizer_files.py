@@ -10,7 +10,7 @@ from packtool.errors import DataError
 from packtool.places.typed import Typed, place_of
 from packtool.storage.files import write_listed
 from packtool.storage.names import TOKENIZER
-from packtool.storage.schema import InputEntry, TokenizerInfo
+from packtool.storage.schema import InputEntry, OtherFile, TokenizerInfo
 
 
 def default_tokenizer() -> bytes:
@@ -25,7 +25,7 @@ def describe_tokenizer(info: TokenizerInfo) -> str:
     return f"sha256 {info.sha256[:12]}"
 
 
-def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[InputEntry]:
+def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[OtherFile]:
     """Write a tokenizer's files, by name, and return their entries for the manifest."""
     return [write_listed(directory / name, data) for name, data in files.items()]
 
@@ -36,7 +36,7 @@ def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, byt
     return {entry.name: place.checked(entry) for entry in entries}
 
 
-def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], directory: Path) -> list[InputEntry]:
+def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], directory: Path) -> list[OtherFile]:
     """Pass a dataset's tokenizer on to another dataset."""
     return write_tokenizer(directory, read_tokenizer(source, entries))
 

@@ -28,7 +28,7 @@ from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage.names import REJECTED, TOKENIZER, shard_file, token_dtype
 from packtool.storage.output import Output, Pieces
-from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, StoreManifest, TokenShard
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.counts import SpanCounts
@@ -265,9 +265,9 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
         warn("special-tokens", what, remedy=remedy, where=str(place))
 
 
-def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[InputEntry]:
+def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[OtherFile]:
     """Give the tokenizer.json that workers share its final name, and write what else belongs to it."""
     others = {name: data for name, data in files.items() if name != TOKENIZER}
-    shared = InputEntry(TOKENIZER, len(files[TOKENIZER]), xxhash.xxh3_128_hexdigest(files[TOKENIZER]))
+    shared = OtherFile(TOKENIZER, len(files[TOKENIZER]), xxhash.xxh3_128_hexdigest(files[TOKENIZER]))
     out.rename(out.scratch, shared, out.staged / TOKENIZER)
     return [shared, *write_tokenizer(out.staged, others)]

@@ -15,7 +15,7 @@ import xxhash
 from packtool.corpus.records import Reject
 from packtool.places.local import create_file, open_inside
 from packtool.storage.names import REJECTED
-from packtool.storage.schema import InputEntry
+from packtool.storage.schema import OtherFile
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -88,9 +88,9 @@ class RejectLog:
         self._hash.update(line)
         self._bytes += len(line)
 
-    def entry(self) -> InputEntry | None:
+    def entry(self) -> OtherFile | None:
         """Describe the closed file; None if nothing was written."""
-        return None if self._file is None else InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
+        return None if self._file is None else OtherFile(REJECTED, self._bytes, self._hash.hexdigest())
 
     def close(self) -> None:
         """Make the file durable."""

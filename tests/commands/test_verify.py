@@ -164,24 +164,6 @@ def test_rejected_records_are_covered(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "rejected.jsonl: has 2 bytes, but the manifest says" in capsys.readouterr().err
 
 
-def test_options_of_a_manifest_that_nothing_writes(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = packed.parent / "store"
-    manifest = json.loads((store / "manifest.json").read_text())
-    manifest["options"]["columns"] = 0
-    reseal(store, manifest)
-    assert run(["verify", str(store)]) == 1
-    assert "contradicts itself: options.columns is 0." in capsys.readouterr().err
-    packtool.pack(
-        write_store(packed.parent / "other", [9, 70, 33]), packed.parent / "bins", strategy="bfd", sequence_length=32
-    )
-    manifest = json.loads((packed.parent / "bins" / "manifest.json").read_text())
-    manifest["options"]["atom_size"] = 1
-    reseal(packed.parent / "bins", manifest)
-    for command in (["verify"], ["shuffle", "-o", str(packed.parent / "again")]):
-        assert run([command[0], str(packed.parent / "bins"), *command[1:]]) == 1
-        assert "contradicts itself: options.atom_size is 1, but the atoms of bfd are rows." in capsys.readouterr().err
-
-
 def test_the_tokens_of_an_export_are_counted(packed: Path) -> None:
     done = packtool.export(packed, packed.parent / "export", format="parquet")
     assert done.manifest is not None

@@ -103,7 +103,7 @@ def test_all_shards_say_which_tokens_train_or_none_does(tmp_path: Path, missing:
     manifest = load(path)
     del manifest["shards"][missing]["loss"]
     reseal(path, manifest)
-    with pytest.raises(DataError, match=rf"shards\[{missing}\].loss is missing"):
+    with pytest.raises(DataError, match="not all of its shards have loss"):
         TokenStore(path)
 
 
@@ -113,7 +113,7 @@ def test_a_version_that_would_train_on_all_tokens_refuses_the_store(tmp_path: Pa
     assert manifest["format_version"] == 5
     manifest["format_version"] = 3
     reseal(path, manifest)
-    with pytest.raises(DataError, match="format_version is 3, not 5"):
+    with pytest.raises(DataError, match="its format_version is 3, not 5"):
         TokenStore(path)
 
 
