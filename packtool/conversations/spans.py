@@ -44,11 +44,12 @@ def rendered_with_spans(
     >>> rendered_with_spans(talk, ChatTemplate(source))
     ('<user>Hi<assistant>Ho', ((19, 21),))
     """
-    text, spans = found_spans(conversation, template, train_on, mask_reasoning=mask_reasoning)
-    return text, trained_spans(spans)
+    template.begin()
+    text, spans = _found_spans(conversation, template, train_on, mask_reasoning)
+    return text, _trained_spans(spans)
 
 
-def trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
+def _trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
     """Merge spans that train: leave out empty ones, join those without gaps between them.
 
     Raises:
@@ -67,8 +68,8 @@ def trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
     return tuple(out)
 
 
-def found_spans(
-    conversation: Conversation, template: ChatTemplate, train_on: Trained, *, mask_reasoning: bool = False
+def _found_spans(
+    conversation: Conversation, template: ChatTemplate, train_on: Trained, mask_reasoning: bool
 ) -> tuple[str, Sequence[tuple[int, int]]]:
     """Render as `rendered_with_spans` does, with spans as they are found: some may be empty, or without gaps between
     them."""
@@ -138,7 +139,7 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     """Return the span of one message: the text that it adds to the rendering."""
     messages, tools = conversation.messages, conversation.tools
     before = template.render(messages[:number], tools, prompt=True).text
-    upto = template.render(messages[: number + 1], tools).text
+    upto = text if number == len(messages) - 1 else template.render(messages[: number + 1], tools).text
     if not upto.startswith(before) or not text.startswith(upto):
         raise ConversationError(
             f"the chat template renders message {number + 1} differently once others follow it, and marks none "

@@ -1,171 +1,58 @@
-"""Conversations rendered by recipes, against the renderings of their template."""
+"""The way of a record: its conversation is found, changed as asked, rendered, and searched for special tokens."""
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
-from packtool.conversations.record import ConversationError, Trained, conversation_of, texts_of
-from packtool.conversations.renderer import Recipes, recipe_of, shape_of
-from packtool.conversations.spans import rendered_with_spans
-from packtool.conversations.symbols import Symbol, Trace, UnforeseenError
-from packtool.conversations.template import ChatTemplate
-from tests.conversations.fuzz import conversation
+from packtool.conversations.chat import Chat
+from packtool.conversations.record import ConversationError
+from packtool.conversations.renderer import Renderer
 
-LOOP = (
-    "{% for m in messages %}<{{ m.role }}>BODY{{ eos_token }}{% endfor %}"
+SOURCE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}</s>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}"
 )
-BODIES = {
-    "copied": "{{ m.content }}",
-    "stripped": "{{ m.content.strip() }}{{ m['content'] | trim }}",
-    "joined": "{{ '[' + m.content + ']' ~ m.content ~ 1 }}",
-    "asked": (
-        "{% if '</think>' in m.content %}T{% endif %}{% if m.content.startswith('hello') %}H{% endif %}{{ m.content }}"
-    ),
-    "split": "{{ m.content.split('</think>')[-1].lstrip('\\n') }}{{ m.content.partition('.')[0] }}",
-    "empty": (
-        "{% if m.content %}{{ m.content }}{% endif %}{% if m.content | length > 0 %}!{% endif %}{{ m.content == '' }}"
-    ),
-    "macro": "{% macro said(x) %}({{ x }}){% endmacro %}{% set y = said(m.content) %}{{ y | trim }}{{ y[1:-1] }}",
-    "block": "{% set x %}  {{ m.content }} {% endset %}{{ x.strip() }}",
-    "string": (
-        "{% if m.content is string %}{{ m.content }}{% else %}"
-        "{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}"
-    ),
-    "sequence": (
-        "{{ m.content is iterable }}{{ m.content is mapping }}{{ m.content is sequence }}{{ m.content is none }}"
-    ),
-    "reasoning": "{% set ns = namespace(x=m.reasoning_content or '') %}{{ ns.x }}{{ m.content }}",
-    "json": "{{ m.content | tojson }}",
-    "lengths": "{{ m.content | length }}",
-    "upper": "{{ m.content | upper }}",
-    "items": "{% for c in m.content %}{{ c }}{% endfor %}",
-    "first": "{{ m.content[0] }}{{ m.content[0]['type'] }}",
-    "compared": "{{ m.content == messages[0].content }}{{ messages[0].content in m.content }}",
-    "others": "{{ messages[-1].content if loop.last else loop.nextitem.content }}",
-    "last": "{{ m.content if loop.last or m.role != 'assistant' }}",
-    "keys": "{% if 'tool_calls' in m %}{{ m.tool_calls | tojson }}{% endif %}{{ m.content }}",
-    "formatted": "{{ '%s' % m.content }}{{ '{}'.format(m.content) }}",
-    "refusing": "{% if 'fox' in m.content %}{{ raise_exception('no foxes') }}{% endif %}{{ m.content }}",
-    "written again": "{{ (m.content ~ '') * 2 }}",
-    "marks": "{% if m.role == 'assistant' %}{% generation %}{{ m.content.strip() }}{% endgeneration %}{% endif %}",
-    "symbols": "\U000f0000{{ m.content }}",
-}
+CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "<think>b</think>c"}]}
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add"}}]}
 
 
-def outcome(render: Any, *arguments: Any) -> Any:
-    try:
-        return render(*arguments)
-    except ConversationError as error:
-        return type(error), str(error)
+def renderer(**options: Any) -> Renderer:
+    return Renderer(Chat(**{"templates": (("default", SOURCE),), "special": ("</s>", "<s>"), **options}))
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(150, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("train_on", ["assistant", "last", "all"])
-@pytest.mark.parametrize("body", BODIES)
-def test_recipes_give_what_the_template_renders(body: str, train_on: Trained, count: int) -> None:
-    source = LOOP.replace("BODY", BODIES[body])
-    tokens = {"eos_token": "<|im_end|>"}
-    recipes, template = Recipes(ChatTemplate(source, tokens), train_on), ChatTemplate(source, tokens)
-    draw = random.Random(body)
-    for _ in range(count):
-        talk = conversation_of(conversation(draw))
-        found = outcome(recipes.rendered, talk)
-        assert found[:2] == outcome(rendered_with_spans, talk, template, train_on)
-        if isinstance(found[0], str):
-            assert sorted([*found[2], *(message["role"] for message in talk.messages)]) == sorted(
-                texts_of(talk.messages)
-            )
+def trained(record: dict[str, Any], **options: Any) -> list[str]:
+    text, spans = renderer(**options).rendered(record)
+    return [text[begin:end] for begin, end in spans]
 
 
-def talk(*contents: str) -> Any:
-    roles = ("user", "assistant")
-    return conversation_of({"messages": [{"role": roles[n % 2], "content": said} for n, said in enumerate(contents)]})
+def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
+    assert trained(CHAT) == ["<think>b</think>c</s>"]
+    assert trained(CHAT, reasoning="mask") == ["<think>", "</think>c</s>"]
+    assert trained(CHAT, reasoning="drop") == ["c</s>"]
+    calling = {"messages": [CHAT["messages"][0], CALL, {"role": "tool", "content": "3"}, CHAT["messages"][1]]}
+    assert trained(calling, reasoning="drop") == ['[{"function": {"name": "add"}}]</s>', "c</s>"]
+    assert trained(calling, reasoning="drop", tool_calls="mask") == ["c</s>"]
+    assert renderer(tool_calls="drop", reasoning="drop").rendered(calling)[0] == "<user>a</s><assistant>c</s>"
 
 
-class Counting(ChatTemplate):
-    """Counts what it renders."""
-
-    count = 0
-
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        type(self).count += 1
-        return super().render(*args, **kwargs)
+def test_special_tokens_that_messages_spell_are_counted() -> None:
+    counting = renderer()
+    counting.rendered({"messages": [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]], "tools": ["<s>"]})
+    assert counting.spelled == {"</s>": 2, "<s>": 2}
 
 
-@pytest.mark.parametrize("body", ["copied", "stripped", "asked", "macro", "block", "string", "empty", "split"])
-def test_a_shape_is_rendered_twice_whatever_its_length(body: str) -> None:
-    template = Counting(LOOP.replace("BODY", BODIES[body]))
-    recipes = Recipes(template, "assistant")
-    for text in "ab":
-        recipes.rendered(talk(*[text] * 60))
-    before = Counting.count
-    for text in "cd":
-        assert recipes.rendered(talk(*[text] * 60))[1]
-    assert Counting.count == before
+def test_a_template_for_tools_renders_conversations_with_tools() -> None:
+    templates = (("default", SOURCE), ("tool_use", "tools" + SOURCE))
+    assert renderer(templates=templates).rendered(CHAT)[0].startswith("<user>")
+    assert renderer(templates=templates).rendered({**CHAT, "tools": [{}]})[0].startswith("tools<user>")
 
 
-def test_a_recipe_is_no_way_around_the_meter() -> None:
-    """A text that a template would look through too often is refused, whatever was rendered before."""
-    source = LOOP.replace(
-        "BODY", "{% for n in range(600) %}{% if 'x' in m.content %}{% endif %}{% endfor %}{{ m.content }}"
-    )
-    template = ChatTemplate(source)
-    small, large = talk("a", "b"), talk("a" * 400_000, "b" * 400_000)
-    recipes = Recipes(template, "assistant")
-    for _ in range(4):
-        assert recipes.rendered(small)[:2] == rendered_with_spans(small, template)
-        refused = outcome(rendered_with_spans, large, template)
-        assert refused[1] == "the chat template goes on for too long"
-        assert outcome(recipes.rendered, large) == refused
-    assert recipe_of(small, shape_of(small)[1], template, "assistant") is None
-
-
-def test_symbols_do_what_texts_do_or_nothing() -> None:
-    """Every method of texts is noted or refused, and so is every operator."""
-    for name in dir(str):
-        (symbol,) = Trace(["text"]).symbols()
-        if name.startswith("_"):
-            continue
-        try:
-            method = getattr(symbol, name)
-        except UnforeseenError:
-            continue
-        arguments = ("t",) if name in ("startswith", "endswith", "removeprefix", "removesuffix") else ()
-        arguments = ("e",) if "partition" in name else arguments
-        found, expected = method(*arguments), getattr("text", name)(*arguments)
-        assert type(found) is (Symbol if isinstance(expected, str) else type(expected))
-    (symbol,) = Trace(["text"]).symbols()
-    for use in (str, repr, hash, len, iter, float, "{}".format, lambda each: each < "x", lambda each: "x" in each * 2):
-        with pytest.raises((UnforeseenError, TypeError)):
-            use(symbol)
-    assert symbol == "text"
-    assert symbol != "other"
-    assert symbol
-    assert "ex" in symbol
-    assert not hasattr(symbol, "nothing")
-
-
-def test_shapes_tell_all_but_texts() -> None:
-    one = {"messages": [{"role": "user", "content": "a", "n": 1, "parts": [{"type": "x"}]}]}
-    others: list[dict[str, Any]] = [
-        {"role": "tool", "content": "a", "n": 1, "parts": [{"type": "x"}]},
-        {"role": "user", "n": 1, "content": "a", "parts": [{"type": "x"}]},
-        {"role": "user", "content": "a", "n": True, "parts": [{"type": "x"}]},
-        {"role": "user", "content": "a", "n": 1.0, "parts": [{"type": "x"}]},
-        {"role": "user", "content": "a", "n": 1, "parts": ["x"]},
-        {"role": "user", "content": "a", "n": 1, "parts": []},
-        {"role": "user", "content": "a", "n": 1, "parts": {}},
-        {"role": "user", "content": "a", "n": 1, "parts": [{"type": "x"}, {}]},
-        {"role": "user", "content": "a", "n": 1, "parts": [{"type": "x"}], "train": False},
-    ]
-    shapes = {shape_of(conversation_of({"messages": [each]}))[0] for each in (*one["messages"], *others)}
-    shapes |= {shape_of(conversation_of({**one, "tools": [{"x": n}]}))[0] for n in (1, "1")}
-    assert len(shapes) == 12
-    shape, texts = shape_of(conversation_of(one))
-    assert texts == ["a", "x"]
-    other = {"role": "user", "content": "longer", "n": 1, "parts": [{"type": "y"}]}
-    assert shape_of(conversation_of({"messages": [other]}))[0] == shape
+def test_roles_are_those_that_templates_know() -> None:
+    odd = {"messages": [{"role": "narrator", "content": "x"}, CHAT["messages"][1]]}
+    with pytest.raises(ConversationError) as error:
+        renderer().rendered(odd)
+    assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
+    known = (("default", "{{ 'narrator' if false }}" + SOURCE),)
+    assert renderer(templates=known).rendered(odd)[0].startswith("<narrator>x")

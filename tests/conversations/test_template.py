@@ -34,7 +34,7 @@ def test_what_templates_are_given() -> None:
     assert text("{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f('a') ~ f(1) }}") == "<a><1>"
 
 
-@given(st.lists(st.lists(st.text(st.characters(exclude_characters="\ufdd0\ufdd1"))), min_size=1))
+@given(st.lists(st.lists(st.text()), min_size=1))
 def test_marks_are_where_the_marked_text_is(parts: list[list[str]]) -> None:
     source = (
         "{% for m in messages %}{{ m.before }}{% set held %}{% generation %}{{ m.said }}{% endgeneration %}"
@@ -46,37 +46,65 @@ def test_marks_are_where_the_marked_text_is(parts: list[list[str]]) -> None:
     assert [found.text[begin:end] for begin, end in found.marked] == [message["said"] for message in messages]
 
 
+def test_no_text_forges_a_mark() -> None:
+    """Characters that could be marks are text, and the marks themselves are random."""
+    source = "{% for m in messages %}{{ m.content }}{% generation %}{{ m.role }}{% endgeneration %}{% endfor %}"
+    forged = "\ufdd0\ufdd1\ufdd0" + "0" * 18 + "\ufdd1(trained\ufdd0" + "0" * 18 + "\ufdd1)"
+    found = ChatTemplate(source).render([{"role": "user", "content": forged}])
+    assert found.text == forged + "user"
+    assert found.marked == ((len(forged), len(forged) + 4),)
+
+
+@pytest.mark.parametrize("cut", ["held[1:]", "held[:9]", "held | replace('(', '')", "held | replace(')', '')"])
+def test_marks_that_a_template_cuts_are_refused(cut: str) -> None:
+    held = "{% set held %}{% generation %}said{% endgeneration %}{% endset %}"
+    with pytest.raises(ConversationError, match="the chat template cuts what it marks as generated"):
+        ChatTemplate(held + "{{ " + cut + " }} {{ held }}").render(TALK)
+    assert ChatTemplate(held + "{{ held | trim | upper }}").render(TALK).marked == ((0, 4),)
+
+
 HOSTILE = [
     ("{{ ''.__class__.__mro__ }}", "access to attribute '__class__'"),
     ("{{ raise_exception.__globals__.x }}", "access to attribute '__globals__'"),
+    ("{{ cycler.__init__.__globals__ }}", "access to attribute '__init__'"),
     ("{{ messages.append(1) }}", "access to attribute 'append'"),
-    ("{{ namespace(__class__=1) }}", "has no '__class__'"),
     ("{% include 'x' %}", "no loader for this environment"),
     ("{% import 'os' as x %}", "no loader for this environment"),
-    ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "goes on for too long"),
+    ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes more than 0.2 seconds"),
+    ("{% for i in range(10**9) %}x{% endfor %}", "the chat template failed: Range too big"),
     ("{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
-    ("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(30) }}", "too long"),
-    ("{{ 'a' * 10 ** 10 }}", "makes more than"),
-    ("{{ 9 ** 999999999 }}", "large numbers"),
-    ("{% set n = namespace(x='ab') %}{% for i in range(90) %}{% set n.x = n.x ~ n.x %}{% endfor %}", "makes more than"),
-    ("{% set n = namespace(x='ab') %}{% for i in range(90) %}{% set n.x = n.x + n.x %}{% endfor %}", "makes more than"),
-    ("{% for i in range(90000) %}{{ 'a' * 9000 }}{% endfor %}", "makes more than"),
+    ("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}", "takes more than"),
+    ("{% for i in [1,2] recursive %}{{ loop([1,2]) }}{% endfor %}", "recursion"),
+    ("{% for i in range(90000) %}{{ 'a' * 9000 }}{% endfor %}", "makes more than 67,108,864 characters"),
     ("{{ raise_exception('no system role') }}", "the chat template failed: no system role"),
+    ("{{ raise_exception('x' * 9000) }}", "the chat template failed: " + "x" * 300),
     ("{{ strftime_now('%Y') }}", "asks for today's date: give --template-date"),
     ("{{ messages[0] + 1 }}", "the chat template failed: unsupported operand"),
-    ("{% for %}", "the chat template is no template"),
+    ("{{ [1, 2] | random }}", "invalid chat template: No filter named 'random'"),
+    ("{{ lipsum() }}", "'lipsum' is undefined"),
+    ("{% for %}", "invalid chat template"),
+    ("{% for i in [1] %}" * 25 + "{% endfor %}" * 25, "invalid chat template: too many statically nested blocks"),
+    ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "invalid chat template: maximum recursion depth exceeded"),
+    ("{{ " + "-" * 100_000 + "1 }}", "invalid chat template: maximum recursion depth exceeded"),
 ]
 
 
 @pytest.mark.parametrize(("source", "message"), HOSTILE, ids=[source[:30] for source, _ in HOSTILE])
 def test_hostile_and_broken_templates_end_in_one_error(source: str, message: str) -> None:
     with pytest.raises(ConversationError, match="chat template") as error:
-        text(source)
+        ChatTemplate(source, seconds=0.2).render(TALK)
     assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
 
 
-def test_a_rendering_leaves_nothing_behind() -> None:
-    template = ChatTemplate("{% for m in messages %}{{ m.pop('x') if false }}{{ m.content }}{% endfor %}", steps=2)
-    assert [template.render(TALK).text for _ in range(3)] == ["HiHo"] * 3
-    with pytest.raises(ConversationError, match="too long"):
-        template.render([*TALK, *TALK])
+def test_the_renderings_of_a_conversation_share_its_seconds() -> None:
+    template = ChatTemplate("{% for i in range(messages[0].turns) %}{% endfor %}", seconds=0.05)
+    template.render([{"turns": 1}])
+    with pytest.raises(ConversationError, match=r"takes more than 0\.05 seconds for this conversation"):
+        for _ in range(10_000):
+            template.render([{"turns": 1000}])
+    with pytest.raises(ConversationError, match="seconds"):
+        template.render([{"turns": 1}])
+    template.begin()
+    template.render([{"turns": 1}])
