@@ -28,6 +28,7 @@ SECONDS = 10.0
 """CPU time that all renderings of one conversation may take."""
 CHARACTERS = 1 << 26
 """Of a rendering."""
+_CUT = "the chat template cuts what it marks as generated"
 _REASON = 300
 """Characters of what a template says is wrong."""
 
@@ -128,9 +129,14 @@ class ChatTemplate:
         text = "".join(parts)
         if not self.marks:
             return Rendered(text, ())
-        if any(self._environment.key in each for each in texts_of([messages, tools])):
+        key = self._environment.key
+        given = "".join(texts_of([messages, tools]))
+        if key in given:
             raise ConversationError("a message spells the mark of generated text")
-        return _unmarked(text, self._environment.key)
+        rendered = _unmarked(text, key)
+        if any(bound in rendered.text and bound not in given for bound in (key[0], key[-1])):
+            raise ConversationError(_CUT)
+        return rendered
 
 
 class _LateError(Exception):
@@ -220,7 +226,7 @@ def _unmarked(text: str, key: str) -> Rendered:
         kept.append(part[1:])
         at += len(part) - 1
     if depth or len(kept) <= len(parts):
-        raise ConversationError("the chat template cuts what it marks as generated")
+        raise ConversationError(_CUT)
     return Rendered("".join(kept), tuple(spans))
 
 
