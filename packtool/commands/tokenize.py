@@ -184,7 +184,7 @@ def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:
         return SeenFile(*known, 0, whole=False, problem=file.problem)
     documents = size = 0
     problem = ""
-    for batch in SpanReader(file, Span(0), fields, salvage=False):
+    for batch in SpanReader(file, Span(0), fields):
         if size >= _SEEN_BYTES:
             return SeenFile(*known, documents, whole=False, problem=problem)
         documents += len(batch.documents)

@@ -46,15 +46,11 @@ def sniff(head: bytes) -> str:
 class DecompressedStream:
     """The bytes of a gzip, bz2, xz or zstd file, which may have several members (zstd calls them frames).
 
-    What comes before damage is certain only where checksums cover it: up to the end of the last whole member.
+    Checksums stand at the end of a member: what was read of one before its damage shows may be damaged, too.
 
     Args:
         raw: the file.
         kind: gzip, bz2, xz or zstd.
-
-    Attributes:
-        whole_in: bytes of the file up to the end of the last whole member.
-        whole_out: what they decompress to, in bytes.
     """
 
     def __init__(self, raw: Any, kind: str) -> None:
@@ -64,8 +60,6 @@ class DecompressedStream:
         self._padded = kind in ("gzip", "xz")
         self._waiting = b""
         self._member: Any = None
-        self._in = self._out = 0
-        self.whole_in = self.whole_out = 0
         self._damage: UnusableFileError | None = None
 
     def read(self, size: int, /) -> bytes:
@@ -83,7 +77,8 @@ class DecompressedStream:
                 parts.append(part)
                 held += len(part)
         except (OSError, EOFError, self._error) as error:
-            self._damage = UnusableFileError("damaged-file", f"damaged {self._kind} stream: {in_words(error)}")
+            what = f"damaged {self._kind} stream: {in_words(error)}; what follows is lost"
+            self._damage = UnusableFileError("damaged-file", what)
             if not held:
                 raise self._damage from None
         return b"".join(parts)
@@ -95,43 +90,29 @@ class DecompressedStream:
                 return b""
             data = b""
             if self._member.needs_input:
-                data, self._waiting = self._waiting or self._take(), b""
+                data, self._waiting = self._waiting or self._raw.read(_READ), b""
                 if not data:
                     raise EOFError("it ends too early")
             out: bytes = self._member.decompress(data, size)
-            self._out += len(out)
             if self._member.eof:
                 self._waiting = self._member.unused_data
                 self._member = None
-                self.whole_in, self.whole_out = self._in - len(self._waiting), self._out
             if out:
                 return out
 
     def _begin(self) -> bool:
         """Start the next member; whether there is one."""
         while True:
-            data = self._waiting or self._take()
+            data = self._waiting or self._raw.read(_READ)
             # gzip and xz files may be padded with zeros to whole blocks.
             self._waiting = data.lstrip(b"\0") if self._padded else data
             if self._waiting or not data:
                 break
         if self._waiting:
             self._member = self._make()
-        else:
-            self.whole_in = self._in
         return bool(self._waiting)
 
-    def _take(self) -> bytes:
-        data: bytes = self._raw.read(_READ)
-        self._in += len(data)
-        return data
-
-    def release(self) -> None:
-        """Give back the memory of the current member; the file stays open."""
-        self._member = None
-
     def close(self) -> None:
-        self.release()
         self._raw.close()
 
 

@@ -1,9 +1,4 @@
-"""Read a file of the corpus, local or in an object store: hash it, and check that it stays the file that was listed.
-
-A file that is read more than once must have the same bytes each time. Files that several blocks share, and those whose
-readers go to places of their own choice, are read again for their digest. Every page that was read is hashed, so the
-digest is known to be that of the bytes that were tokenized.
-"""
+"""Read a file of the corpus, local or in an object store: hash it, and check that it stays the file that was listed."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ import errno
 import io
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import xxhash
@@ -21,12 +16,6 @@ from packtool.errors import DataError
 from packtool.places.store import StorePlace
 from packtool.places.url import is_remote, require_no_secret
 
-PAGE = 1 << 18
-"""Bytes of a page."""
-Packed: TypeAlias = bytes
-"""Numbers and hashes of pages, 12 bytes each."""
-OTHER_BYTES = "it was read twice, and held other bytes each time"
-_SEEN = np.dtype([("page", "<u4"), ("hash", "<u8")])
 _DRAIN = 1 << 22
 
 
@@ -111,56 +100,18 @@ class StoreFile(io.RawIOBase):
         return bytes(data)
 
 
-class Pages:
-    """The hash of every page of a file that was read so far.
-
-    >>> pages = Pages()
-    >>> pages.see(0, b"abc"), pages.see(0, b"abc"), pages.see(0, b"abd")
-    (True, True, False)
-    """
-
-    def __init__(self) -> None:
-        self._hashes: dict[int, int] = {}
-
-    def see(self, page: int, data: bytes | memoryview) -> bool:
-        """Record the content of a page; return whether it is unchanged."""
-        digest = xxhash.xxh3_64_intdigest(data)
-        return self._hashes.setdefault(page, digest) == digest
-
-    def packed(self) -> Packed:
-        """Pack all of it for `agree`."""
-        seen = np.empty(len(self._hashes), _SEEN)
-        seen["page"], seen["hash"] = list(self._hashes), np.array(list(self._hashes.values()), np.uint64)
-        return seen.tobytes()
-
-
-def agree(whole: Packed, parts: Packed) -> bool:
-    """Return whether pages hold what the whole file held when it was read.
-
-    Args:
-        whole: packed pages of all of the file, in order.
-        parts: packed pages of those that were read.
-    """
-    all_pages, some = np.frombuffer(whole, _SEEN), np.frombuffer(parts, _SEEN)
-    if len(some) and int(some["page"].max()) >= len(all_pages):
-        return False
-    return bool((all_pages["hash"][some["page"]] == some["hash"]).all())
-
-
 class FileBytes(io.RawIOBase):
     """A file's own bytes.
 
     Args:
         file: as it was listed.
         hashed: hash what is read; it must then be read from beginning to end.
-        pages: of a file that is read more than once: what is read must be what was read before. Only whole pages are
-            read then.
 
     Raises:
         DataError: it is not there any more, or another one is; later, it changed.
     """
 
-    def __init__(self, file: CorpusFile, *, hashed: bool = False, pages: Pages | None = None) -> None:
+    def __init__(self, file: CorpusFile, *, hashed: bool = False) -> None:
         super().__init__()
         self._file = file
         try:
@@ -168,10 +119,7 @@ class FileBytes(io.RawIOBase):
         except FileNotFoundError:
             raise changed(file, "it is gone") from None
         self._hash = xxhash.xxh3_128() if hashed else None
-        self._pages = pages
         self._at = 0
-        self._first = 0  # offset of what is held
-        self._held = b""
         try:
             self.require_unchanged()
         except BaseException:
@@ -188,33 +136,17 @@ class FileBytes(io.RawIOBase):
         """Read the next bytes, at most `size`; all that are left if it is negative."""
         if size < 0:
             size = max(self._file.bytes - self._at, 0)
-        data: bytes = self._raw.read(size) if self._pages is None else self._read_pages(size, self._pages)
+        data: bytes = self._raw.read(size)
         self._at += len(data)
         if self._hash is not None:
             self._hash.update(data)
         return data
 
-    def _read_pages(self, size: int, pages: Pages) -> bytes:
-        """Read from the pages that are held, or load those around the next bytes."""
-        here = self._at - self._first
-        if here < 0 or here + size > len(self._held):
-            first, last = self._at // PAGE, -(-(self._at + size) // PAGE)
-            self._raw.seek(first * PAGE)
-            self._first, self._held = first * PAGE, read_up_to(self._raw, (last - first) * PAGE)
-            here = self._at - self._first
-            view = memoryview(self._held)
-            for number in range(-(-len(view) // PAGE)):
-                if not pages.see(first + number, view[number * PAGE : (number + 1) * PAGE]):
-                    self.require_unchanged()
-                    raise changed(self._file, OTHER_BYTES)
-        return self._held[here : here + size]
-
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place; not where the file is hashed."""
         assert self._hash is None
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.bytes}[whence]
-        if self._pages is None:
-            self._raw.seek(self._at)
+        self._raw.seek(self._at)
         return self._at
 
     def tell(self) -> int:
@@ -256,16 +188,13 @@ def changed(file: CorpusFile, what: str) -> DataError:
     )
 
 
-def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
+def file_digest(file: CorpusFile) -> str:
     """Hash a file as stored: xxh3-128, hex.
 
-    Args:
-        pages: what was read of it before; afterwards all of it.
-
     Raises:
-        DataError: it changed since it was listed, or holds other bytes than when it was read before.
+        DataError: it changed since it was listed.
     """
-    source = FileBytes(file, hashed=True, pages=pages)
+    source = FileBytes(file, hashed=True)
     try:
         digest = source.digest()
         source.require_unchanged()

@@ -9,8 +9,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.corpus.records import Document
-
 
 class DocumentCounts(msgspec.Struct):
     """Documents, the words (what whitespace separates), characters (code points) and tokens (EOS included) in them.
@@ -61,42 +59,26 @@ class Filters(msgspec.Struct, frozen=True):
         fits: npt.NDArray[np.bool_] = (tokens == 0) | ((tokens >= least) & (tokens <= most))
         return fits
 
-    def keeps(self, text: Document) -> bool:
+    def keeps(self, text: str) -> bool:
         """Return whether a document passes every filter."""
-        if isinstance(text, str):
-            if self.min_chars is not None and len(text) < self.min_chars:
-                return False
-            if self.max_chars is not None and len(text) > self.max_chars:
-                return False
-            # Splitting stops at the word that decides.
-            return not self.min_words or len(text.split(None, self.min_words - 1)) >= self.min_words
-        words, characters = size(text)
-        return (
-            (self.min_words is None or words >= self.min_words)
-            and (self.min_chars is None or characters >= self.min_chars)
-            and (self.max_chars is None or characters <= self.max_chars)
-        )
+        if self.min_chars is not None and len(text) < self.min_chars:
+            return False
+        if self.max_chars is not None and len(text) > self.max_chars:
+            return False
+        # Splitting stops at the word that decides.
+        return not self.min_words or len(text.split(None, self.min_words - 1)) >= self.min_words
 
-    def kept(self, texts: Sequence[Document]) -> list[int] | None:
+    def kept(self, texts: Sequence[str]) -> list[int] | None:
         """Return the places of the documents that words and characters leave; None if these do not decide."""
         if self.min_words is None and self.min_chars is None and self.max_chars is None:
             return None
         return [place for place, text in enumerate(texts) if self.keeps(text)]
 
 
-def size(text: Document) -> tuple[int, int]:
+def size(text: str) -> tuple[int, int]:
     """Count words and characters of a document.
 
     >>> size("one  two")
     (2, 8)
     """
-    if isinstance(text, str):
-        return len(text.split()), len(text)
-    words = characters = 0
-    inside = False  # the last piece ended inside a word
-    for piece in text:
-        if piece:
-            words += len(piece.split()) - (inside and not piece[0].isspace())
-            characters += len(piece)
-            inside = not piece[-1].isspace()
-    return words, characters
+    return len(text.split()), len(text)

@@ -30,7 +30,7 @@ def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
 def _first(file: CorpusFile, fields: Fields) -> RecordBatch | None:
     """Return the first batch with anything in it: of lines, the first line alone."""
     try:
-        batches: Any = iter(SpanReader(file, Span(0, 0, 1), fields, salvage=False))
+        batches: Any = iter(SpanReader(file, Span(0, 0, 1), fields))
         with closing(batches):
             return next((batch for batch in batches if batch.documents or batch.rejects), None)
     except DataError:  # it changed, and will be reported where it is read

@@ -7,7 +7,6 @@ itself, and where that fails judged by the standard library's parser, which says
 from __future__ import annotations
 
 import codecs
-import functools
 import json
 import re
 import sys
@@ -31,10 +30,8 @@ from packtool.corpus.records import (
     scalar,
     too_large,
 )
-from packtool.corpus.text import LONG, checked, line_batches
+from packtool.corpus.text import line_batches
 
-PIECE = 1 << 20
-"""Bytes of a long string that are decoded at a time."""
 _DEPTH = 1000
 """Calls that a parser may nest; each level of JSON takes one. From Python 3.12 on parsers have a limit of their own."""
 _SMALL = 1 << 18
@@ -87,8 +84,7 @@ class _Parser:
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
         objects means one on each line.
         """
-        longest = min(LONG, self._limit) if self._decoder is not None else 0
-        if len(lines) > longest or lines[:1] != b"{" or not is_utf8(lines):
+        if self._decoder is None or len(lines) > self._limit or lines[:1] != b"{" or not is_utf8(lines):
             return None
         text = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
@@ -152,12 +148,9 @@ class _Parser:
 
     def _line(self, line: memoryview) -> _Found | None:
         """Parse the text of a line and the fields kept beside it; None for a blank line."""
-        if len(line) > self._limit:
-            size = len(line) - _ending(line)
-            if size > self._limit:
-                raise UnusableFieldError("record-too-large", too_large(size, self._limit))
-        if len(line) > LONG:
-            return self._long(line)
+        size = len(line) - _ending(line)
+        if size > self._limit:
+            raise UnusableFieldError("record-too-large", too_large(size, self._limit))
         short = bytes(line).strip(_SPACE)
         return self._text(short) if short else None
 
@@ -170,19 +163,6 @@ class _Parser:
             if text is not None:
                 return text, []
         return self._judge(line)
-
-    def _long(self, line: memoryview) -> _Found | None:
-        """Read a text as `_text` does, without a copy of the line if nothing is wrong with it."""
-        fields = self._fields
-        if not fields.ids and not fields.chat and not fields.columns and is_utf8(line):
-            try:
-                raw = _raw_field(line, fields.text.split(".")) or _raw_field(line, [fields.text])
-                if raw is not None and memoryview(raw)[0] == ord('"'):
-                    return checked(LongString(memoryview(raw))), []
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                pass
-        copy = bytes(line).strip(_SPACE)
-        return self._judge(copy) if copy else None
 
     def _judge(self, line: bytes) -> _Found:
         """Judge a line that the quick parser refused by the standard library's more lenient one.
@@ -351,9 +331,9 @@ def _ids_of(value: Any, name: str) -> list[int]:
     raise UnusableFieldError("bad-ids", f"field {name!r} {what}, not a list of token ids")
 
 
-def is_utf8(data: bytes | bytearray | memoryview) -> bool:
+def is_utf8(data: bytes | bytearray) -> bool:
     """Return whether all of it is valid UTF-8, since parsers check only the parts they need."""
-    if not isinstance(data, memoryview) and data.isascii():
+    if data.isascii():
         return True
     if len(data) < _SMALL:
         try:
@@ -387,56 +367,3 @@ def _kind_of(value: Any) -> str:
     numbers = dict.fromkeys((int, float, Literal), "a number")
     others = {type(None): "null", bool: "true or false", str: "a string", list: "an array", dict: "an object"}
     return {**numbers, **others}[type(value)]
-
-
-@functools.cache
-def _raw_struct(field: str) -> type[Any]:
-    fields = [("value", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET)]
-    return msgspec.defstruct("RawRecord", fields, rename={"value": field})
-
-
-def _raw_field(line: memoryview, path: list[str]) -> Any:
-    """Return the raw JSON of a field without a copy, or None if there is none."""
-    raw: Any = line
-    for name in path:
-        raw = msgspec.json.decode(raw, type=_raw_struct(name)).value
-        if raw is msgspec.UNSET:
-            return None
-    return raw
-
-
-class LongString:
-    """A long JSON string, decoded piece by piece.
-
-    Args:
-        raw: the JSON string with its quotes.
-    """
-
-    def __init__(self, raw: memoryview) -> None:
-        self._raw = raw
-
-    def __iter__(self) -> Iterator[str]:
-        at, end = 1, len(self._raw) - 1
-        while at < end:
-            cut = _cut(self._raw, at, min(at + PIECE, end), end)
-            yield msgspec.json.decode(b'"' + bytes(self._raw[at:cut]) + b'"', type=str)
-            at = cut
-
-
-_UNITS = re.compile(
-    rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*+"
-)
-
-
-def _cut(raw: memoryview, at: int, limit: int, end: int) -> int:
-    """Find a place up to `limit`, the last but a few, that splits neither escape, nor surrogate pair, nor character."""
-    if limit == end:
-        return end
-    space = bytes(raw[at:limit]).rfind(b" ")  # no escape has one
-    if space > 0:
-        return at + space
-    match = _UNITS.match(raw, at, limit)
-    cut = match.end() if match else at
-    while cut > at and raw[cut] & 0xC0 == 0x80:
-        cut -= 1
-    return cut if cut > at else end  # not JSON: let decoding say so

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,8 +29,8 @@ REASONS = (
     "record-too-large",
 )
 """Codes of rejects."""
-RECORD_BYTES = 1 << 28
-"""Default limit of a record's size, uncompressed: what is larger would take too much memory."""
+RECORD_BYTES = 1 << 26
+"""Default limit of a record's size, uncompressed: what is larger is hardly a document."""
 EXCERPT = 1 << 16
 """Bytes that are kept of a record that can't be used."""
 
@@ -41,15 +41,6 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
     def close(self) -> None: ...
-
-
-class LongText(Protocol):
-    """A document too long to hold as one `str`: iterate (as often as needed) over its consecutive pieces."""
-
-    def __iter__(self) -> Iterator[str]: ...
-
-
-Document = str | LongText
 
 
 def shown(path: str) -> str:
@@ -197,13 +188,11 @@ class UnusableFileError(Exception):
     Args:
         code: one of REASONS.
         reason: why, in words.
-        lost: bytes of the file that are lost, where they are not all that was not read.
     """
 
-    def __init__(self, code: str, reason: str, lost: int = 0) -> None:
+    def __init__(self, code: str, reason: str) -> None:
         self.code = code
         self.reason = reason
-        self.lost = lost
         super().__init__(code, reason)
 
 

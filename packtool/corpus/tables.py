@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from packtool.corpus.records import (
-    Document,
     Fields,
     Readable,
     RecordBatch,
@@ -25,7 +24,6 @@ from packtool.corpus.records import (
     scalar,
     too_large,
 )
-from packtool.corpus.text import LONG, LongStream, checked
 from packtool.sizes import plural
 
 _SLICE_BYTES = 1 << 22
@@ -360,9 +358,9 @@ def _conversations(table: Any, fields: Fields) -> RecordBatch:
 
 
 def _texts(array: Any, column: str, limit: int) -> RecordBatch:
-    texts: list[Document | Reject | None]
+    texts: list[str | Reject | None]
     try:
-        texts = array.to_pylist() if array.nbytes <= min(LONG, limit) else [_text(value, limit) for value in array]
+        texts = array.to_pylist() if array.nbytes <= limit else [_text(value, limit) for value in array]
     except UnicodeDecodeError:
         texts = [_text(value, limit) for value in array]
     null = Reject(0, "missing-text", f"text column {column!r} is null")
@@ -381,7 +379,7 @@ def _batch(documents: Iterable[Any]) -> RecordBatch:
     return batch
 
 
-def _text(scalar: Any, limit: int) -> Document | Reject | None:
+def _text(scalar: Any, limit: int) -> str | Reject | None:
     """Return the text of one value, or why it can't be used: too long, or not UTF-8."""
     import pyarrow as pa
 
@@ -392,8 +390,6 @@ def _text(scalar: Any, limit: int) -> Document | Reject | None:
     if buffer.size > limit:
         return reject(0, "record-too-large", too_large(buffer.size, limit), memoryview(buffer))
     try:
-        if buffer.size <= LONG:
-            return str(buffer, "utf-8")
-        return checked(LongStream(lambda: pa.BufferReader(buffer), "utf-8"))
+        return str(buffer, "utf-8")
     except UnicodeDecodeError:
         return reject(0, "invalid-utf8", "not valid UTF-8", memoryview(buffer))

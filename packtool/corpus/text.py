@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from packtool.corpus.records import EXCERPT, RECORD_BYTES, LongText, Readable, RecordBatch, reject, too_large
+from packtool.corpus.records import EXCERPT, RECORD_BYTES, Readable, RecordBatch, reject, too_large
 
 CHUNK = 1 << 21
 """Bytes read at once; also about the size of the batches that reach the encoder."""
-LONG = 1 << 23
-"""Longer texts are never held as one `str`, which can take four bytes for each character."""
 
 
 class LongLine(NamedTuple):
@@ -184,61 +181,12 @@ def _documents(lines: list[bytes], limit: int) -> RecordBatch:
     return batch
 
 
-class LongStream:
-    """A long stream of UTF-8 as one document, decoded piece by piece.
-
-    Args:
-        reopen: gives the stream again, from its beginning.
-        encoding: utf-8, or utf-8-sig to leave out a byte order mark.
-    """
-
-    def __init__(self, reopen: Callable[[], Readable], encoding: str) -> None:
-        self._reopen = reopen
-        self._encoding = encoding
-
-    def __iter__(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder(self._encoding)()
-        stream = self._reopen()
-        try:
-            while data := stream.read(CHUNK):
-                yield decoder.decode(data)
-            yield decoder.decode(b"", final=True)
-        finally:
-            stream.close()
-
-
-def checked(document: LongText) -> LongText:
-    """Return the document once all of it was decoded, so that errors show before any of it is used."""
-    for _ in document:
-        pass
-    return document
-
-
-def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
-    """Read the whole file as one document.
-
-    Args:
-        reopen: gives the stream again, from its beginning, each time it is called.
-        limit: bytes of the file, decompressed; a larger one is rejected.
-    """
-    parts, size = [], 0
-    while size <= LONG and (data := stream.read(CHUNK)):
-        parts.append(data)
-        size += len(data)
-    head = b"".join(parts) if size <= LONG else b"".join(parts)[:EXCERPT]
-    parts.clear()
-    while size <= limit and (data := stream.read(CHUNK)):
-        size += len(data)
-
-    def rejected(code: str, what: str) -> RecordBatch:
-        return RecordBatch(rejects=[reject(0, code, what, head, size)], records=1, bytes=size)
-
-    if size > limit:
-        yield rejected("record-too-large", f"a file of more than {limit:,} bytes, the limit of a record")
-        return
+def read_file(stream: Readable) -> Iterator[RecordBatch]:
+    """Read the whole file as one document, however long it is."""
+    data = b"".join(iter(lambda: stream.read(CHUNK), b""))
+    batch = RecordBatch(records=1, bytes=len(data))
     try:
-        text = head.removeprefix(BOM_UTF8).decode() if size <= LONG else checked(LongStream(reopen, "utf-8-sig"))
+        batch.documents, batch.numbers = [data.removeprefix(BOM_UTF8).decode()], [1]
     except UnicodeDecodeError:
-        yield rejected("invalid-utf8", "not valid UTF-8")
-    else:
-        yield RecordBatch([text], [1], records=1, bytes=size)
+        batch.rejects = [reject(0, "invalid-utf8", "not valid UTF-8", data)]
+    yield batch

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from packtool.corpus.records import Document, RecordBatch, Reject
+from packtool.corpus.records import RecordBatch, Reject
 from packtool.encoding.encoders import U32
 from packtool.encoding.long_texts import PIECE, pieces
 from packtool.encoding.verify import Verified
@@ -44,14 +44,14 @@ class Parts(NamedTuple):
         return Parts(self.ids[ids], self.lengths[chosen], ends, loss, None if self.eos is None else self.eos[chosen])
 
 
-def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:
-    """Encode documents as UTF-8 once, for both hash and encoder; None for those read piece by piece."""
+def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes]:
+    """Encode documents as UTF-8 once, for both hash and encoder."""
     if ids:
         return [np.array(document, np.uint32).tobytes() for document in documents]
-    return [document.encode() if _is_short(document) else None for document in documents]
+    return [document.encode() for document in documents]
 
 
-def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder: Verified) -> Iterator[Parts]:
+def encoded(documents: Iterable[str], utf8: Iterable[bytes], encoder: Verified) -> Iterator[Parts]:
     """Encode documents to ids, call by call.
 
     Args:
@@ -62,12 +62,13 @@ def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder
     ends: list[bool] = []
     size = 0
     for document, known in zip(documents, utf8, strict=True):
-        for piece in (document,) if _is_short(document) else pieces(document, encoder.recipe.cut):
+        short = len(document) <= PIECE
+        for piece in [document] if short else pieces(document, encoder.recipe.cut):
             if size >= _ENCODE_CHARS:
                 yield Parts(*encoder.encode(texts, data, ends), ends)
                 texts, data, ends, size = [], [], [], 0
             texts.append(piece)
-            data.append(piece.encode() if known is None else known)
+            data.append(known if short else piece.encode())
             ends.append(False)
             size += len(piece)
         ends[-1] = True
@@ -106,8 +107,3 @@ def joined(parts: Iterable[Parts]) -> Parts:
     ends = np.concatenate([np.asarray(part.ends, np.bool_) for part in every])
     lengths = np.diff(np.cumsum(np.concatenate([part.lengths for part in every]))[ends], prepend=0)
     return Parts(np.concatenate([part.ids for part in every]), lengths, [True] * len(lengths))
-
-
-def _is_short(document: Document) -> TypeGuard[str]:
-    """Return whether a document is encoded whole."""
-    return isinstance(document, str) and len(document) <= PIECE

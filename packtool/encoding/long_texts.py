@@ -1,4 +1,5 @@
-"""Encode long texts piece by piece where that provably gives the same ids, so that memory stays bounded.
+"""Encode long texts piece by piece where that provably gives the same ids: `tokenizers` takes some 120 bytes of memory
+for each byte of a text.
 
 A text is cut between a letter (or a number such as ²) and a space or newline after it, where no id can reach over it:
 
@@ -14,10 +15,9 @@ Added tokens must not reach over a cut either.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from packtool.corpus.records import Document
 from packtool.encoding.families import NFC, SETTLED, marks_beginnings, shape, split_by, steps
 
 PIECE = 1 << 15
@@ -67,41 +67,20 @@ def _reaches_over(token: Mapping[str, Any]) -> bool:
     return bool(token.get("single_word") or _REACHES[bool(token.get("rstrip"))].search(token["content"]))
 
 
-def pieces(document: Document, cut: str) -> Iterator[str]:
-    """Cut a document into consecutive parts that may be encoded one by one; at least one.
+def pieces(text: str, cut: str) -> list[str]:
+    """Cut a text into consecutive parts that may be encoded one by one; at least one.
 
     Args:
-        document: a text, or its parts.
         cut: how it may be cut, as `cut_of` says.
 
-    >>> list(pieces("short text", BEFORE))
+    >>> pieces("short text", BEFORE)
     ['short text']
     """
-    parts = [document] if isinstance(document, str) else document
-    if not cut:
-        yield "".join(parts)
-        return
-    fits = _FITS[cut]
-    held = last = ""
-    waiting: list[str] = []  # joined once a place to cut comes: joining and searching each time would be quadratic
-    for part in parts:
-        waiting.append(part)
-        place = _first_cut(last + part, 1, fits)
-        last = part[-1:] or last
-        if place:
-            held, waiting = held + "".join(waiting), []
-            held = yield from _cut_off(held, cut)
-    held = yield from _cut_off(held + "".join(waiting), cut)
-    yield held
-
-
-def _cut_off(text: str, cut: str) -> Generator[str, None, str]:
-    """Yield pieces from the beginning of a text; return the rest."""
-    at = 0
-    while len(text) - at > PIECE + 1 and (place := _last_cut(text, at, at + PIECE, _FITS[cut])):
-        yield text[at:place]
+    parts, at = [], 0
+    while cut and len(text) - at > PIECE + 1 and (place := _last_cut(text, at, at + PIECE, _FITS[cut])):
+        parts.append(text[at:place])
         at = place + (cut == AT)
-    return text[at:]
+    return [*parts, text[at:]]
 
 
 def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
@@ -109,10 +88,5 @@ def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
     for at in range(limit, max(start, limit - _SEARCH), -1):
         if fits.match(text, at):
             return at
-    return _first_cut(text, limit + 1, fits)
-
-
-def _first_cut(text: str, start: int, fits: re.Pattern[str]) -> int:
-    """Find the first safe cut from `start`, which is above 0, on; 0 for none."""
-    match = fits.search(text, start)
+    match = fits.search(text, limit + 1)
     return match.start() if match else 0

@@ -135,12 +135,12 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
         int | str,
         Option(
             SIZE,
-            "Largest record, uncompressed; memory grows with it.",
+            "Largest record, uncompressed; a text file is one document of any size.",
             "Rarely needed",
-            default="256MiB",
+            default="64MiB",
             recorded=True,
         ),
-    ] = 256 << 20
+    ] = 64 << 20
     provenance: Annotated[
         bool,
         Option(

@@ -14,7 +14,7 @@ import numpy as np
 
 from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
-from packtool.corpus.file_bytes import Pages, file_digest
+from packtool.corpus.file_bytes import file_digest
 from packtool.corpus.filters import Filters
 from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, records_before
@@ -78,19 +78,18 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A piece: spans of a block with the file of each, or a file that several blocks share, which is to be hashed."""
+    """A block: its spans, with the file of each."""
 
     number: int
     spans: Block
     files: tuple[CorpusFile, ...]
-    hashes: bool = False
 
 
 class BlockResult(msgspec.Struct):
-    """The files and counts of a finished block; of a file that was hashed, its digest and all its pages alone.
+    """The files and counts of a finished block.
 
     Attributes:
-        encoder: which one ran; "none" for ids, "" where a file was hashed.
+        encoder: which one ran; "none" for ids.
         checked: texts that were cross-checked.
         spans: what each held.
         shards, rejected: its files.
@@ -116,10 +115,6 @@ def block_directory(scratch: Path, number: int) -> Path:
 def run(context: Context, task: Task, worker: Worker) -> BlockResult:
     """Run one task; running it again gives the same files."""
     scratch = Path(context.scratch)
-    if task.hashes:
-        pages = Pages()
-        digest = file_digest(task.files[0], pages)
-        return BlockResult("", 0, [SpanCounts(task.spans[0].file, digest=digest, pages=pages.packed())], [], None)
     directory = block_directory(scratch, task.number)
     with context.delivery.attempt(scratch, f"{directory.name}.") as attempt:
         result = _Attempt(context, attempt, worker).result(task)
@@ -180,8 +175,7 @@ class _Attempt:
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
         """Tokenize a span of a file."""
         context, writer, counts = self.context, self.writer, SpanCounts(span.file)
-        salvage = context.on_error != "fail"
-        reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
+        reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes)
         for batch in reader:
             if self.encoder is None:
                 require_ids(batch, context.tokenizer)
@@ -200,7 +194,7 @@ class _Attempt:
             kept = np.concatenate(ended)
             sources = None
             if context.provenance:
-                sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
+                sources = origins(span.file, counts.records, batch.numbers, utf8)
             writer.describe(kept, sources, batch.columns)
             counts.documents += int(kept.sum())
             counts.empty += int((~kept).sum())
@@ -214,11 +208,11 @@ class _Attempt:
             counts.special = self.talks.spelled(context.tokenizer.added_tokens)
         counts.require_balance(self._added)
         counts.digest = reader.digest
-        if not span.whole and reader.pages is not None:
-            counts.pages = reader.pages.packed()
+        if span.start == 0 and not counts.digest:
+            counts.digest = file_digest(file)  # it is read in parts, or in an order of its own
         return counts
 
-    def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes | None]]:
+    def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes]]:
         """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
         documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
         parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)

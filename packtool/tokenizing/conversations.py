@@ -47,7 +47,7 @@ class Conversations:
         """See `render`."""
         render(self._renderer, batch)
 
-    def masked(self, batch: RecordBatch, utf8: Sequence[bytes | None], documents: Parts, eos_id: int) -> Parts:
+    def masked(self, batch: RecordBatch, utf8: Sequence[bytes], documents: Parts, eos_id: int) -> Parts:
         """Return the documents of a batch with what trains of them.
 
         The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
@@ -55,13 +55,12 @@ class Conversations:
 
         Args:
             batch: rendered.
-            utf8: of its texts, where it is at hand.
+            utf8: of its texts.
             documents: the ids of each.
             eos_id: of the store.
         """
         ids, lengths = documents.ids, documents.lengths
-        data = [text.encode() if each is None else each for text, each in zip(batch.documents, utf8, strict=True)]
-        loss = self._trained.masks(batch.documents, data, batch.spans, ids, lengths)
+        loss = self._trained.masks(batch.documents, utf8, batch.spans, ids, lengths)
         eos = np.full(len(lengths), self._all, np.uint8)
         ends = np.cumsum(lengths)
         last = ends[lengths > 0] - 1

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.corpus.file_bytes import Packed
 from packtool.corpus.filters import DocumentCounts
 from packtool.errors import DataError
 
@@ -26,8 +25,7 @@ class SpanCounts(msgspec.Struct):
         rejected: records that can't be used, by reason.
         special: special tokens in texts, by id.
         lost: bytes of files that can't be read to their end, or at all, whose records nobody counted.
-        digest: of the file, where all of it was read.
-        pages: that were read of a file that several blocks share.
+        digest: of the file, in the span that begins it.
         read: documents that were read, whatever became of them.
         encoded: ids that they have, EOS and BOS not included.
         trained: tokens that went to the store and train, where it says which do.
@@ -44,7 +42,6 @@ class SpanCounts(msgspec.Struct):
     special: dict[str, int] = msgspec.field(default_factory=dict)
     lost: int = 0
     digest: str = ""
-    pages: Packed = b""
     read: int = 0
     encoded: int = 0
     trained: int = 0

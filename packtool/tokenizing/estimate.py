@@ -85,19 +85,17 @@ def _sample(
     """Return documents and tokens for each byte of a span of a file; None if no record begins there."""
     read = held = documents = 0
     encoded = tokens = int(fields.ids)  # of which each is a token
-    for batch in SpanReader(file, span, fields, salvage=False):
+    for batch in SpanReader(file, span, fields):
         read += batch.progress
         if renderer is not None:
             from packtool.tokenizing.conversations import render  # which needs jinja2
 
             render(renderer, batch)
         for document in batch.documents if fields.ids else filter(filters.keeps, batch.documents):
-            size = len(document) if isinstance(document, str | list) else sum(map(len, document))
-            documents += size > 0
-            held += size
+            documents += len(document) > 0
+            held += len(document)
             if encoded < SAMPLE_CHARS and tokenizer is not None:
-                text = document if isinstance(document, str) else next(iter(document), "")
-                text = text[: SAMPLE_CHARS - encoded]
+                text = document[: SAMPLE_CHARS - encoded]
                 encoded += len(text)
                 tokens += len(tokenizer.encode(text, add_special_tokens=False).ids)
         if read >= SAMPLE_BYTES:

@@ -1,5 +1,4 @@
-"""The pieces of a run of `tokenize`, the files that several blocks share, each hashed as a whole, then the blocks; and
-the token store that is made of them."""
+"""The blocks of a run of `tokenize`, and the token store that is made of them."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from msgspec import UNSET
 
 from packtool.clock import Clock
 from packtool.corpus import blocks
-from packtool.corpus.file_bytes import OTHER_BYTES, agree, changed
-from packtool.corpus.records import Block, CorpusFile, Span
+from packtool.corpus.records import Block, CorpusFile
 from packtool.engines import Engine
 from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
@@ -37,8 +35,7 @@ from packtool.warnings import warn
 
 
 class Job:
-    """The pieces of a run: those finished earlier, and those still to do. First come the files that several blocks
-    share, then the blocks.
+    """The pieces of a run, of a block each: those finished earlier, and those still to do.
 
     Args:
         output: the blocks' scratch files and records lie there.
@@ -59,8 +56,7 @@ class Job:
         self._quiet = quiet
         self._blocks = blocks.plan(files)
         self._output = output
-        self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
-        self.pieces = len(self._split) + len(self._blocks)
+        self.pieces = len(self._blocks)
         self._kept = Pieces(output, "block", tasks.BlockResult, self._files)
         share = engine.share
         mine = range(self.pieces) if share is None or share.merges else list(filter(share.has, range(self.pieces)))
@@ -87,14 +83,14 @@ class Job:
     @property
     def encoders(self) -> set[str]:
         """What encoded the blocks that are done."""
-        return {result.encoder for result in self.done.values() if result.encoder}
+        return {result.encoder for result in self.done.values()}
 
     def fall_back(self, why: str) -> None:
         """Discard the fast encoder's work, and let the reference encode: here, in tasks that begin later, and in a
         resumed run."""
         self._fallback.record(0, why)
         recipe = self.context.recipe.instead(why)
-        others = {piece for piece, result in self.done.items() if result.encoder not in ("", recipe.encoder)}
+        others = {piece for piece, result in self.done.items() if result.encoder != recipe.encoder}
         self._forget(others)
         self.done = {piece: each for piece, each in self.done.items() if piece not in others}
         self.earlier = self.earlier - others
@@ -108,8 +104,8 @@ class Job:
         """Run the remaining pieces of this run's share."""
         done = {piece: self.done[piece] for piece in self._mine if piece in self.done}
         todo = {piece: self._task(piece) for piece in self._mine}
-        bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items() if not task.hashes}
-        before = sum(bytes_of[piece] for piece in done.keys() & bytes_of.keys())
+        bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items()}
+        before = sum(bytes_of[piece] for piece in done)
         with Progress(sum(bytes_of.values()), "tokenize", initial=before, quiet=self._quiet) as progress:
             for piece, each in self._kept.run(
                 partial(tasks.run, self.context),
@@ -125,29 +121,10 @@ class Job:
                     progress.add_tokens(sum(span.tokens for span in each.spans))
                     self._limit_errors()
         self._limit_errors()
-        self._require_unchanged()
 
     def _task(self, piece: int) -> tasks.Task:
-        hashes = piece < len(self._split)
-        spans = (Span(self._split[piece]),) if hashes else self._blocks[piece - len(self._split)]
-        return tasks.Task(piece, spans, tuple(self.files[span.file] for span in spans), hashes)
-
-    def _require_unchanged(self) -> None:
-        """Make sure that the digests of files that several blocks share are of the bytes that were tokenized.
-
-        Raises:
-            DataError: one is not; the blocks that it is about are not kept.
-        """
-        wrong: list[int] = []
-        whole = {number: self.done[piece] for piece, number in enumerate(self._split) if piece in self.done}
-        for piece, result in self.done.items():
-            for span in result.spans:
-                if span.file in whole and not agree(whole[span.file].spans[0].pages, span.pages):
-                    self._kept.forget(piece)
-                    self._kept.forget(self._split.index(span.file))
-                    wrong.append(span.file)
-        if wrong:
-            raise changed(self.files[min(wrong)], OTHER_BYTES)
+        spans = self._blocks[piece]
+        return tasks.Task(piece, spans, tuple(self.files[span.file] for span in spans))
 
     def _bytes(self, block: Block) -> int:
         """Return the bytes of a block, for progress; if a file has several, about."""

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 import packtool
 from packtool.cli import run
-from packtool.corpus import blocks, jsonl
+from packtool.corpus import blocks
 from packtool.errors import PacktoolError, UsageError
 from packtool.storage.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
@@ -47,11 +47,9 @@ def column(store: TokenStore, name: str) -> list[str | None]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "slow jsonl", "long jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["jsonl", "slow jsonl", "parquet"])
 def test_scalars_stay_with_their_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(blocks, "SMALLEST", 3000)
-    if kind == "long jsonl":
-        monkeypatch.setattr(jsonl, "LONG", 80)
     path = tmp_path / f"a.{kind.rsplit(maxsplit=1)[-1]}"
     if kind == "parquet":
         parquet.write_table(pa.Table.from_pylist(records()), path, row_group_size=7)

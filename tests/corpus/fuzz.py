@@ -41,11 +41,16 @@ SECONDS = 300  # for one batch; it takes two
 
 @dataclass
 class Case:
-    """A file, and what may come of it: possible lists of texts, with the number of rejects where that is certain."""
+    """A file, and what may come of it: possible lists of texts, with the number of rejects where that is certain.
+
+    Attributes:
+        first: where damage may show anywhere, the texts before it; some reject follows.
+    """
 
     name: str
     data: bytes
     outcomes: list[tuple[list[str], int | None]]
+    first: list[str] | None = None
 
 
 def parse(data: bytes) -> tuple[list[str], int]:
@@ -144,7 +149,7 @@ def jsonl(draw: random.Random) -> Case:
 
 
 def archive(draw: random.Random) -> Case:
-    """Members of one kind, of which one is damaged every other time: it and what follows are lost, or nothing is."""
+    """Members of one kind, of which one is damaged every other time: what comes before it stays."""
     kind = draw.choice(list(COMPRESS))
     compress: Callable[[bytes], bytes] = zstd_checked if kind == "zstd" else COMPRESS[kind]
     raws = [b"".join(line(draw) + b"\n" for _ in range(draw.randrange(1, 6))) for _ in range(draw.randrange(1, 4))]
@@ -157,11 +162,9 @@ def archive(draw: random.Random) -> Case:
     damaged = draw.randrange(len(members))
     before = parse(b"".join(raws[:damaged]))
     data = b"".join([*members[:damaged], mutate(draw, members[damaged]), *members[damaged + 1 :]])
-    behind = parse(b"".join(raws[: damaged + 1]))  # when the damage is at a member's end, or between two
-    outcomes: list[tuple[list[str], int | None]] = [whole, (before[0], before[1] + 1), (behind[0], behind[1] + 1)]
     if not MAGIC.match(data):  # it does not look like an archive any more
-        outcomes = [parse(data)]
-    return Case("archive", data, outcomes)
+        return Case("archive", data, [parse(data)])
+    return Case("archive", data, [whole], before[0])
 
 
 def table(draw: random.Random) -> Case:
@@ -198,10 +201,11 @@ def check(case: Case, path: Path) -> tuple[int, int]:
     except PacktoolError:
         return -1, 0
     batches = list(SpanReader(file, Span(0), Fields(), limit=LIMIT))
-    texts = ["".join(each) for batch in batches for each in batch.documents]
+    texts = [each for batch in batches for each in batch.documents]
     rejects = sum(len(batch.rejects) for batch in batches)
     fits = [found for found, bad in case.outcomes if found == texts and bad in (None, rejects)]
-    if case.outcomes and not fits:
+    begins = case.first is not None and texts[: len(case.first)] == case.first and rejects > 0
+    if case.outcomes and not fits and not begins:
         raise AssertionError(f"{case.name}: {case.data!r} gave {texts!r} and {rejects} rejects")
     return len(texts), rejects
 

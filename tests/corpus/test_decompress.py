@@ -45,7 +45,6 @@ def test_frames_of_zstd_and_what_is_skipped_between_them() -> None:
     parts = [zstd(TEXT), SKIPPABLE, zstd_checked(TEXT), zstd(b""), SKIPPABLE]
     stream = DecompressedStream(io.BytesIO(b"".join(parts)), "zstd")
     assert b"".join(iter(lambda: stream.read(1000), b"")) == TEXT * 2
-    assert (stream.whole_in, stream.whole_out) == (sum(map(len, parts)), 2 * len(TEXT))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +57,8 @@ def test_frames_of_zstd_and_what_is_skipped_between_them() -> None:
         (SKIPPABLE[:-1], "it ends too early"),
     ],
 )
-def test_the_last_whole_frame_of_zstd_is_known(tail: bytes, message: str) -> None:
+def test_what_zstd_finds_wrong_is_said(tail: bytes, message: str) -> None:
     whole = zstd(TEXT)
     stream = DecompressedStream(io.BytesIO(whole + tail), "zstd")
     with pytest.raises(UnusableFileError, match=message):
         b"".join(iter(lambda: stream.read(1000), b""))
-    assert (stream.whole_in, stream.whole_out) == (len(whole), len(TEXT))

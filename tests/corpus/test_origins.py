@@ -14,7 +14,7 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import packtool
-from packtool.corpus import blocks, jsonl
+from packtool.corpus import blocks
 from packtool.errors import UsageError
 from packtool.storage.token_store import TokenStore
 
@@ -47,11 +47,8 @@ def make(folder: Path, draw: random.Random) -> dict[tuple[str, int], str]:
     return texts
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_every_token_leads_to_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool) -> None:
+def test_every_token_leads_to_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SMALLEST", 4000)
-    if long:
-        monkeypatch.setattr(jsonl, "LONG", 100)
     draw = random.Random(0)
     texts = make(tmp_path / "corpus", draw)
     tokenizer = Tokenizer.from_file(str(ASSET))

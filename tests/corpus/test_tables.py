@@ -11,8 +11,6 @@ import pytest
 from pyarrow import parquet
 
 import packtool
-from packtool.corpus import tables
-from packtool.corpus import text as text_files
 from packtool.corpus.read import records_before
 from packtool.corpus.records import Reject, Span
 from packtool.errors import DataError
@@ -126,17 +124,16 @@ def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     ]
 
 
-def test_long_values_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_above_the_limit_of_a_record(tmp_path: Path) -> None:
     texts = ["short", "\ufefflong 😀 " * 100, None, "日本語 " * 100]
     table = pa.table({"text": texts, "coded": pa.array(texts).dictionary_encode()})
     parquet.write_table(table, tmp_path / "x.parquet")
-    monkeypatch.setattr(tables, "LONG", 50)
-    monkeypatch.setattr(text_files, "CHUNK", 7)
     [file] = find(tmp_path / "x.parquet")
     for column in ("text", "coded"):
-        [batch] = read(file, Span(0), column)
-        assert ["".join(document) for document in batch.documents] == [text for text in texts if text]
-        assert [reject.record for reject in batch.rejects] == [3]
+        [batch] = read(file, Span(0), column, limit=1000)
+        assert batch.documents == ["short", texts[3]]
+        assert [reject.record for reject in batch.rejects] == [2, 3]
+        assert batch.rejects[0].reason == "a record of 1,300 bytes, above the limit of 1,000"
 
 
 @pytest.mark.parametrize("cut", [0, 3, 100, -1])

@@ -1,17 +1,14 @@
-"""Plain text: one document a file or one a line, long files in pieces; every line of a range once, none above the limit
-held."""
+"""Plain text: one document a file or one a line; every line of a range once, none above the limit held."""
 
 from __future__ import annotations
 
 import io
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.corpus import text as text_files
-from packtool.corpus.filters import size
 from packtool.corpus.records import Reject, Span
 from packtool.corpus.text import line_chunks, read_lines
 from tests.corpus.reading import find, read
@@ -29,21 +26,12 @@ def test_text_files_are_one_document_or_one_a_line(tmp_path: Path) -> None:
     assert batch.rejects == [Reject(0, "invalid-utf8", "not valid UTF-8", b"caf\xe9")]
 
 
-def test_long_text_files_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "LONG", 10)
-    monkeypatch.setattr(text_files, "CHUNK", 7)
-    content = "\ufeffdéjà vu, 日本語 😀 " * 5
-    (tmp_path / "a").write_text(content)
-    [file] = find(tmp_path / "a", "text")
-    [batch] = read(file, Span(0), "text")
-    [document] = batch.documents
-    for _ in range(2):
-        assert "".join(document) == content[1:]
-    assert size(document) == size(content[1:])
-    (tmp_path / "a").write_bytes(content.encode() + b"\xff")
-    [file] = find(tmp_path / "a", "text")
-    [batch] = read(file, Span(0), "text")
-    assert [reject.code for reject in batch.rejects] == ["invalid-utf8"]
+def test_a_text_file_may_be_larger_than_a_record(tmp_path: Path) -> None:
+    content = "déjà vu, 日本語 😀 " * 5
+    (tmp_path / "a.txt").write_text(content)
+    [file] = find(tmp_path / "a.txt")
+    [batch] = read(file, Span(0), "text", limit=10)
+    assert (batch.documents, batch.rejects) == ([content], [])
 
 
 @given(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from itertools import chain, product
 from typing import Any
@@ -14,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer
 from packtool.encoding import long_texts as pieces_module
 from packtool.encoding.encoder_choice import choose
 from packtool.encoding.encoders import reference_tokenizer
-from packtool.encoding.long_texts import AT, BEFORE, cut_of, pieces
+from packtool.encoding.long_texts import AT, BEFORE, PIECE, cut_of, pieces
 from tests.encoding import fuzz, listed, shapes
 from tests.encoding.encoding import build
 
@@ -83,37 +82,7 @@ def test_pieces_give_the_ids_of_the_whole(name: str, monkeypatch: pytest.MonkeyP
     assert cuts > 300
 
 
-def test_the_same_pieces_however_a_text_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "PIECE", 12)
-    for text in shapes.texts(200, seed=8):
-        arriving = [text[at : at + 5] for at in range(0, len(text), 5)]
-        assert "".join(pieces(arriving, BEFORE)) == text
-        assert list(pieces(arriving, "")) == [text]
-
-
-def test_the_search_for_a_cut_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each character is looked at a few times, however long a text has no place to cut."""
-    looked = 0
-    original = pieces_module._first_cut
-
-    def counted(text: str, start: int, fits: re.Pattern[str]) -> int:
-        nonlocal looked
-        looked += len(text) - start
-        return original(text, start, fits)
-
-    monkeypatch.setattr(pieces_module, "PIECE", 100)
-    monkeypatch.setattr(pieces_module, "_first_cut", counted)
-    parts = ["a1" * 50] * 1000
-    assert list(pieces(parts, BEFORE)) == ["".join(parts)]
-    assert looked <= 3 * 100 * 1000
-    parts[500] = "ends here" * 11
-    assert [len(piece) for piece in pieces(parts, BEFORE)] != [sum(map(len, parts))]
-
-
-@pytest.mark.parametrize("cut", [BEFORE, AT])
-def test_cuts_do_not_depend_on_the_parts(cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "PIECE", 12)
-    for text in shapes.texts(200, seed=9):
-        whole = list(pieces([text], cut))
-        for size in (1, 3, 7, 30):
-            assert list(pieces([text[at : at + size] for at in range(0, len(text), size)] or [""], cut)) == whole
+def test_where_there_is_no_place_to_cut_for_long() -> None:
+    text = "a1" * PIECE
+    assert pieces(text, BEFORE) == [text]
+    assert pieces(f"{text}a {text}a {text}", BEFORE) == [f"{text}a", f" {text}a", f" {text}"]

@@ -50,15 +50,12 @@ def test_a_block_that_changed_is_done_again(
 
 
 def test_long_documents_are_encoded_in_pieces_to_the_same_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from packtool.corpus import jsonl as jsonl_reader
     from packtool.encoding import encode as blocks_of
 
     words = ["The", "quick\nbrown", "fox.", "It's", "", "été", "日本語", "def", "x(y):\n\n"]
     text = " ".join(f"{word}{n}" for n, word in enumerate(words * 400))
     (tmp_path / "a.jsonl").write_bytes(jsonl(["short", text, "short"]))
     expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", bos_token="!").path)
-    monkeypatch.setattr(jsonl_reader, "LONG", 2000)
-    monkeypatch.setattr(jsonl_reader, "PIECE", 700)
     monkeypatch.setattr(pieces, "PIECE", 300)
     monkeypatch.setattr(blocks_of, "PIECE", 300)
     monkeypatch.setattr(blocks_of, "_ENCODE_CHARS", 1000)
