@@ -18,18 +18,21 @@ from typing import Any, Literal
 
 import msgspec
 
+from packtool.report.blend_schema import BlendReport
 from packtool.report.schema import CorpusReport, MeasuredReport, PackedReport, StoreReport
 
 PAGE, SCHEMA = "report-schema.md", "report.schema.json"
-ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, CorpusReport)
+ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, CorpusReport, BlendReport)
 INTRODUCTION = """# The report
 
-Written from the types in `packtool/report/schema.py` by `scripts/report_schema.py`; a test fails when this page and
-they differ. The same as [JSON Schema](report.schema.json), for those who check or generate.
+Written from the types in `packtool/report/schema.py` and `packtool/report/blend_schema.py` by
+`scripts/report_schema.py`; a test fails when this page and they differ. The same as [JSON Schema](report.schema.json),
+for those who check or generate.
 
 `packtool pack` and `packtool shuffle` write `report.json`, a [PackedReport](#packedreport), beside the manifest.
 `packtool stats --json` prints a [MeasuredReport](#measuredreport) of a packed dataset, a [StoreReport](#storereport) of
-a token store or a [CorpusReport](#corpusreport) of text files. From Python they are these classes:
+a token store, a [CorpusReport](#corpusreport) of text files or a [BlendReport](#blendreport) of a blend. From Python
+they are these classes:
 `packtool.stats("packed").metrics.padding_ratio`.
 
 All figures follow from the rows and the document lengths: no timings (but in `timings`), no paths (but in `path`), so

@@ -183,6 +183,8 @@ def import_(values: Values, terminal: Terminal) -> None:
 def stats(values: Values, terminal: Terminal) -> None:
     """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
 
+    Of a blend (a TOML file) it says what a run takes of each source: rows, shares, epochs, and when each repeats.
+
     Reads only lengths and segment tables of stores and datasets, no tokens. Reads all of text files.
 
     \b
@@ -191,6 +193,7 @@ def stats(values: Values, terminal: Terminal) -> None:
     packtool stats store --compare all -L 2048,8192 --html report.html
     packtool stats web code --compare bfd-extra -L 2048 --extra-capacity 10,50
     packtool stats corpus.jsonl.gz --compare concat,bfd -L 2048
+    packtool stats blend.toml --html blend.html
     """
     report = packtool.stats(**values)
     if terminal.json:
@@ -200,8 +203,9 @@ def stats(values: Values, terminal: Terminal) -> None:
         from packtool.report.terminal import print_stats
 
         print_stats(report, results_console(), full=terminal.full, page=values["html"])
-        if report.kind != "packed" and report.tokenizer is not None:
-            typer.echo(tokenizer_line(report.tokenizer))
+        tokenizer = getattr(report, "tokenizer", None)
+        if tokenizer is not None:
+            typer.echo(tokenizer_line(tokenizer))
 
 
 @_command("Show one row of a packed dataset, decoded.", "inspecting:ShowArguments", ("ids", "json"))

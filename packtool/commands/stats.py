@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from packtool.blending.blend import names_blend
 from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.document_choice import check_choice, choose, require_distinct
 from packtool.commands.places import places_to_read
+from packtool.commands.stats_blend import blend_report
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.tokenize import tokenize
 from packtool.comparing import Candidate, PassByPass, Ranks, affordable, candidates, compare, spread_rows
@@ -38,6 +40,7 @@ from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, is_remote
 from packtool.plan import Ints
 from packtool.progress import Progress
+from packtool.report.blend_schema import Report
 from packtool.report.packed import lengths_of, packed_sources, read_report, report_of_rows, sample_rows
 from packtool.report.page import page
 from packtool.report.schema import (
@@ -45,7 +48,6 @@ from packtool.report.schema import (
     CorpusReport,
     MeasuredReport,
     PackedSourceFigures,
-    Report,
     SampleRow,
     StoredSourceFigures,
     StoreReport,
@@ -82,7 +84,7 @@ _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 @takes(StatsArguments)
 def stats(options: StatsArguments) -> Report:
-    """Measure the corpus, store or dataset at `path`.
+    """Measure the corpus, store, dataset or blend at `path`.
 
     Returns:
         The report, as docs/report-schema.md describes it.
@@ -109,7 +111,10 @@ def stats(options: StatsArguments) -> Report:
 
 
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
-    """Report on text files, token stores, or a packed dataset: whatever lies there."""
+    """Report on text files, token stores, a packed dataset, or a blend: whatever lies there."""
+    if isinstance(paths[0], str | Path) and names_blend(paths[0]):
+        _require_one(paths, str(paths[0]))
+        return blend_report(paths[0], options)
     if not any(map(_is_dataset, paths)):
         _refuse_of_rows(options, tried)
         _require_one(paths, "PATH")

@@ -52,7 +52,7 @@ class StatsArguments(DocumentOptions, Working):
         Many,
         Option(
             PLACES,
-            "Text files as tokenize reads them, a packed dataset, or token stores (several are packed together).",
+            "Text files as tokenize reads them, token stores (packed together), a packed dataset, or a blend.",
             metavar="PATH",
             positional=True,
         ),

@@ -35,6 +35,7 @@ class Sources:
         names: of the sources, in alphabetical order; a number of a source is its place here.
         streams: of those that have a path.
         sequence_length: tokens in a row.
+        epoch_rows: rows in the first epoch of each source.
         schedule: of the run.
 
     Raises:
@@ -51,6 +52,7 @@ class Sources:
         _require_alike(blend, first)
         self.sequence_length = next(iter(first.values())).sequence_length
         extents = {name: self._extent(name, source) for name, source in blend.sources.items()}
+        self.epoch_rows = {name: extent.rows for name, extent in extents.items()}
         self.schedule = schedule_of(blend, extents, self.sequence_length)
 
     def _extent(self, name: str, source: Source) -> Extent:

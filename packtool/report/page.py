@@ -12,6 +12,8 @@ import msgspec
 from packtool.metrics.ledger import Ledger
 from packtool.metrics.summary import Metrics
 from packtool.report import charts, tables
+from packtool.report.blend_schema import BlendReport, Report
+from packtool.report.blend_tables import sources_table, stages_table, weight_lines
 from packtool.report.charts import Bin, Series
 from packtool.report.figures import count, number, percent, short
 from packtool.report.schema import (
@@ -24,7 +26,6 @@ from packtool.report.schema import (
     Lengths,
     MeasuredReport,
     Options,
-    Report,
     SlidingForecast,
     Trial,
     Verdict,
@@ -45,14 +46,18 @@ def page(report: Report) -> str:
     """Write the page of whatever `packtool.stats` reports."""
     assets = Path(__file__).parents[1] / "assets"
     style, script = ((assets / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    if isinstance(report, MeasuredReport):
+    if isinstance(report, BlendReport):
+        title, sections = f"Blend: {report.path}", _blend_sections(report)
+    elif isinstance(report, MeasuredReport):
         title, sections = f"{report.strategy}: {report.path}", _dataset_sections(report)
     else:
         title = f"Packing report: {report.path}" if report.comparison else f"Documents: {report.path}"
         sections = _documents_sections(report)
-    kinds = {"packed": "Packed dataset", "store": "Token store", "corpus": "Corpus"}
+    kinds = {"packed": "Packed dataset", "store": "Token store", "corpus": "Corpus", "blend": "Blend"}
     subtitle = f"{kinds[report.kind]}, measured by packtool {report.packtool_version}"
-    body = [*sections, *map(section, tables.source_tables(report)), f"<h2>Configuration</h2>{_configuration(report)}"]
+    body = list(sections)
+    if not isinstance(report, BlendReport):
+        body += [*map(section, tables.source_tables(report)), f"<h2>Configuration</h2>{_configuration(report)}"]
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -64,7 +69,7 @@ def page(report: Report) -> str:
     )
 
 
-def _configuration(report: Report) -> str:
+def _configuration(report: MeasuredReport | DocumentsReport) -> str:
     """Describe the measurement and its options."""
     known = [("measured", report.path)]
     if isinstance(report, MeasuredReport):
@@ -108,6 +113,22 @@ def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " / ".join(map(_plain, value))
     return count(value) if isinstance(value, int) else str(value)
+
+
+# A blend: what a run takes of its sources.
+
+
+def _blend_sections(report: BlendReport) -> Iterator[str]:
+    yield tiles(
+        [("rows", short(report.rows)), ("tokens", short(report.tokens)), ("sources", count(len(report.sources)))]
+    )
+    drawing = charts.lines(
+        "Shares over the run", lines := weight_lines(report), x_label="tokens", y_label="share of the rows", top=1
+    )
+    names = charts.legend([(each.name, f"c{each.colour % charts.COLOURS}") for each in lines])
+    yield grid([figure("Shares over the run", drawing, "", names)])
+    yield section(sources_table(report))
+    yield section(stages_table(report))
 
 
 # A packed dataset: where its tokens went, what its rows are like.

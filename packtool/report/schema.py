@@ -516,5 +516,3 @@ def _documents(report: StoreReport | CorpusReport) -> str:
 
 DocumentsReport: TypeAlias = StoreReport | CorpusReport
 """Of documents that are not packed."""
-Report: TypeAlias = MeasuredReport | StoreReport | CorpusReport
-"""Whatever `packtool.stats` reports."""

@@ -19,9 +19,9 @@ from packtool.report.schema import (
     BucketFigures,
     Comparison,
     CorpusReport,
+    DocumentsReport,
     MeasuredReport,
     PackedSourceFigures,
-    Report,
     SlidingForecast,
     SourceFigures,
     StoredSourceFigures,
@@ -339,7 +339,7 @@ def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
     return table_of("Waiting", columns, waiting, note)
 
 
-def source_tables(report: Report) -> list[Table[Any]]:
+def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
     """Tabulate the inputs: their contents, their planned and actual shares, and how evenly batches mix them."""
     if isinstance(report, CorpusReport) or not report.sources:
         return []

@@ -15,6 +15,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from packtool.report import tables
+from packtool.report.blend_schema import BlendReport, Report
+from packtool.report.blend_tables import sources_table, stages_table, weight_bars
 from packtool.report.figures import count, number, short
 from packtool.report.schema import (
     ChosenStrategy,
@@ -24,7 +26,6 @@ from packtool.report.schema import (
     Lengths,
     MeasuredReport,
     PackedReport,
-    Report,
     StoreReport,
     Verdict,
 )
@@ -45,7 +46,9 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
         full: all that is known.
         page: where its page was written, if it was.
     """
-    if isinstance(report, MeasuredReport):
+    if isinstance(report, BlendReport):
+        _print_blend(report, console, full=full)
+    elif isinstance(report, MeasuredReport):
         _print_packed(report, console, full=full)
     else:
         _print_documents(report, console, full=full)
@@ -56,8 +59,10 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
 
 
 def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
-    """Print the answer alone: the verdict, whether a packed dataset is good, or what documents there are."""
-    if isinstance(report, MeasuredReport):
+    """Print the answer alone: the verdict, whether a packed dataset is good, or what documents or sources there are."""
+    if isinstance(report, BlendReport):
+        _print_blend(report, console, full=False)
+    elif isinstance(report, MeasuredReport):
         _print_headline(report, console)
         _print_judgements(report, console)
     elif report.comparison is not None:
@@ -86,6 +91,18 @@ def _print_headline(report: PackedReport, console: Console) -> None:
         order = f"{shuffle.method} shuffle{atom}, seed {shuffle.seed}{epoch}"
     rows = f"rows of {lengths} tokens · " if lengths else ""
     console.print(Text.assemble((report.strategy, "bold"), f" · {rows}{order}"))
+
+
+def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
+    held = f"{plural(report.rows, 'row')} of {count(report.sequence_length)} tokens, {plural(report.tokens, 'token')}"
+    console.print(Text.assemble((report.path, "bold"), f" · {held}"))
+    print_table(sources_table(report), console, full=full)
+    print_table(stages_table(report), console, full=full)
+    console.print(_heading("Shares over the run"))
+    grid = rich.table.Table.grid(padding=(0, 1))
+    for name, drawn in weight_bars(report):
+        grid.add_row(Text(name), Text(f"│{drawn}│", "cyan"))
+    console.print(grid)
 
 
 def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> None:

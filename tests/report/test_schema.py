@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.report.schema import CorpusReport, MeasuredReport, PackedReport, Report, StoreReport
+from packtool.report.blend_schema import Report
+from packtool.report.schema import CorpusReport, MeasuredReport, PackedReport, StoreReport
 from tests.stores import write_store
 
 

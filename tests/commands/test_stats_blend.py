@@ -1,0 +1,136 @@
+"""What a run takes of each source, before its first batch: counted from the samples that a trainer would get."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from rich.console import Console
+
+import packtool
+from packtool.errors import UsageError
+from packtool.reading import BlendedRows
+from packtool.report.blend_schema import BlendReport
+from packtool.report.page import page
+from packtool.report.terminal import print_answer, print_stats
+from tests.stores import write_store
+
+TEXT = """\
+rows = 1000
+[sources]
+web = "web"
+[sources.code]
+path = "code"
+max-epochs = 3
+stop = true
+[sources.chat]
+path = "chat"
+[[stages]]
+weights = { web = 0.8, code = 0.2 }
+[[stages]]
+from = "60%"
+ramp = true
+weights = { web = 0.1, code = 0.6, chat = 0.3 }
+"""
+
+
+@pytest.fixture(scope="module")
+def blend(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("blend")
+    for number, (name, documents) in enumerate({"web": 100, "code": 160, "chat": 20}.items()):
+        lengths = np.random.default_rng(number).integers(2, 60, documents).tolist()
+        store = write_store(root / f"{name}-store", lengths, first=1000 * number)
+        packtool.pack(store, root / name, strategy="bfd", sequence_length=64)
+    (root / "blend.toml").write_text(TEXT)
+    return root / "blend.toml"
+
+
+def test_what_is_said_is_what_comes(blend: Path) -> None:
+    report, rows = packtool.stats(blend), packtool.open(blend)
+    assert isinstance(report, BlendReport)
+    assert isinstance(rows, BlendedRows)
+    source, number = rows.origins(slice(None))
+    assert (report.rows, report.tokens, report.sequence_length) == (1000, 64_000, 64)
+    assert [each.name for each in report.sources] == ["chat", "code", "web"]
+    for place, each in enumerate(report.sources):
+        mine = np.flatnonzero(source == place)
+        epoch = len(packtool.open(blend.parent / each.name))
+        assert (each.rows, each.tokens, each.epoch_rows) == (len(mine), 64 * len(mine), epoch)
+        assert (each.share, each.epochs) == (len(mine) / 1000, len(mine) / epoch)
+        assert each.repeats_from == mine[epoch]
+        assert number[each.repeats_from] == epoch
+    code = report.sources[1]
+    assert (code.max_epochs, code.epochs) == (3, 3)
+    assert code.stops_at is not None
+    assert np.flatnonzero(source == 1).max() < code.stops_at < 1000
+    for stage, (first, last) in zip(report.stages, ((0, 600), (600, 1000)), strict=True):
+        assert (stage.first_row, stage.rows, stage.ramp) == (first, last - first, first > 0)
+        counts = np.bincount(source[first:last], minlength=3).tolist()
+        assert [each.rows for each in stage.sources] == counts
+    assert [each.begin for each in report.stages[1].sources] == [0, 0.2, 0.8]
+    assert [(point.row, [round(share, 3) for share in point.shares]) for point in report.weights[:2]] == [
+        (0, [0, 0.2, 0.8]),
+        (600, [0, 0.2, 0.8]),
+    ]
+    assert all(sum(point.shares) == pytest.approx(1) for point in report.weights)
+    assert repr(report) == f"<BlendReport: {blend}, 1,000 rows of chat, code, web>"
+    assert msgspec.json.decode(msgspec.json.encode(report), type=BlendReport) == report
+
+
+def printed(show: Callable[[Console], None]) -> str:
+    out = io.StringIO()
+    show(Console(file=out, width=80))
+    return out.getvalue()
+
+
+def test_it_is_shown(blend: Path) -> None:
+    report = packtool.stats(blend)
+    text = printed(lambda console: print_stats(report, console))
+    assert f"{blend} · 1,000 rows of 64 tokens, 64,000 tokens" in text.replace("\n", "")
+    assert "Stage 2, from row 600 (60%), a ramp" in text
+    chat, code, web = (line for line in text.splitlines() if "│" in line)
+    assert chat.split("│")[1].startswith(" " * 24 + "▁")
+    assert code.split("│")[1].startswith("▂" * 24)
+    assert code.split("│")[1].endswith(" ")
+    assert web.split("│")[1].startswith("▆" * 24) or web.split("│")[1].startswith("▇" * 24)
+    assert printed(lambda console: print_answer(report, console)).splitlines()[0] == text.splitlines()[0]
+
+
+def test_it_is_a_page(blend: Path, tmp_path: Path) -> None:
+    report = packtool.stats(blend, html=tmp_path / "blend.html")
+    whole = (tmp_path / "blend.html").read_text()
+    assert whole == page(report)
+    for part in ("<h2>Sources</h2>", "Shares over the run", "class='swatch c2'", f"Blend: {blend}"):
+        assert part.replace("'", '"') in whole.replace("'", '"')
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 8}, "--batch-size: a blend does not take this option. Give it for one of its sources."),
+        ({"tokenizer": "t"}, "--tokenizer: a blend does not take this option."),
+    ],
+)
+def test_options_of_other_things(blend: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        packtool.stats(blend, **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_one_blend_at_a_time(blend: Path) -> None:
+    with pytest.raises(UsageError, match="several paths are measured together"):
+        packtool.stats([blend, blend])
+
+
+def test_too_many_epochs_are_refused_with_figures(blend: Path) -> None:
+    other = blend.with_name("other.toml")
+    other.write_text(TEXT.replace("stop = true\n", ""))
+    with pytest.raises(UsageError) as caught:
+        packtool.stats(other)
+    assert str(caught.value).startswith(f"{other}:4: the run takes ")
+    assert "where max-epochs = 3 allows" in str(caught.value)
