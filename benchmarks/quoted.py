@@ -162,10 +162,9 @@ def _model(record: Any) -> Lines:
     cost, rows = record["overhead"]["seconds"], []
     for each in record["model"]:
         hours = [figure(each[name]) for name in ("data_hours", "hours", "simulated_hours")]
-        tasks = "" if each["command"] == "two passes" else figure(each["array_hours"])
-        shown = (each["machines"], f"{each['tasks']:,}", figure(each["task_seconds"]), *hours, tasks)
+        shown = (each["machines"], f"{each['tasks']:,}", figure(each["task_seconds"]), *hours)
         rows.append([_COMMANDS[each["command"]], *shown])
-    header = ("command", "machines", "tasks", "seconds a task", "data", "cores", "one scheduler", "`--task`")
+    header = ("command", "machines", "tasks", "seconds a task", "data", "cores", "one scheduler")
     blocks = next(each["task_seconds"] for each in record["model"] if each["command"] == "tokenize")
     return [
         table(header, rows),

@@ -146,7 +146,6 @@ def main() -> None:
                     "data_hours": TOKENS * MOVED[command] / NETWORK / machines / 3600,
                     "hours": seconds / workers / 3600,
                     "simulated_hours": simulate(drawn, workers, cost["seconds"]) / 3600,
-                    "array_hours": simulate_array(drawn, machines) / 3600,
                 }
             )
     print(
@@ -154,7 +153,7 @@ def main() -> None:
         f"{cost['seconds'] * 1e3:.2g} ms:\n"
     )
     table(
-        ["command", "machines", "tasks", "seconds a task", "hours, data", "hours, cores", "one scheduler", "--task"],
+        ["command", "machines", "tasks", "seconds a task", "hours, data", "hours, cores", "one scheduler"],
         [list(each.values()) for each in model],
     )
     documents = TOKENS / TOKENS_PER_DOCUMENT
@@ -170,15 +169,6 @@ def main() -> None:
         f"{documents:.3g} documents, planned at once in {sizes_of['plan_gb']:.0f} GB"
     )
     save("scaling", {"overhead": cost, "checked": checked, "model": model, "sizes": sizes_of})
-
-
-def simulate_array(durations: npt.NDArray[np.float64], machines: int) -> float:
-    """Seconds until the slowest of so many `--task` shares is done: every so many-th task, on the cores of a machine.
-
-    >>> simulate_array(np.array([1.0, 2.0, 1.0, 2.0]), machines=2) <= 2
-    True
-    """
-    return max(simulate(durations[number::machines], CORES, 0.0) for number in range(machines))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 toc_object_entries_show_parents = "hide"
 
-smartquotes = False  # options stand in prose, too: --task is no dash
+smartquotes = False  # options stand in prose, too: --seed is no dash
 default_role = "py:obj"  # `name` in a docstring: code, and a link where there is something of that name
 
 html_theme = "furo"

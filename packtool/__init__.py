@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from packtool.commands.import_ import import_ as import_
     from packtool.commands.info import info as info
     from packtool.commands.materialize import materialize as materialize
-    from packtool.commands.merge import merge as merge
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
     from packtool.commands.show import show as show
@@ -38,7 +37,6 @@ _COMMANDS = (
     "import_",
     "info",
     "materialize",
-    "merge",
     "pack",
     "run",
     "show",

@@ -32,4 +32,5 @@ def test_short_representations(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert repr(compared) == f"<StoreReport: tokens, {held}, 2 plans compared>"
     assert repr(packtool.show("packed", row=3)).startswith(f"<Row: packed, row 3 of {rows:,}, 64 tokens in ")
     dry = packtool.pack("tokens", "other", strategy="bfd", sequence_length=64, dry_run=True)
-    assert repr(dry).startswith(f"<DatasetResult: other, <Preview: pack would write documents=1200, rows={rows}, ")
+    tokens = found.counts["tokens"]
+    assert repr(dry) == f"<DatasetResult: other, <Preview: pack would read documents=1200, tokens={tokens}>>"

@@ -114,27 +114,6 @@ def materialize(values: Values, terminal: Terminal) -> None:
     show_dataset(packtool.materialize(**values), terminal)
 
 
-@_command("Merge what tasks (--task) wrote into one dataset.", "run:MergeArguments", _LONG)
-def merge(values: Values, terminal: Terminal) -> None:
-    """Assemble what the tasks of tokenize, pack or shuffle wrote: the same bytes as one run.
-
-    Checks every piece by its checksum. Where one is missing or damaged it says which tasks to run again, and writes
-    nothing.
-
-    \b
-    Examples:
-    packtool merge store
-    packtool merge packed -j 8
-    """
-    from packtool.commands.tokenize import TokenizeResult
-
-    result = packtool.merge(**values)
-    if isinstance(result, TokenizeResult):
-        show_store(result, terminal)
-    else:
-        show_dataset(result, terminal, sources=True)
-
-
 @_command(
     "Export documents or rows to another tool's format.", "exchange:ExportArguments", ("quiet", "verbose", "json")
 )
@@ -332,24 +311,18 @@ def verify(values: Values, terminal: Terminal) -> None:
     raise typer.Exit(1 if result.problems else 0)
 
 
-@_command("Show versions, encoders, extras; what is missing.", "inspecting:DoctorArguments", ("json",))
+@_command("Show versions, and what is missing.", "inspecting:DoctorArguments", ("json",))
 def doctor(values: Values, terminal: Terminal) -> None:
-    """Report versions, encoders and extras, and what is missing. Changes nothing.
+    """Report versions, and what is missing, with the command that installs it. Changes nothing.
 
-    With `--tokenizer`, look at a tokenizer instead: the encoder it gets and why, whether long documents are encoded in
-    pieces, its EOS, and how fast each encoder is on a megabyte of Python's own sources, which both must encode alike.
-
-    Exit code 1 when something that packtool cannot do without is broken.
+    Exit code 1 when something is missing that packtool cannot do without.
 
     \b
     Examples:
     packtool doctor
     packtool doctor --json
-    packtool doctor --tokenizer path/to/tokenizer.json
     """
-    from packtool.commands.doctor import doctor_of_tokenizer
-
-    checks = packtool.doctor() if values["tokenizer"] is None else doctor_of_tokenizer(values["tokenizer"])
+    checks = packtool.doctor()
     if terminal.json:
         print_json({"schema_version": 1, "checks": [asdict(check) for check in checks]})
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.info import Info
-    from packtool.commands.result import Preview, Result, SeenFile
+    from packtool.commands.result import Preview, Result
     from packtool.commands.run import Stage, StageResult
     from packtool.commands.tokenize import TokenizeResult
+    from packtool.corpus.records import CorpusFile
     from packtool.metrics.summary import Metrics
     from packtool.options.shared import Terminal
     from packtool.report.schema import PackedReport
@@ -36,7 +36,7 @@ def print_json(value: Any) -> None:
 
 
 def _show_result(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
-    """Print the result or preview of a command, or the share that a task did.
+    """Print the result or preview of a command.
 
     Args:
         facts: what this command reports to machines, in addition to what every command does.
@@ -45,14 +45,8 @@ def _show_result(result: Result, terminal: Terminal, facts: Mapping[str, Any], s
     if result.preview is not None:
         _show_preview(result.preview, json=terminal.json)
     elif terminal.json:
-        known = {"kept": result.kept, **facts} if result.part is None else asdict(result.part)
-        print_json({"schema_version": 1, "path": result.path, **known})
-    elif terminal.quiet:
-        return
-    elif result.part is not None:
-        merge = f"packtool merge {shlex.quote(str(result.path))}"
-        typer.echo(f"{result.path}: {result.part}. When all tasks are done: {merge}")
-    else:
+        print_json({"schema_version": 1, "path": result.path, "kept": result.kept, **facts})
+    elif not terminal.quiet:
         say()
 
 
@@ -194,79 +188,87 @@ def key_figures(metrics: Metrics) -> str:
 
 
 def _show_preview(preview: Preview, *, json: bool) -> None:
-    """Print a preview: what would be written, how large it would be, and what is in the way."""
+    """Print a preview: what would be read and written, and what is in the way."""
     if json:
         print_json(
             {
                 "schema_version": 1,
                 "command": preview.command,
+                "options": preview.options,
                 "path": preview.output,
                 "found": preview.found,
                 "free_bytes": preview.free_bytes,
-                **preview.figures,
-                **({"inputs": preview.files} if preview.files else {}),
+                **preview.known,
+                **({"inputs": list(map(_plain_file, preview.files))} if preview.files else {}),
             }
         )
         return
     for file in preview.files:
-        typer.echo(_describe_seen(file))
+        typer.echo(_describe_file(file))
     typer.echo(_describe_preview(preview))
 
 
-def _describe_seen(file: SeenFile) -> str:
+def _plain_file(file: CorpusFile) -> dict[str, Any]:
+    return {"name": file.name, "format": file.format, "compression": file.compression, "bytes": file.bytes}
+
+
+def _describe_file(file: CorpusFile) -> str:
     """Describe an input file in one line.
 
-    >>> from packtool.commands.result import SeenFile
-    >>> print(_describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
-    a.jsonl: jsonl (gzip), 4.1 kB, 12 documents seen at its beginning
+    >>> from packtool.corpus.records import CorpusFile
+    >>> _describe_file(CorpusFile("a.jsonl", "/corpus/a.jsonl", 4096, "jsonl", "gzip"))
+    'a.jsonl: jsonl (gzip), 4.1 kB'
     """
     kind = f"{file.format} ({file.compression})" if file.compression else file.format
-    documents = plural(file.documents, "document")
-    seen = documents if file.whole else f"{documents} seen at its beginning"
-    return f"{file.name}: {kind}, {show_bytes(file.bytes)}, {seen}{f'; {file.problem}' if file.problem else ''}"
+    return f"{file.name}: {kind}, {show_bytes(file.bytes)}{f'; {file.problem}' if file.problem else ''}"
+
+
+_FOUND = {
+    "nothing": "where nothing is",
+    "unfinished": "which holds unfinished work of the same kind: --resume continues it",
+    "finished": "which is finished already: --resume does nothing",
+    "other": "which holds something else: it is refused without --overwrite",
+}
+"""What a dry run found at the output."""
 
 
 def _describe_preview(preview: Preview) -> str:
-    """Describe a dry run in two lines.
+    """Describe a dry run in two lines: the command with its options, and what it would read and write.
 
     >>> from packtool.commands.result import Preview
-    >>> print(_describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096})))
+    >>> options = {"stores": ["/s"], "strategy": "bfd"}
+    >>> print(_describe_preview(Preview("pack", options, Path("/x"), "nothing", {"documents": 1000, "tokens": 4096})))
     ... # doctest: +ELLIPSIS
-    packtool pack would write /x: 1,000 rows, 4.1 kB (... free).
+    packtool pack /s -o /x --strategy bfd
+    would read 1,000 documents, 4,096 tokens, and write to /x, where nothing is (... free).
     """
-    output = preview.output
-    figures = ", ".join(_describe_figures(preview.figures, preview.estimated))
-    written = f"packtool {preview.command} would write {output}: {figures} "
-    written += f"({show_bytes(preview.free_bytes)} free)."
-    if preview.found == "finished":
-        return f"{output} is finished already; with --resume nothing would be done.\n{written}"
-    if preview.found == "unfinished":
-        return f"{output} holds unfinished work of the same kind; --resume would go on with it.\n{written}"
-    if preview.found == "other" and not preview.overwrite:
-        return f"{output} holds something else, so it would be refused without --overwrite.\n{written}"
-    return written
+    from packtool.options.arguments import command_line
+
+    replaces = preview.overwrite and preview.found != "nothing"
+    found = "which holds something else: --overwrite replaces it" if replaces else _FOUND[preview.found]
+    return (
+        f"{command_line(preview.command, preview.options, str(preview.output))}\n"
+        f"would read {', '.join(_describe_figures(preview.known))}, and write to {preview.output}, {found} "
+        f"({show_bytes(preview.free_bytes)} free)."
+    )
 
 
-def _describe_figures(figures: dict[str, Any], estimated: Sequence[str]) -> list[str]:
+def _describe_figures(figures: dict[str, Any]) -> list[str]:
     """Describe figures in words.
 
-    >>> _describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, ["bytes"])
-    ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
+    >>> _describe_figures({"rows": 1000, "padding_ratio": 0.25, "bytes": 4096})
+    ['1,000 rows', 'padding 25.00%', '4.1 kB']
     """
     from packtool.report.figures import percent
 
     words = []
     for name, value in figures.items():
-        about = "about " if name in estimated else ""
-        if name == "input_bytes":
-            words.append(f"{show_bytes(value)} to read")
-        elif name == "bytes":
-            words.append(about + show_bytes(value))
+        if name == "bytes":
+            words.append(show_bytes(value))
         elif name.endswith("_ratio"):
             words += [f"{name.removesuffix('_ratio')} {percent(value)}"] if value is not None else []
         else:
-            unit = name.replace("_", " ")
-            words.append(about + plural(value, unit.removesuffix("s")))
+            words.append(plural(value, name.replace("_", " ").removesuffix("s")))
     return words
 
 
@@ -329,13 +331,11 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
 
 
 def _figures_of(result: StageResult) -> dict[str, Any]:
-    """Summarise the output of a stage, written or estimated, in figures."""
+    """Summarise what a stage wrote, or after a dry run what it would read, in figures."""
     from packtool.commands.info import info
 
     if result.preview is not None:
-        return result.preview.figures
-    if result.about_bytes is not None:
-        return {"bytes": result.about_bytes}
+        return result.preview.known
     if result.result is None or result.stage.output is None:
         return {}
     facts = info(result.stage.output).facts
@@ -363,9 +363,7 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
     """
     width = max(len(_target(result.stage)) for result in results)
     for result in results:
-        about = () if result.about_bytes is None else ("bytes",)
-        estimated = about if result.preview is None else result.preview.estimated
-        figures = ", ".join(_describe_figures(_figures_of(result), estimated))
+        figures = ("to read: " if result.preview else "") + ", ".join(_describe_figures(_figures_of(result)))
         note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
         typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
         if figures:

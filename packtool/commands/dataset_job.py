@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +14,8 @@ from packtool import __version__, packing
 from packtool.clock import Clock
 from packtool.commands.count_rows import source_mix
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
-from packtool.commands.result import Part, Result
-from packtool.commands.tasks import engine_of, require_all
+from packtool.commands.result import Result
+from packtool.engines import engine_for
 from packtool.metrics.ledger import balance
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
@@ -42,8 +42,8 @@ from packtool.storage.schema import (
 )
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
+from packtool.temporary import discard_runs
 from packtool.writing.memory import Budget
-from packtool.writing.planning import bytes_of_plans
 from packtool.writing.shards import BucketJob, BucketWriter, ShardForm, Written
 from packtool.writing.source import StoreSource
 from packtool.writing.stored_tokens import name_for
@@ -89,17 +89,17 @@ class DatasetJob:
         """List the inputs as manifests identify them."""
         return [manifests.input_entry(place) for place in self.inputs]
 
-    def begin(self, *options: Any, figures: Callable[[], dict[str, int]]) -> Output | DatasetResult:
+    def begin(self, *options: Any, known: dict[str, int]) -> Output | DatasetResult:
         """Prepare the output, or return the result where there is nothing to do: of a dry run, or of a finished run.
 
         Args:
             options: all that the output depends on, beside the inputs, packtool's version and `index_only`.
-            figures: what would be written, for a dry run.
+            known: amounts of the input, for a dry run.
         """
         without_tokens = ["index-only"] if self.options.index_only else []
         key = key_of(__version__, *options, *without_tokens, self.input_entries())
         if self.options.dry_run:
-            return DatasetResult.previewed(self.command, self.options, self.options.output, key, figures())
+            return DatasetResult.previewed(self.command, self.options, self.options.output, key, known)
         place = self.held.enter_context(
             claim(
                 self.options.output,
@@ -107,7 +107,6 @@ class DatasetJob:
                 self.options,
                 key=key,
                 inputs=map(str, self.inputs),
-                share=self.budget.engine.share,
             )
         )
         if not place.finished:
@@ -119,26 +118,15 @@ class DatasetJob:
 
     def write(
         self, place: Output, form: ShardForm, buckets: Sequence[BucketJob], read: Iterable[MappedFile]
-    ) -> Written | DatasetResult:
-        """Write the rows of each bucket; of a task, write its share and return its result.
+    ) -> Written:
+        """Write the rows of each bucket.
 
         Args:
             read: files that the rows depend on.
-
-        Raises:
-            DataError: this is a merge, and pieces are missing.
         """
         checked = read if self.options.check_input else ()
         writer = BucketWriter(place, form, self.budget)
-        written = writer.write(buckets, checked, self.command, quiet=self.options.quiet)
-        share = self.budget.engine.share
-        if share is None:
-            return written
-        if share.merges:
-            require_all(str(place.place), written.missing, written.pieces, place.tasks)
-            return written
-        here = sum(map(share.has, range(written.pieces)))
-        return DatasetResult(path=place.shown, part=Part(str(share), here, written.pieces))
+        return writer.write(buckets, checked, self.command, quiet=self.options.quiet)
 
     def finish(
         self,
@@ -177,7 +165,7 @@ def dataset_job(
     clock = Clock()
     with (
         places_to_write_from(options, inputs, stores) as (datasets, tokens),
-        engine_of(options, command) as engine,
+        engine_for(options.scheduler, options.workers, command, at_end=discard_runs) as engine,
         ExitStack() as held,
     ):
         yield DatasetJob(
@@ -189,17 +177,6 @@ def dataset_job(
             clock=clock,
             held=held,
         )
-
-
-def figures_of(corpus: Corpus, plans: Sequence[Plan], *, index_only: bool, segments: bool) -> dict[str, int]:
-    """Count the rows and tokens of plans, and the bytes they would take, for a dry run."""
-    token_bytes = 0 if index_only else corpus.dtype.itemsize + corpus.has_loss
-    kept = corpus.stores[0].manifest.tokenizer_files
-    return {
-        "rows": sum(plan.rows for plan in plans),
-        "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
-        "bytes": bytes_of_plans(plans, token_bytes, corpus.documents, kept, segments=segments),
-    }
 
 
 def write_corpus(
@@ -234,8 +211,6 @@ def write_corpus(
         [BucketJob(*each) for each in zip(directories, sources, shuffles, strict=True)],
         (file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss"))),
     )
-    if isinstance(written, DatasetResult):
-        return written
     buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
     trained = corpus.trained() if corpus.has_loss else None

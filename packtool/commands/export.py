@@ -71,19 +71,15 @@ def export(options: ExportArguments) -> ExportResult:
         assert isinstance(base, StoreManifest | PackedManifest)
         key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
         if options.dry_run:
-            per_token = format.bytes_per_token
-            size = 8 * contents.sequences
-            size += round(contents.tokens * (per_token(contents) if per_token else format.dtype(contents).itemsize))
-            size += sum(entry.bytes for entry in base.tokenizer_files)
-            figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-            return ExportResult.previewed("export", options, options.output, key, figures)
+            known = {contents.kind: contents.sequences, "tokens": contents.tokens}
+            return ExportResult.previewed("export", options, options.output, key, known)
         with claim(options.output, "export", options, key=key, inputs=[str(source)]) as output:
             if output.finished:
                 made, run = manifests.read(output.place), manifests.read_run(output.place)
                 assert isinstance(made, ExportManifest)
                 return ExportResult(path=output.shown, manifest=made, run=run, kept=True)
             fetch_inputs([source], quiet=options.quiet)
-            with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
+            with InputCheck(contents.files() if options.check_input else ()) as check:
                 files = _write(output, format, contents, check, quiet=options.quiet)
                 check.require_sound()
             manifest = _manifest(source, base, format, contents, files, output.staged, chosen.choice)

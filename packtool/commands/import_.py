@@ -16,16 +16,15 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
 from packtool.exchange.columns import rows_not_documents
 from packtool.exchange.files import digest
-from packtool.exchange.imported import SHARD_TOKENS, ImportedFile, estimate, import_file
+from packtool.exchange.imported import ImportedFile, import_file
 from packtool.exchange.model import Format, ReadOptions
 from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS
 from packtool.options.signature import takes
-from packtool.places.npy import HEADER_BYTES
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
-from packtool.storage.names import OFFSET, token_dtype
+from packtool.storage.names import token_dtype
 from packtool.storage.output import Output, Pieces
 from packtool.storage.schema import (
     FORMAT_VERSION,
@@ -76,12 +75,8 @@ def import_(options: ImportArguments) -> ImportResult:
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
     if options.dry_run:
-        documents, tokens = estimate(files, chosen, read, info)
-        size = tokens * (token_dtype(info.vocab_size).itemsize + with_loss) + documents * OFFSET.itemsize
-        size += 2 * HEADER_BYTES * (len(files) + tokens // SHARD_TOKENS) + sum(map(len, tokenizer.values()))
-        read_bytes = sum(size for _, size, _ in identity)
-        figures = {"files": len(files), "input_bytes": read_bytes, "tokens": tokens, "bytes": size}
-        return ImportResult.previewed("import", options, options.output, key, figures, ("tokens", "bytes"))
+        known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
+        return ImportResult.previewed("import", options, options.output, key, known)
     with claim(options.output, "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.finished:
             counts = manifests.read_as(place.place, StoreManifest).counts

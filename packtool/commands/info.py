@@ -30,7 +30,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import place_of
 from packtool.report.figures import percent
-from packtool.sizes import plural, show_bytes
+from packtool.sizes import show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import decode
 from packtool.storage.names import UNFINISHED
@@ -200,10 +200,7 @@ def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
     command = begun.command if begun else "?"
     facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
     path, quoted = result_path(place), shlex.quote(str(place))
-    if begun is not None and begun.tasks:
-        facts["begun by"] = f"packtool {command} --task, {plural(begun.tasks, 'task')}"
-        following = [f"packtool merge {quoted}"]
-    elif begun is not None and begun.arguments:
+    if begun is not None and begun.arguments:
         call = command_line(command, begun.arguments, str(place))
         following = [f"{call} --resume", f"{call} --overwrite"]
     else:

@@ -48,11 +48,10 @@ def write_order(
     plans = stored_plans(dataset, record.atom_size)
     if record.ranks is not None:
         _require_rows(dataset, plans)
-    atoms = sum(plan.movable_atoms for plan in plans)
     key = key_of(__version__, record, "order", job.input_entries())
     if job.options.dry_run:
-        figures = {"atoms": atoms, "bytes": 8 * atoms}
-        return DatasetResult.previewed(job.command, job.options, job.options.output, key, figures)
+        known = {"rows": dataset.manifest.ledger.rows, "tokens": dataset.manifest.ledger.output}
+        return DatasetResult.previewed(job.command, job.options, job.options.output, key, known)
     output = output_place(job.options.output, job.options, map(str, job.inputs))
     if not isinstance(output, LocalPlace):
         what, remedy = "an order is written to a directory of this machine", "give one, and copy the files from there"
@@ -95,7 +94,7 @@ def _write(
     if table is not None:
         write_array(path / BATCHES, table)
     if job.options.check_input:  # beside the numbers in the manifest, an order is made of the lists of atoms alone
-        with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
+        with InputCheck(dataset.atom_files()) as check:
             check.require_sound()
 
 

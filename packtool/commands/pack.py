@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from packtool import packing
-from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, figures_of, write_corpus
+from packtool.commands.dataset_job import DatasetResult, dataset_job, write_corpus
 from packtool.commands.document_choice import check_choice, choose, require_distinct
 from packtool.commands.places import warn_of_scatter
-from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
@@ -20,7 +17,6 @@ from packtool.options.signature import takes
 from packtool.packing import Strategy
 from packtool.packing.bins.optimize import load_solver
 from packtool.packing.strategy import check, mixes
-from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import plural
 from packtool.storage.schema import Options, Shuffle, TokenizerInfo
@@ -59,7 +55,7 @@ def pack(options: PackArguments) -> DatasetResult:
                 order,
                 version("scipy") if options.optimize else None,
                 *chosen.options,
-                figures=lambda: _figures(job, corpus, options, chosen.passes),
+                known={"documents": corpus.documents, "tokens": corpus.tokens},
             )
             if isinstance(output, DatasetResult):
                 return output
@@ -85,19 +81,6 @@ def pack(options: PackArguments) -> DatasetResult:
                     choice=chosen.choice,
                     facts=facts,
                 )
-
-
-def _figures(
-    job: DatasetJob, corpus: Corpus, options: PackArguments, passes: Sequence[Passes] | None
-) -> dict[str, int]:
-    """Return what would be written, for a dry run, which starts no cluster."""
-    budget = replace(job.budget, engine=Threads(job.budget.engine.workers))
-    with (
-        temporary_directory() as work,
-        planned(options.strategy, corpus, options, budget, work, passes, options.epoch) as plans,
-    ):
-        figures = figures_of(corpus, plans, index_only=options.index_only, segments=options.segments)
-        return {"documents": corpus.documents, **figures}
 
 
 def check_options(options: PackArguments) -> Strategy:

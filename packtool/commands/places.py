@@ -24,7 +24,6 @@ from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.plan import Plan
 from packtool.sizes import free_bytes, parse_bytes, show_bytes
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import not_shared
 from packtool.storage.names import UNFINISHED
 from packtool.storage.schema import InputEntry, listed
 from packtool.storage.token_store import Corpus
@@ -71,15 +70,13 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
     output can be resumed.
 
     Raises:
-        UsageError: tasks can't share what lies in a store; the staging limit is too small.
+        UsageError: the staging limit is too small.
     """
     groups = [places_of(each) for each in given]
     stores = [each for group in groups for each in group if isinstance(each, StorePlace)]
     if not stores:
         yield groups
         return
-    if isinstance(options, MovingRows) and options.task is not None:
-        raise not_shared()
     cache = _staging_cache(options, stores)
     cache.recheck()
     try:

@@ -99,8 +99,7 @@ class StageResult:
             is kept depends on what an earlier stage makes).
         seconds: wall seconds it took.
         result: what the command returned; None for what was not run.
-        preview: after a dry run, what the stage would write; None where that depends on an earlier stage.
-        about_bytes: in that case, the size of what the earlier stages would write for it.
+        preview: after a dry run, what the stage would do; None where that depends on an earlier stage.
     """
 
     stage: Stage
@@ -108,7 +107,6 @@ class StageResult:
     seconds: float = 0.0
     result: Any = None
     preview: Preview | None = None
-    about_bytes: int | None = None
 
 
 @takes(RunArguments)
@@ -239,17 +237,11 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
     changing = [result.stage.output for result in before if result.state != "would keep"]
     if any(path in changing for path in stage.needs):
         occupied = look(place_of(stage.output)).names
-        sizes = [_bytes(result) for result in before if result.stage.output in stage.needs]
-        about = None if None in sizes else sum(size or 0 for size in sizes)
-        return StageResult(stage, "would compare" if occupied else "would do", about_bytes=about)
+        return StageResult(stage, "would compare" if occupied else "would do")
     preview = _function(stage.name)(*stage.arguments(), **options, dry_run=True).preview
     states = {"nothing": "would do", "finished": "would keep", "unfinished": "would continue"}
     other = "would replace" if overwrite else "would refuse"
     return StageResult(stage, states.get(preview.found, other), preview=preview)
-
-
-def _bytes(result: StageResult) -> int | None:
-    return result.about_bytes if result.preview is None else result.preview.figures.get("bytes")
 
 
 def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".") -> list[Stage]:

@@ -14,13 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool import __version__, shuffling
-from packtool.arrays import IN_MEMORY, Arrays
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import (
     DatasetJob,
     DatasetResult,
     dataset_job,
-    figures_of,
     index_fields,
     with_documents,
     write_corpus,
@@ -46,11 +44,10 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.names import BATCHES, LENGTHS
 from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest, listed
+from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.segment_table import no_segments
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.planning import REST_BYTES
 from packtool.writing.shards import BucketJob, ShardForm
 from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans, stored_shuffles
@@ -199,7 +196,7 @@ def write_rows(
     index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
     if index_only and not dataset.has_segments:
         raise no_segments(dataset.place)
-    output = job.begin(record, figures=lambda: _figures(dataset, index_only=index_only))
+    output = job.begin(record, known={"rows": base.ledger.rows, "tokens": base.ledger.output})
     if isinstance(output, DatasetResult):
         return output
     atom_size = record.atom_size if reorder and record is not None else None
@@ -217,8 +214,6 @@ def write_rows(
         ],
         (file for file in dataset.files() if not index_only or not file.entry.name.startswith(("tokens", "loss"))),
     )
-    if isinstance(written, DatasetResult):
-        return written
     buckets, tallies = written.buckets, written.tallies
     if tallies:  # a shuffle moves tokens, and changes none of their accounts
         remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
@@ -241,17 +236,6 @@ def write_rows(
     )
     stores = manifests.input_names(dataset.place, base.inputs)  # as in the manifest
     return job.finish(output, manifest, report, {"inputs": stores, **_counted(table)})
-
-
-def _figures(dataset: PackedDataset, *, index_only: bool) -> dict[str, int]:
-    """Count the rows and tokens of a dataset, and the bytes they would take, for a dry run."""
-    size = sum(file.bytes for file in listed(dataset.manifest)) + REST_BYTES
-    shards = [shard for bucket in dataset.buckets for shard in bucket.entry.shards]
-    size -= sum(entry.bytes for shard in shards for entry in (shard.tokens, shard.loss) if entry)
-    tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
-    if not index_only:
-        size += tokens * (dataset.dtype.itemsize + dataset.manifest.has_loss)
-    return {"rows": dataset.manifest.ledger.rows, "tokens": tokens, "bytes": size}
 
 
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
@@ -300,9 +284,12 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         "shard_tokens": PackArguments.shard_tokens,
         "segments": True,
     }
-
-    def plan(arrays: Arrays = IN_MEMORY) -> partial.PartialPlan:
-        return partial.plan(
+    output = job.begin(record, options, known={"documents": corpus.documents, "tokens": corpus.tokens})
+    if isinstance(output, DatasetResult):
+        return output
+    with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
+        corpus.work_in(arrays)
+        plan = partial.plan(
             corpus.lengths(),
             sequence_length=sequence_length,
             batch_size=lanes,
@@ -311,15 +298,4 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             short_rows=short_rows,
             arrays=arrays,
         )
-
-    index_only = job.options.index_only
-    output = job.begin(
-        record, options, figures=lambda: figures_of(corpus, [plan()], index_only=index_only, segments=True)
-    )
-    if isinstance(output, DatasetResult):
-        return output
-    with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
-        corpus.work_in(arrays)
-        return write_corpus(
-            job, output, corpus, [plan(arrays)], [None], strategy="concat", options=options, order=record
-        )
+        return write_corpus(job, output, corpus, [plan], [None], strategy="concat", options=options, order=record)

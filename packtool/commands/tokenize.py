@@ -8,31 +8,26 @@ from typing import Any
 
 from packtool.clock import Clock
 from packtool.commands.inputs import found_from_anywhere, warn_of_repeats
-from packtool.commands.result import Part, SeenFile, StoreResult
-from packtool.commands.tasks import engine_of, require_all
+from packtool.commands.result import StoreResult
 from packtool.commands.tokenize_options import Source, resolve
-from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.python_records import copy_records
-from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, Fields, Span
-from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
-from packtool.engines import Engine
+from packtool.corpus.records import CorpusFile
+from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.engines import Engine, engine_for
 from packtool.errors import PacktoolError
 from packtool.options.kinds import names_files
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim
-from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
+from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Output
 from packtool.storage.schema import StoreManifest
+from packtool.temporary import discard_runs
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
-
-_SEEN_BYTES, _SEEN_FILES = 1 << 20, 1000
-"""A dry run reads about so many bytes of so many files."""
 
 log = logging.getLogger(__name__)
 
@@ -61,24 +56,18 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     records: Any = None if names_files(options.inputs) else options.inputs
     if records is not None:
         options = replace(options, inputs=STDIN)
-    with engine_of(options, "tokenize") as engine:
+    with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
         clock, source = Clock(), resolve(options, records)
         if options.dry_run:
-            return _preview(source, options)
-        with claim(
-            options.output, "tokenize", options, key=source.key, inputs=source.locations, share=engine.share
-        ) as out:
+            known = {"files": len(source.files), "bytes": sum(file.bytes for file in source.files)}
+            return TokenizeResult.previewed("tokenize", options, options.output, source.key, known, source.files)
+        with claim(options.output, "tokenize", options, key=source.key, inputs=source.locations) as out:
             if out.finished:
                 counts = manifests.read_as(out.place, StoreManifest).counts
                 return TokenizeResult(path=out.shown, counts=counts, run=manifests.read_run(out.place), kept=True)
             job = _job(source, _files(source, options, out), options, out, engine)
             log.info("encoder %s: %s", job.context.recipe.encoder, job.context.recipe.why)
             _run(job, out, options.encoder)
-            if engine.share is not None:
-                if not engine.share.merges:
-                    part = Part(str(engine.share), job.pieces_here, job.pieces)
-                    return TokenizeResult(path=out.shown, part=part)
-                require_all(str(out.place), job.missing(), job.pieces, out.tasks)
             counts, run = job.assemble(source.recorded, source.tokenizer.found.files, clock)
             return TokenizeResult(path=out.shown, counts=counts, run=run)
 
@@ -139,57 +128,6 @@ def _run(job: Job, out: Output, encoder: str) -> None:
             job.fall_back(error.what)
             job.run()
     except PacktoolError:
-        if job.engine.share is None and not job.encoders:
+        if not job.encoders:
             out.discard()  # nothing there that a resumed run could use
         raise
-
-
-def _preview(source: Source, options: TokenizeArguments) -> TokenizeResult:
-    """Describe the input, and estimate from samples how much would be written."""
-    from packtool.tokenizing.estimate import estimate  # no run needs it
-
-    files, tokenizer = source.files, source.tokenizer
-    renderer = None
-    if source.chat is not None:
-        from packtool.conversations.renderer import Renderer
-
-        renderer = Renderer(source.chat)
-    reference = None if source.fields.ids else reference_tokenizer(tokenizer.found.data)
-    documents, tokens = estimate(files, reference, source.fields, source.filters, renderer)
-    figures = {
-        "files": len(files),
-        "blocks": len(blocks.plan(files)),
-        "input_bytes": sum(file.bytes for file in files),
-        "documents": documents,
-        "tokens": tokens,
-        "bytes": tokens * token_dtype(tokenizer.info.vocab_size).itemsize
-        + documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
-        + sum(map(len, tokenizer.found.files.values())),
-    }
-    return TokenizeResult.previewed(
-        "tokenize",
-        options,
-        options.output,
-        source.key,
-        figures,
-        estimated=("documents", "tokens", "bytes"),
-        files=[_seen(file, source.fields, look=number < _SEEN_FILES) for number, file in enumerate(files)],
-    )
-
-
-def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:
-    """Describe a file and, after a look, the documents in its first bytes."""
-    known = (file.name, file.format, file.compression, file.bytes)
-    if not look:
-        return SeenFile(*known, 0, whole=False, problem=file.problem)
-    documents = size = 0
-    problem = ""
-    for batch in SpanReader(file, Span(0), fields):
-        if size >= _SEEN_BYTES:
-            return SeenFile(*known, documents, whole=False, problem=problem)
-        documents += len(batch.documents)
-        size += batch.bytes
-        if batch.rejects and not problem:
-            reject = batch.rejects[0]
-            problem = f"{reject.record}: {reject.reason}" if reject.record else reject.reason
-    return SeenFile(*known, documents, whole=True, problem=problem)

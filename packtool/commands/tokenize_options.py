@@ -141,9 +141,6 @@ def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: st
     stdin = inputs.count(STDIN)
     if stdin > 1:
         raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
-    if stdin and options.task is not None:
-        remedy = "write it to a file first"
-        raise UsageError("stdin-no-resume", f"{stream} can't be shared out", remedy=remedy, where="--task")
     if stdin and options.resume:
         remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")

@@ -14,10 +14,10 @@ import os
 from collections.abc import Callable
 
 from packtool.engines.cluster import Cluster
-from packtool.engines.engine import Engine, Share, Worker
+from packtool.engines.engine import Engine, Worker
 from packtool.engines.local import Processes, Threads
 
-__all__ = ["Cluster", "Engine", "Processes", "Share", "Threads", "Worker", "available_cpus", "engine_for"]
+__all__ = ["Cluster", "Engine", "Processes", "Threads", "Worker", "available_cpus", "engine_for"]
 
 
 def available_cpus() -> int:
@@ -31,7 +31,6 @@ def engine_for(
     scheduler: str | None,
     workers: int | None,
     label: str,
-    share: Share | None = None,
     at_end: Callable[[], object] | None = None,
 ) -> Engine:
     """Return the engine that a command's options ask for.
@@ -40,11 +39,10 @@ def engine_for(
         scheduler: of a cluster; None for threads of this process.
         workers: how many; None for as many as there are processors.
         label: names the tasks of a cluster on its dashboard.
-        share: of the pieces that this run does; None for all.
         at_end: called on each worker of a cluster when the command is done.
 
     Raises:
         UsageError: `missing-extra`: a cluster is given, and Dask is not installed.
     """
     count = workers or available_cpus()
-    return Threads(count, share) if scheduler is None else Cluster(scheduler, count, label, at_end)
+    return Threads(count) if scheduler is None else Cluster(scheduler, count, label, at_end)

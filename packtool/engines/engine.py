@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
 from typing import TYPE_CHECKING, ClassVar, TypeVar
-
-from packtool.errors import UsageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -21,66 +17,6 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Advance = Callable[[int], object]
-
-MERGE = "merge"
-"""In place of a share: no piece, but all that is left once tasks have done them."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """The share of one task.
-
-    Attributes:
-        number: of the task, from 1; 0 for the merge, which does no piece.
-        count: of tasks; 0 for the merge.
-    """
-
-    number: int
-    count: int
-
-    @property
-    def merges(self) -> bool:
-        """Puts together what tasks did."""
-        return self.number == 0
-
-    def has(self, piece: int) -> bool:
-        """Return whether a piece belongs to this task.
-
-        >>> [piece for piece in range(8) if Share(2, 3).has(piece)]
-        [1, 4, 7]
-        """
-        return not self.merges and piece % self.count == self.number - 1
-
-    def __str__(self) -> str:
-        return MERGE if self.merges else f"{self.number}/{self.count}"
-
-
-def parse_share(text: str) -> Share:
-    """Parse a share in the form that `--task` takes.
-
-    Raises:
-        UsageError: it is something else.
-
-    >>> parse_share("3/8")
-    Share(number=3, count=8)
-    """
-    if text == MERGE:
-        return Share(0, 0)
-    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
-    number, count = map(int, match.groups()) if match else (0, 0)
-    if 1 <= number <= count:
-        return Share(number, count)
-    remedy = "give one such as 3/8, the third of eight tasks; they are counted from 1"
-    raise UsageError("bad-option", f"{text!r} is not a task", remedy=remedy, where="--task")
-
-
-def tasks_of(pieces: Iterable[int], count: int) -> list[int]:
-    """Return the numbers of the tasks whose shares hold any of these pieces.
-
-    >>> tasks_of([1, 4, 5], 3)
-    [2, 3]
-    """
-    return sorted({piece % count + 1 for piece in pieces})
 
 
 class Worker:
@@ -120,7 +56,6 @@ class Engine(ABC):
 
     Attributes:
         workers: tasks that run at the same time.
-        share: of the pieces that this run does, where others do the rest; None for all.
         shares_memory: tasks see the memory of this process; if not, what a function needs is sent to them.
         shares_directories: tasks see the directories of this machine; if not, perhaps some of them.
     """
@@ -128,9 +63,8 @@ class Engine(ABC):
     shares_memory: ClassVar[bool] = True
     shares_directories: ClassVar[bool] = True
 
-    def __init__(self, workers: int, share: Share | None = None) -> None:
+    def __init__(self, workers: int) -> None:
         self.workers = workers
-        self.share = share
 
     @abstractmethod
     def run(

@@ -82,7 +82,7 @@ class Threads(Engine):
 
     @property
     def processes(self) -> Engine:
-        return Processes(self.workers, self.share)
+        return Processes(self.workers)
 
     @property
     def beside(self) -> Engine:

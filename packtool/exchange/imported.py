@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +20,6 @@ from packtool.storage.token_store import write_loss, write_shard
 
 SHARD_TOKENS = 1 << 25
 """A shard closes when it has this many, which bounds memory; so cuts depend on the input alone."""
-SAMPLES = 16
-"""Files that are looked into for an estimate, equally far apart."""
-SAMPLE_TOKENS = 1 << 20
-"""Ids of such a file that are read at least, if it has as many."""
 Ids = npt.NDArray[Any]
 
 
@@ -88,39 +84,6 @@ def import_file(
             close()
     close()
     return ImportedFile(shards, documents, tokens, empty, eos_added, trained)
-
-
-def estimate(files: Sequence[Path], chosen: Format, options: ReadOptions, info: TokenizerInfo) -> tuple[int, int]:
-    """Estimate documents and tokens of the store that an import would make, from beginnings of files; exact for short
-    files.
-
-    Raises:
-        DataError: what was looked at is damaged, or not of this format.
-    """
-    sampled = files[:: max(1, -(-len(files) // SAMPLES))]
-    counted = [_counted(file, chosen, options, info) for file in sampled]
-    scale = sum(file.stat().st_size for file in files) / max(sum(file.stat().st_size for file in sampled), 1)
-    if len(sampled) == len(files):
-        scale = 1.0
-    return round(scale * sum(each for each, _ in counted)), round(scale * sum(each for _, each in counted))
-
-
-def _counted(file: Path, chosen: Format, options: ReadOptions, info: TokenizerInfo) -> tuple[float, float]:
-    assert chosen.read is not None
-    parts, share = chosen.read(file, options), 1.0
-
-    def beginning() -> Iterator[Found]:
-        nonlocal share
-        tokens = 0
-        for each in parts:
-            yield each
-            tokens += len(each.tokens)
-            if tokens >= SAMPLE_TOKENS:
-                share = max(each.share, 1e-12)
-                return
-
-    found = [(len(some.lengths), len(some.ids)) for some in _documents(beginning(), info, str(file))]
-    return sum(documents for documents, _ in found) / share, sum(tokens for _, tokens in found) / share
 
 
 class _Documents(NamedTuple):

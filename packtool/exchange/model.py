@@ -137,13 +137,11 @@ class Found:
     Attributes:
         tokens: ids, of any integer type.
         lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
-        share: of the file that was read so far.
         loss: whether each token trains, 1 or 0; None where all do.
     """
 
     tokens: npt.NDArray[Any]
     lengths: I64 | None
-    share: float
     loss: npt.NDArray[np.uint8] | None = None
 
 
@@ -171,7 +169,6 @@ class Format:
         summary: whose format it is, in a line.
         files: what its files are called, as a glob pattern; how `packtool import` finds them in a directory.
         dtypes: the type it stores tokens of 2 and of 4 bytes as; None where it can't.
-        bytes_per_token: about, where it is more than the token itself.
         documents: it keeps where the documents of a token store end.
         boundaries: it keeps where documents begin and end inside rows.
         labels: it keeps which tokens are padding.
@@ -188,7 +185,6 @@ class Format:
     name: str
     summary: str
     files: str
-    bytes_per_token: Callable[[Contents], float] | None = None
     dtypes: Mapping[int, str | None] = field(default_factory=lambda: {2: "<u2", 4: "<u4"})
     documents: bool = False
     boundaries: bool = False

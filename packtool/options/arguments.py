@@ -19,7 +19,6 @@ _OF_ONE_CALL = (
     "workers",
     "memory",
     "scheduler",
-    "task",
     "staging",
     "staging_limit",
 )

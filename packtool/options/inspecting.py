@@ -87,13 +87,4 @@ class VerifyArguments:
 
 @dataclass(frozen=True)
 class DoctorArguments:
-    """The arguments of `packtool doctor`."""
-
-    tokenizer: Annotated[
-        str | Path | None,
-        Option(
-            TEXT,
-            "Examine this tokenizer: which encoder it gets and why, its EOS, the speed of each encoder.",
-            metavar="FILE|DIR|HUB_ID",
-        ),
-    ] = None
+    """The arguments of `packtool doctor`: none."""

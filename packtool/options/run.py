@@ -9,7 +9,7 @@ from packtool.options.declare import Option
 from packtool.options.exchange import ExportArguments, ImportArguments
 from packtool.options.kinds import CALL, FLAG, PATH, PLACE, PLACES
 from packtool.options.pack import PackArguments
-from packtool.options.shared import DryRun, Many, Quiet, Staging, StagingLimit, Workers, Working
+from packtool.options.shared import DryRun, Many, Quiet, Staging, StagingLimit, Working
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
@@ -48,18 +48,6 @@ class RunArguments(Working):
             python_only=True,
         ),
     ] = None
-
-
-@dataclass(frozen=True)
-class MergeArguments:
-    """The arguments of `packtool.merge`."""
-
-    output: Annotated[
-        Path | str, Option(PATH, "Directory that all the tasks wrote to.", metavar="OUTPUT", positional=True)
-    ]
-    _: KW_ONLY
-    workers: Workers = None
-    quiet: Quiet = True
 
 
 STAGES: dict[str, type] = {

@@ -68,7 +68,8 @@ StoresMoved = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, Option(FLAG, "Print what would be done, with sizes, and write nothing.", "Output", in_file=False)
+    bool,
+    Option(FLAG, "Say what would be read, and what is at the output; write nothing.", "Output", in_file=False),
 ]
 
 Tokenizer = Annotated[
@@ -125,23 +126,6 @@ class Working:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharing(Working):
-    """Options of work that several tasks can share."""
-
-    task: Annotated[
-        str | None,
-        Option(
-            TEXT,
-            "Do one share of the work, such as 3/8, and no more; once all are done, run packtool merge OUTPUT.",
-            "Resources",
-            metavar="I/N",
-            default="all of it",
-            in_file=False,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Writing:
     """Options of how an output is written."""
 
@@ -167,7 +151,7 @@ class Copying(Writing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovingRows(Copying, Sharing):
+class MovingRows(Copying, Working):
     """Options of commands that write rows, whose tokens may exceed the memory granted."""
 
     memory: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID, Kind
-from packtool.options.shared import EosToken, Format, Many, Output, Revision, Sharing, Tokenizer, Writing
+from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
 from packtool.sizes import parse_bytes
 
 Use = Literal["train", "mask", "drop"]
@@ -67,7 +67,7 @@ def _left_out(which: str, unit: str, kind: Kind = NUMBER) -> Option:
 
 
 @dataclass(frozen=True)
-class TokenizeArguments(ConversationOptions, Writing, Sharing):
+class TokenizeArguments(ConversationOptions, Writing, Working):
     """The arguments of `packtool.tokenize`."""
 
     inputs: Annotated[

@@ -1,8 +1,8 @@
 """Claim the place of an output: decide by what is there whether a run may write, and what it resumes.
 
 Nothing may be there; a dataset, finished by the same command with the same key or by another; unfinished work of an
-interrupted run, or of tasks that share it; what packtool did not write. In a directory a lock keeps others out. An
-object store has none: who begins first says so there, and whoever finds that another has begun since stops.
+interrupted run; what packtool did not write. In a directory a lock keeps others out. An object store has none: who
+begins first says so there, and whoever finds that another has begun since stops.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 import msgspec
 import xxhash
 
-from packtool.engines import Share
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
@@ -50,7 +49,7 @@ from packtool.storage.publish import (
 from packtool.storage.schema import listed
 from packtool.storage.uploads import UploadedOutput, directory_for, tidy
 
-_BEFORE_STATE = re.compile(rf"{UNFINISHED}/({lock.LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
+_BEFORE_STATE = re.compile(rf"{UNFINISHED}/({lock.LOCK}|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
 """What a command may leave that was killed before it could write down its key."""
 
 
@@ -123,9 +122,8 @@ def claim(
     *,
     key: str,
     inputs: Iterable[Path | str] = (),
-    share: Share | None = None,
 ) -> Output:
-    """Make sure that `command` may write to a place, and nobody else does but other tasks; create it.
+    """Make sure that `command` may write to a place, and nobody else does; create it.
 
     Args:
         place: of the output.
@@ -135,24 +133,17 @@ def claim(
             with the same key left there; an empty output simply starts.
         key: `key_of` the options and inputs that the output depends on.
         inputs: files, directories and URLs that are read.
-        share: of the work that this task does, beside others that are not waited for, or the merge of what they did; it
-            always goes on with what is there.
 
     Raises:
-        UsageError: both `overwrite` and `resume`, or `overwrite` and `share`; output inside an input or the other way
+        UsageError: both `overwrite` and `resume`; output inside an input or the other way
             round; not empty; unfinished or finished with another key; other files than packtool's.
         DataError: not a directory, or it can't be created; another run writes there.
     """
     there = output_place(place, options, inputs)
-    if share is not None and options.overwrite:
-        what = "can't be combined with --task, since every task would remove what the others did"
-        raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
-    wanted = _Claim(there, State(command, key), options, share)
+    wanted = _Claim(there, State(command, key), options)
     if isinstance(there, LocalPlace):
         return wanted.in_directory(Output(there, there.path, wanted.state))
     assert isinstance(there, StorePlace)
-    if share is not None:
-        raise not_shared()
     return wanted.in_store(there)
 
 
@@ -169,13 +160,6 @@ def output_place(typed: Typed, options: Writing, inputs: Iterable[Path | str]) -
     place = place_of(typed)
     _refuse_overlap(place, inputs)
     return place
-
-
-def not_shared() -> UsageError:
-    """Return the error for tasks whose output or input is in an object store."""
-    what = "tasks of one command share local directories, not those of an object store"
-    remedy = "give directories on a shared file system, and copy the result"
-    return UsageError("unsupported-store", what, remedy=remedy, where="--task")
 
 
 def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
@@ -203,31 +187,21 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a run wants to write where, and how.
-
-    Attributes:
-        share: of the work; None where one run does all of it.
-    """
+    """What a run wants to write where, and how."""
 
     place: Place
     state: State
     options: Writing
-    share: Share | None = None
 
-    def begun(self, tasks: int = 0, run: str = "") -> Begun:
+    def begun(self, run: str = "") -> Begun:
         """Return what is written down once the output is claimed."""
-        return Begun(self.state.command, self.state.key, plain_arguments(self.options), tasks, run)
-
-    @property
-    def resumes(self) -> bool:
-        """Whether the run continues an earlier one, as every task does."""
-        return self.options.resume or self.share is not None
+        return Begun(self.state.command, self.state.key, plain_arguments(self.options), run)
 
     def decide(self, contents: Found) -> tuple[bool, bool]:
         """Return whether the run resumes an earlier one, and whether that had finished; refuse what it may not do."""
         if not contents.names:
             return False, False
-        if self.resumes:
+        if self.options.resume:
             return True, self._had_finished(contents)
         if not self.options.overwrite:
             raise _not_empty(self.place, contents)
@@ -251,14 +225,16 @@ class _Claim:
             return True
         if self.state.same(contents.unfinished):
             return False
-        again = "give --overwrite" if self.share is None else "remove the output"
         if contents.state is None:
-            what, remedy = "not empty, and not the output of an interrupted run", f"{again}, or give another output"
+            what, remedy = (
+                "not empty, and not the output of an interrupted run",
+                "give --overwrite, or give another output",
+            )
             raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(self.place))
         what = "begun with other options or inputs"
         if contents.state.command != self.state.command:
             what = f"written by packtool {contents.state.command}, not by packtool {self.state.command}"
-        remedy = f"give the same ones, or {again} to start again"
+        remedy = "give the same ones, or give --overwrite to start again"
         raise UsageError("resume-differs", what, remedy=remedy, where=str(self.place))
 
     def in_store(self, place: StorePlace) -> Output:
@@ -293,19 +269,14 @@ class _Claim:
         return output
 
     def in_directory(self, output: Output) -> Output:
-        """Claim an output directory for one run, or for the tasks that share it."""
+        """Claim an output directory."""
         self._look(output)  # before anything is written there
         if output.finished and not output.work.exists():
             return output  # nothing is left to do, and no lock is needed
-        task = 0 if self.share is None else self.share.number
         with _writable(output):
-            who = f"{self.state.command} --task {self.share}" if task else self.state.command
-            output.lock = lock.take(output.work, who, task)
+            output.lock = lock.take(output.work, self.state.command)
         try:
-            if self.share is not None and task:
-                self._join(output, self.share.count)
-            else:
-                self._go_on(output)
+            self._go_on(output)
         except BaseException:
             output.release()
             raise
@@ -324,7 +295,7 @@ class _Claim:
     def _go_on(self, output: Output) -> None:
         """Resume or start the output of a run that holds its lock alone."""
         path = output.path
-        if is_staged(path) and (self.options.overwrite or self.resumes):
+        if is_staged(path) and (self.options.overwrite or self.options.resume):
             publish(path)  # an earlier run was killed between its last file and its manifest
             there = look(self.place)
             if there.finished is not None and there.finished.same(there.unfinished):
@@ -336,29 +307,9 @@ class _Claim:
             return
         if self.options.overwrite:
             remove_work(path)
-        begun = before if output.resumed and before is not None and before.tasks else self.begun()
         with _writable(output):
             output.make()
-            write_bytes(output.work / STATE, manifests.encode(begun))
-        output.tasks = begun.tasks
-
-    def _join(self, output: Output, tasks: int) -> None:
-        """Join the other tasks that share the lock of an output."""
-        path = output.path
-        if is_staged(path):
-            what = "all tasks are done, and a merge was interrupted"
-            raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
-        with _writable(output):
-            output.make()
-            if not output.finished and not output.resumed:
-                LocalPlace(output.work).create(STATE, manifests.encode(self.begun(tasks)))
-        begun_as = self._look(output).unfinished
-        if not output.finished and begun_as is not None and begun_as.tasks != tasks:
-            what, remedy = "begun by a run without --task", "give --resume instead of --task to go on with it"
-            if begun_as.tasks:
-                what, remedy = f"begun as {begun_as.tasks} tasks", f"give --task I/{begun_as.tasks}"
-            raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
-        output.resumed, output.tasks = True, tasks
+            write_bytes(output.work / STATE, manifests.encode(self.begun()))
 
 
 def _not_empty(place: Place, contents: Found) -> UsageError:

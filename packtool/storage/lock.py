@@ -1,14 +1,10 @@
-"""Lock an output for one writer; the system releases the lock when its holder ends, however it ends.
-
-Tasks that write one output together share its lock, and each has one of its own, so that none runs twice at once.
-"""
+"""Lock an output for one writer; the system releases the lock when its holder ends, however it ends."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import socket
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +16,6 @@ from packtool.storage.manifest import decode
 from packtool.warnings import warn
 
 LOCK = "lock"
-"""Beside it lie ``task-00001.lock`` and so on, of the tasks that share it."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -38,47 +33,38 @@ class Holder(msgspec.Struct, frozen=True):
 class Lock:
     """A lock, held until `release` or the end of the process.
 
-    Attributes:
-        held: open files that hold it, and those of their paths that go with it.
-        shared: others may hold it, too.
+    Args:
+        handle: the open file that holds it.
+        path: of that file.
     """
 
-    def __init__(self, held: Iterable[tuple[int, Path | None]]) -> None:
-        self._held = list(held)
-        self.shared = any(path is None for _, path in self._held)
+    def __init__(self, handle: int, path: Path) -> None:
+        self._handle: int | None = handle
+        self._path = path
 
     def release(self) -> bool:
-        """Remove its files and let go of it; whether it was still held."""
-        held, self._held = self._held, []
-        for handle, path in reversed(held):
-            with suppress(OSError):
-                if path is not None:
-                    path.unlink()
-            os.close(handle)
-        return bool(held)
+        """Remove its file and let go of it; whether it was still held."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return False
+        with suppress(OSError):
+            self._path.unlink()
+        os.close(handle)
+        return True
 
 
-def take(directory: Path, command: str, task: int = 0) -> Lock:
+def take(directory: Path, command: str) -> Lock:
     """Acquire the lock of a directory, which is created if need be; raise a DataError where another run holds it.
 
     Args:
         command: for the message to those who would, too.
-        task: of several that write there together; 0 for a run that writes alone.
     """
     path = directory / LOCK
-    if not task:
-        return Lock([(_sign(_take(path, fcntl.LOCK_EX), command), path)])
-    shared = _take(path, fcntl.LOCK_SH)
-    try:
-        own = directory / f"task-{task:05d}.lock"
-        return Lock([(shared, None), (_sign(_take(own, fcntl.LOCK_EX), command), own)])
-    except BaseException:
-        os.close(shared)
-        raise
+    return Lock(_sign(_take(path), command), path)
 
 
-def _take(path: Path, kind: int) -> int:
-    """Open a file, and take a lock of this kind on it."""
+def _take(path: Path) -> int:
+    """Open a file, and lock it."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -86,7 +72,7 @@ def _take(path: Path, kind: int) -> int:
         except FileNotFoundError:
             continue  # a run that ended just now removed the directory
         try:
-            _lock(handle, path, kind)
+            _lock(handle, path)
         except BaseException:
             os.close(handle)
             raise
@@ -104,16 +90,16 @@ def _sign(handle: int, command: str) -> int:
     return handle
 
 
-def _lock(handle: int, path: Path, kind: int) -> None:
+def _lock(handle: int, path: Path) -> None:
     try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _in_use(handle, path, kind) from None
+        raise _in_use(handle, path) from None
     except OSError as error:
         # Some network file systems have no locks. All there is to go by is the process that the file names.
         holder = _holder(handle)
         if holder is not None and holder.host == socket.gethostname() and _lives(holder.process):
-            raise _in_use(handle, path, kind) from None
+            raise _in_use(handle, path) from None
         what = f"this file system has no locks ({error.strerror}), so a second run here would not be noticed"
         remedy = "make sure that no other run writes to this output"
         if holder is not None and holder.host != socket.gethostname():
@@ -121,27 +107,10 @@ def _lock(handle: int, path: Path, kind: int) -> None:
         warn("no-locks", what, remedy=remedy, where=str(path.parent.parent))
 
 
-def _in_use(handle: int, path: Path, kind: int) -> DataError:
-    tasks = _tasks_at_work(path.parent) if kind == fcntl.LOCK_EX and path.name == LOCK else []
-    who = (tasks[0] if tasks else _holder(handle)) or "another run of packtool"
+def _in_use(handle: int, path: Path) -> DataError:
+    who = _holder(handle) or "another run of packtool"
     remedy = "wait until it has ended, or choose another output"
     return DataError("output-in-use", f"{who} is writing here", remedy=remedy, where=str(path.parent.parent))
-
-
-def _tasks_at_work(directory: Path) -> list[Holder]:
-    """List the tasks that share the lock of a directory."""
-    holders = []
-    for path in sorted(directory.glob("task-*.lock")):
-        with suppress(OSError):
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if (holder := _holder(handle)) is not None:
-                    holders.append(holder)
-            finally:
-                os.close(handle)
-    return holders
 
 
 def _holder(handle: int) -> Holder | None:

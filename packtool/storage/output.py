@@ -9,8 +9,8 @@ Work is numbered. A *piece* is what a task makes: the files of a shard, or of a 
 
     unfinished/pieces/shard/00017.json     what piece 17 of this kind is: sizes and checksums of its files, and counts
 
-What has a record is not done again, as long as its files are what it says. An interrupted run, several tasks that share
-the work, and a cluster that lost a worker are the same here: some records are there, and some are not.
+What has a record is not done again, as long as its files are what it says. An interrupted run and a cluster that lost a
+worker are the same here: some records are there, and some are not.
 
 A task writes to a directory of its own, its *attempt*, since one whose worker was taken for dead runs twice at once.
 What is whole is delivered from there, and may then be read by others.
@@ -62,12 +62,10 @@ class Begun(State, frozen=True):
 
     Attributes:
         arguments: of the command, as `packtool.options.arguments` has them.
-        tasks: how many share it; 0 where one run does all of it.
         run: identifies this run in an object store.
     """
 
     arguments: dict[str, Any] = {}
-    tasks: int = 0
     run: str = ""
 
 
@@ -112,7 +110,7 @@ class Delivery:
 
 @dataclass
 class Output:
-    """An output in a local directory, which nobody else writes to but tasks that share it; until the end of its block.
+    """An output in a local directory, which nobody else writes to, until the end of its block.
 
     Attributes:
         place: where the dataset lies when it is whole.
@@ -120,7 +118,6 @@ class Output:
         state: command and key.
         resumed: an earlier run with the same key stopped here; its pieces are kept.
         finished: an earlier run with the same key finished here; there is nothing left to do.
-        tasks: how many were begun to share the work; 0 where one run does all of it.
         lock: held while this run works; None where there is nothing to do.
     """
 
@@ -129,7 +126,6 @@ class Output:
     state: State
     resumed: bool = False
     finished: bool = False
-    tasks: int = 0
     lock: Lock | None = None
 
     @property
@@ -232,7 +228,7 @@ class Output:
 
     def release(self) -> None:
         """Unlock the output for others. Releasing again does no harm."""
-        if self.lock is not None and self.lock.release() and not self.lock.shared:
+        if self.lock is not None and self.lock.release():
             for directory in (self.staged, self.scratch, self.work, self.path):
                 with suppress(OSError):
                     directory.rmdir()  # if there is nothing in it
@@ -249,8 +245,7 @@ class Output:
         self.release()
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             what = "no space left on the device" if error.errno == errno.ENOSPC else "disk quota exceeded"
-            again = "run the task again" if self.tasks else "run the command again with --resume"
-            remedy = f"free some space, then {again}: what is finished is kept"
+            remedy = "free some space, then run the command again with --resume: what is finished is kept"
             raise DataError("disk-full", what, remedy=remedy, where=str(self.place)) from None
 
 

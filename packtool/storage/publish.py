@@ -40,7 +40,7 @@ RECORDS = "pieces"
 SCRATCH = "scratch"
 """Directory in `unfinished/` for all else: files that are not finished, or have no final name yet."""
 _OF_WORK = re.compile(
-    rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|{STAGED}/{DATASET_FILE})((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
+    rf"({STATE}|{LOCK}|{WHOLE}|{_REPLACED}|{STAGED}/{DATASET_FILE})((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
     rf"|({RECORDS}|{SCRATCH})/.*"
 )
 

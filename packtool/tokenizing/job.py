@@ -39,12 +39,12 @@ class Job:
 
     Args:
         output: the blocks' scratch files and records lie there.
-        engine: does them, or its share of them.
+        engine: does them.
 
     Attributes:
         done: what is done, by the number of the piece.
         earlier: numbers of the pieces that an earlier run had done.
-        pieces, pieces_here: how many there are, in all and in this run's share.
+        pieces: how many there are.
     """
 
     def __init__(
@@ -58,13 +58,9 @@ class Job:
         self._output = output
         self.pieces = len(self._blocks)
         self._kept = Pieces(output, "block", tasks.BlockResult, self._files)
-        share = engine.share
-        mine = range(self.pieces) if share is None or share.merges else list(filter(share.has, range(self.pieces)))
-        self.done = self._kept.found(mine, engine)
-        self._mine = [] if share is not None and share.merges else mine
-        self.pieces_here = len(self._mine)
+        self.done = self._kept.found(range(self.pieces), engine)
         self.earlier = frozenset(self.done)
-        self._forget(set(self._mine) - self.done.keys())
+        self._forget(set(range(self.pieces)) - self.done.keys())
         self._fallback = Pieces(output, "fallback", str)
         if why := self._fallback.recorded([0]).get(0):
             self.fall_back(why)
@@ -86,8 +82,7 @@ class Job:
         return {result.encoder for result in self.done.values()}
 
     def fall_back(self, why: str) -> None:
-        """Discard the fast encoder's work, and let the reference encode: here, in tasks that begin later, and in a
-        resumed run."""
+        """Discard the fast encoder's work, and let the reference encode, here and in a resumed run."""
         self._fallback.record(0, why)
         recipe = self.context.recipe.instead(why)
         others = {piece for piece, result in self.done.items() if result.encoder != recipe.encoder}
@@ -96,14 +91,10 @@ class Job:
         self.earlier = self.earlier - others
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
-    def missing(self) -> list[int]:
-        """List the pieces that remain to be done, by anyone."""
-        return [piece for piece in range(self.pieces) if piece not in self.done]
-
     def run(self) -> None:
-        """Run the remaining pieces of this run's share."""
-        done = {piece: self.done[piece] for piece in self._mine if piece in self.done}
-        todo = {piece: self._task(piece) for piece in self._mine}
+        """Run the pieces that are not done."""
+        done = dict(self.done)
+        todo = {piece: self._task(piece) for piece in range(self.pieces)}
         bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items()}
         before = sum(bytes_of[piece] for piece in done)
         with Progress(sum(bytes_of.values()), "tokenize", initial=before, quiet=self._quiet) as progress:

@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
 from types import TracebackType
 
-import msgspec
-
 from packtool.engines import Engine, Threads, Worker
 from packtool.errors import DataError
 from packtool.places.place import MappedFile
-from packtool.storage.output import Pieces
 
 _BLOCK_BYTES = 1 << 24
-
-
-class Checked(msgspec.Struct, frozen=True):
-    """The verdict on an input file: how it is damaged, or that it is sound."""
-
-    damage: str = ""
 
 
 class InputCheck:
     """Hashes files beside other work, from when it is entered until it is left.
 
     Nothing that was made of damaged input may be kept: what a resumed run would find waits in `keep` until all input is
-    known to be sound. Of several tasks that share the work each hashes some of the files and records the verdicts, all
-    of which `merge` needs.
+    known to be sound.
 
     Args:
-        files: the input, by number.
-        pieces: for the verdicts; None where one run checks all files.
+        files: the input.
         engine: hashes them beside its other tasks.
         shared: a file that all workers see.
     """
 
     def __init__(
         self,
-        files: Mapping[int, MappedFile],
+        files: Iterable[MappedFile],
         *,
-        pieces: Pieces[Checked] | None = None,
         engine: Engine | None = None,
         shared: Path | None = None,
     ) -> None:
-        self._files = files
-        self._pieces = pieces
+        self._files = list(files)
         self._engine = (engine or Threads(1)).beside
         self._shared = shared
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="packtool-check")
@@ -88,17 +75,9 @@ class InputCheck:
             self._kept.pop(0)()
 
     def _run(self) -> None:
-        known = {}
-        if self._pieces is not None:
-            _require_undamaged(self._pieces)
-            known = self._pieces.recorded(self._files)
-        todo = [number for number in self._files if number not in known]
-        files = [self._files[number] for number in todo]
-        hashing = self._engine.run(_fault, files, on_advance=self._unless_stopped, shared=self._shared)
+        hashing = self._engine.run(_fault, self._files, on_advance=self._unless_stopped, shared=self._shared)
         with closing(hashing) as results:
-            for at, error in results:
-                if self._pieces is not None:
-                    self._pieces.record(todo[at], Checked("" if error is None else str(error)))
+            for _, error in results:
                 if error is not None:
                     raise error
 
@@ -118,25 +97,3 @@ def _fault(file: MappedFile, worker: Worker) -> DataError | None:
     except DataError as error:
         return error
     return None
-
-
-def unchecked(pieces: Pieces[Checked], files: int) -> list[int]:
-    """List the numbers of the input files that no task has checked.
-
-    Raises:
-        DataError: one was damaged when a task read it.
-    """
-    _require_undamaged(pieces)
-    known = pieces.recorded(range(files))
-    return [number for number in range(files) if number not in known]
-
-
-def _require_undamaged(pieces: Pieces[Checked]) -> None:
-    for checked in pieces.recorded(pieces.numbers()).values():
-        if checked.damage:
-            raise DataError(
-                "input-was-damaged",
-                f"a task found damaged input, which others may have copied: {checked.damage}",
-                remedy="restore the input, remove the output, and run all tasks again",
-                where=str(pieces.output.place),
-            )

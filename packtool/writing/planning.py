@@ -18,18 +18,12 @@ from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
 from packtool.packing import PackOptions, window_ranges
 from packtool.packing.plans import RenumberedPlan
-from packtool.plan import Ints, Plan, distinct
+from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import Passes, by_pass
 from packtool.shuffling.permutation import document_order
-from packtool.storage.names import LARGE, OFFSET, SEGMENT
-from packtool.storage.schema import InputEntry
 from packtool.storage.token_store import Corpus
 from packtool.writing.memory import Budget
 from packtool.writing.sharing import FileArrays, Saved, load, save
-
-_SAMPLED_UNITS = 4096
-REST_BYTES = 1 << 13
-"""What manifest, report and run.json take, about: of rows, and of an order."""
 
 
 @contextmanager
@@ -108,30 +102,3 @@ def _plan_window(
     first, last = window
     plans = packing.plan_window(strategy, lengths[first:last], options, first)
     return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{first}.", dir=directory)))
-
-
-def bytes_of_plans(
-    plans: Sequence[Plan], token_bytes: int, documents: int, tokenizer: Sequence[InputEntry], *, segments: bool
-) -> int:
-    """Estimate how many bytes the dataset of these plans takes: tokens exactly, segments from some units of each plan.
-
-    Args:
-        token_bytes: of one token.
-        documents: that are planned.
-        tokenizer: files that are kept beside the rows.
-        segments: the table of segments is written.
-    """
-    size = sum(plan.rows * plan.sequence_length for plan in plans) * token_bytes
-    if segments:
-        size += round(sum(map(_segments, plans))) * SEGMENT.itemsize
-        size += sum(plan.rows + 1 for plan in plans) * OFFSET.itemsize
-        size += documents * LARGE.itemsize
-    return size + sum(entry.bytes for entry in tokenizer) + REST_BYTES
-
-
-def _segments(plan: Plan) -> float:
-    """Estimate how many segments a plan has."""
-    if not plan.units:
-        return 0.0
-    sample = distinct(np.linspace(0, plan.units - 1, _SAMPLED_UNITS).astype(np.int64))
-    return len(plan.segments(sample).document) * plan.units / len(sample)

@@ -6,7 +6,7 @@ The rows of one length are a bucket, written to shards; each shard is a task, ha
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.engines import Engine, Share, Worker
+from packtool.engines import Engine, Worker
 from packtool.metrics.tally import Tally, TallyCounts
 from packtool.places.place import MappedFile
 from packtool.plan import Ints, Segments
@@ -28,7 +28,7 @@ from packtool.storage.output import Delivery, Output, Pieces
 from packtool.storage.packed import PackedShardWriter
 from packtool.storage.publish import STATE
 from packtool.storage.schema import Bucket, PackedShard
-from packtool.writing.input_check import Checked, InputCheck, unchecked
+from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
 from packtool.writing.sharing import sent, temporary_arrays
@@ -80,14 +80,10 @@ class Written:
     Attributes:
         buckets: for the manifest.
         tallies: of each one whose segments are known.
-        pieces: number of input files to check and shards to write, in all.
-        missing: pieces that no task has done, where this run merges the work of several.
     """
 
     buckets: list[Bucket]
     tallies: list[Tally]
-    pieces: int
-    missing: list[int]
 
 
 @dataclass(frozen=True)
@@ -97,20 +93,15 @@ class BucketWriter:
     Attributes:
         output: to write to; what an interrupted run finished there is kept.
         form: of the shards.
-        budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it. Where the engine
-            does a share of the pieces, each token moves once, since no task may wait for the others.
+        budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it.
     """
 
     output: Output
     form: ShardForm
     budget: Budget
 
-    @property
-    def _share(self) -> Share | None:
-        return self.budget.engine.share
-
     def write(self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool) -> Written:
-        """Write all buckets, or this run's share of them.
+        """Write all buckets.
 
         Args:
             files: the input, to be checked meanwhile; none to trust it.
@@ -119,45 +110,27 @@ class BucketWriter:
         Raises:
             DataError: a file is not what its manifest says.
         """
-        inputs, merges = dict(enumerate(files)), self._share is not None and self._share.merges
-        pieces = len(inputs)
-        missing = unchecked(self._checks, pieces) if merges else []
         buckets, tallies = [], []
         tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
-        with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, self._check(inputs) as check:
+        check = InputCheck(files, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
+        with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, check:
             for job in jobs:
-                shards = Shards(self.output, self.form, job, self.budget.engine, bar.advance, check, pieces)
-                if merges:
-                    notes = shards.found(shards.ranges)
-                    missing += [pieces + number for number in shards.ranges if number not in notes]
-                else:
-                    notes = self._write(job, shards)
+                shards = Shards(self.output, self.form, job, self.budget.engine, bar.advance, check)
+                notes = self._write(job, shards)
                 in_order = [notes[number] for number in sorted(notes)]
                 buckets.append(_described(job, [note.shard for note in in_order]))
                 tallies += self._tallied(job, in_order)
-                pieces += len(shards.ranges)
             check.require_sound()
-        return Written(buckets, tallies, pieces, missing)
-
-    @property
-    def _checks(self) -> Pieces[Checked]:
-        return Pieces(self.output, "input", Checked)
-
-    def _check(self, inputs: Mapping[int, MappedFile]) -> InputCheck:
-        if (share := self._share) is not None:
-            here = {number: file for number, file in inputs.items() if share.has(number)}
-            return InputCheck(here, pieces=self._checks)
-        return InputCheck(inputs, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
+        return Written(buckets, tallies)
 
     def _work(self, jobs: Sequence[BucketJob]) -> int:
-        """Count the bytes of tokens to move, about those of one task where several share the work."""
-        work = sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
-        return work if self._share is None or self._share.merges else work // self._share.count
+        """Count the bytes of tokens to move."""
+        return sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
 
     def _moves_once(self, job: BucketJob) -> bool:
         if not self.form.with_tokens:
             return True
-        return job.shuffle is None or self._share is not None or self.budget.holds(job.source)
+        return job.shuffle is None or self.budget.holds(job.source)
 
     def _write(self, job: BucketJob, shards: Shards) -> dict[int, Note]:
         scratch = self.output.scratch / "partitions" / job.directory
@@ -239,10 +212,9 @@ class Shards:
     """The shards of one bucket.
 
     Attributes:
-        engine: writes them, or its share of them.
+        engine: writes them.
         progress: called with the bytes of tokens that were written.
         check: until it has found the input sound, no shard counts as finished.
-        first_piece: number of the first shard among the pieces that tasks share.
     """
 
     output: Output
@@ -251,7 +223,6 @@ class Shards:
     engine: Engine
     progress: Callable[[int], object]
     check: InputCheck
-    first_piece: int
 
     @cached_property
     def ranges(self) -> dict[int, tuple[int, int]]:
@@ -271,14 +242,9 @@ class Shards:
         return Pieces(self.output, kind, Note, lambda _, note: (self.directory, note.shard.files))
 
     def write(self, rows: PlannedRows) -> dict[int, Note]:
-        """Write this run's share of the shards of these rows."""
+        """Write the shards of these rows."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        share = self.engine.share
-        tasks = {
-            number: ShardTask(number, first, last)
-            for number, (first, last) in self.ranges.items()
-            if share is None or share.has(self.first_piece + number)
-        }
+        tasks = {number: ShardTask(number, first, last) for number, (first, last) in self.ranges.items()}
         task = WriteShard(
             rows,
             self.form,
@@ -303,7 +269,7 @@ class Shards:
             )
 
     def found(self, numbers: Iterable[int]) -> dict[int, Note]:
-        """Find the shards that an earlier run or another task wrote and that have not changed since."""
+        """Find the shards that an earlier run wrote and that have not changed since."""
         done = self._pieces.found(numbers, self.engine)
         row_bytes = self.job.source.plan.sequence_length * self.job.source.dtype.itemsize
         for note in done.values():

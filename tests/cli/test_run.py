@@ -64,7 +64,7 @@ def test_dry_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "c.toml", "-i", "store", "-o", "out", "--dry-run"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    assert captured.out.startswith("pack      out/a  would do\n          60 documents, ")
+    assert captured.out.startswith("pack      out/a  would do\n          to read: 60 documents, ")
     assert captured.out.endswith(" free\n")
     (place / "out" / "a").mkdir(parents=True)
     (place / "out" / "a" / "letter.txt").touch()

@@ -109,11 +109,8 @@ def test_a_choice_beyond_memory_is_the_same(
     monkeypatch.setattr(arrays, "BLOCK", 7)
     empty = sharing.FileArrays.empty
     monkeypatch.setattr(sharing.FileArrays, "empty", lambda *given: (made.append(given), empty(*given))[1])
-    preview = packtool.pack(stores, tmp_path / "p", strategy="bfd", sequence_length=32, dry_run=True, **options).preview
-    dataset = pack(stores, tmp_path / "p", **options)
+    pack(stores, tmp_path / "p", **options)
     assert contents(tmp_path / "p") == contents(tmp_path / "held")
-    assert preview is not None
-    assert preview.figures["documents"] == dataset.manifest.documents
     assert made
     assert not (tmp_path / "p" / "unfinished").exists()
 

@@ -1,141 +1,90 @@
-"""What a dry run says will be written is within a fifth of what is written."""
+"""A dry run says what would be read, with which options, and what is at the output; it plans and writes nothing."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import random
-import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 import packtool
 from packtool.cli import run
-from packtool.exchange.formats import raw
-from packtool.storage.token_store import TokenStore
+from packtool.sizes import show_bytes
+from tests.stores import write_store
 
-TEXT = "the of and model token length row shuffle Zürich 東京 pack 12345 def return"
-WORDS = TEXT.split()
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Documents of two kinds, short first, so that no beginning stands for the whole."""
-    place = tmp_path_factory.mktemp("dry")
-    draw = random.Random(5)
-    texts = [" ".join(draw.choices(WORDS, k=draw.randint(1, 60 if n < 9000 else 900))) for n in range(12_000)]
-    lines = "".join(json.dumps({"text": text}, ensure_ascii=n % 2 == 0) + "\n" for n, text in enumerate(texts))
-    (place / "plain.jsonl").write_text(lines)
-    draw.shuffle(texts)
-    mixed = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    (place / "packed.jsonl.gz").write_bytes(gzip.compress(mixed.encode()))
-    pyarrow.parquet.write_table(pa.table({"text": texts}), place / "table.parquet", row_group_size=500)
-    (place / "several").mkdir()
-    for n in range(40):
-        (place / "several" / f"{n}.txt").write_text("\n".join(texts[300 * n : 300 * n + 300]))
-    packtool.tokenize(place / "plain.jsonl", place / "tokens", workers=1)
-    packtool.pack(place / "tokens", place / "rows", strategy="bfd", sequence_length=256)
-    return place
+ROWS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64}
 
 
-def size(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.jsonl").write_text("".join(json.dumps({"text": f"document {n}"}) + "\n" for n in range(3010)))
+    write_store(Path("store"), [3 + n * n % 40 for n in range(60)])
+    packtool.pack("store", "rows", **ROWS)
+    packtool.export("store", "exported", format="nanogpt")
+    return tmp_path
 
 
-def compare(command: str, *arguments: Any, output: Path, **options: Any) -> None:
-    function = getattr(packtool, command)
-    preview = function(*arguments, output, dry_run=True, **options).preview
-    assert preview.estimated
-    assert not output.exists()
-    function(*arguments, output, **options)
-    share = preview.figures["bytes"] / size(output)
-    assert 0.8 < share < 1.2
+def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:
+    tokens = packtool.open("rows").manifest.ledger.input
+    store = {"documents": 60, "tokens": tokens + 60}
+    rows = {"rows": len(packtool.open("rows")), "tokens": len(packtool.open("rows")) * 64}
+    made = {
+        "tokenize": packtool.tokenize("corpus.jsonl", "out", dry_run=True),
+        "pack": packtool.pack("store", "out", **ROWS, dry_run=True),
+        "shuffle": packtool.shuffle("rows", "out", epoch=1, dry_run=True),
+        "order": packtool.shuffle("rows", "out", epoch=1, order_only=True, dry_run=True),
+        "partial": packtool.shuffle("store", "out", method="partial", batch_size=2, sequence_length=64, dry_run=True),
+        "materialize": packtool.materialize("rows", "out", index_only=True, dry_run=True),
+        "export": packtool.export("store", "out", format="nanogpt", dry_run=True),
+        "import": packtool.import_("exported", "out", format="nanogpt", dry_run=True),
+    }
+    known = {name: result.preview.known for name, result in made.items() if result.preview}
+    read = {"files": 1, "bytes": Path("corpus.jsonl").stat().st_size}
+    assert known.pop("tokenize") == read
+    assert known.pop("import")["files"] == 1
+    assert known == {
+        "pack": store,
+        "shuffle": rows,
+        "order": rows,
+        "partial": store,
+        "materialize": rows,
+        "export": store,
+    }
+    assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("name", ["plain.jsonl", "packed.jsonl.gz", "table.parquet", "several"])
-def test_tokenize(place: Path, tmp_path: Path, name: str) -> None:
-    compare("tokenize", place / name, output=tmp_path / "out", workers=1)
+def test_nothing_is_promised_of_what_a_filter_leaves(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["tokenize", "corpus.jsonl", "-o", "out", "--min-tokens", "500", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    size = Path("corpus.jsonl").stat().st_size
+    assert said.startswith("corpus.jsonl: jsonl, ")
+    assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
+    assert f"would read 1 file, {show_bytes(size)}, and write to out, where nothing is (" in said
+    assert "document" not in said
 
 
-def test_tokenize_with_filters(place: Path, tmp_path: Path) -> None:
-    compare("tokenize", place / "plain.jsonl", output=tmp_path / "out", workers=1, min_words=100)
+def test_what_is_at_the_output_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "64", "--dry-run"]
+    run(words)
+    assert "which is finished already: --resume does nothing" in capsys.readouterr().out
+    run([*words, "--seed", "3"])
+    assert "which holds something else: it is refused without --overwrite" in capsys.readouterr().out
+    run([*words, "--seed", "3", "--overwrite"])
+    assert "which holds something else: --overwrite replaces it" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("strategy", "options"),
-    [
-        ("concat", {"sequence_length": 64}),
-        ("bfd", {"sequence_length": 512}),
-        ("bfd", {"sequence_length": 64, "segments": False}),
-        ("seamless", {"sequence_length": 128}),
-        ("buckets", {"buckets": (128, 1024)}),
-        ("decompose", {"sequence_length": 256}),
-    ],
-)
-def test_pack(place: Path, tmp_path: Path, strategy: str, options: dict[str, Any]) -> None:
-    compare("pack", place / "tokens", output=tmp_path / "out", strategy=strategy, **options)
-
-
-def test_shuffle(place: Path, tmp_path: Path) -> None:
-    compare("shuffle", place / "rows", output=tmp_path / "rows", epoch=1)
-    options = {"method": "partial", "sequence_length": 128, "batch_size": 8}
-    compare("shuffle", place / "tokens", output=tmp_path / "partial", **options)
-
-
-@pytest.mark.parametrize("format", ["megatron", "nanogpt", "datatrove", "arrow", "mds"])
-@pytest.mark.parametrize("source", ["tokens", "rows"])
-def test_export(place: Path, tmp_path: Path, format: str, source: str) -> None:
-    compare("export", place / source, output=tmp_path / "out", format=format)
-
-
-@pytest.mark.parametrize("format", ["megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow"])
-def test_import(place: Path, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    packtool.export(place / "tokens", tmp_path / "exported", format=format)
-    whole = packtool.import_(tmp_path / "exported", tmp_path / "dry", format=format, dry_run=True).preview
-    assert whole is not None
-    compare("import_", tmp_path / "exported", output=tmp_path / "out", format=format)
-    store = TokenStore(tmp_path / "out")
-    assert whole.figures["tokens"] == pytest.approx(store.tokens, rel=0.01)
-    held = [file for file in (tmp_path / "exported").iterdir() if file.suffix not in (".json", ".jinja")]
-    assert whole.figures["input_bytes"] == sum(file.stat().st_size for file in held)
-    assert {entry.name for entry in store.manifest.inputs} == {file.name for file in held}
-    # Of large files, the beginning: here of 32,768 tokens, read in pieces of a quarter.
-    monkeypatch.setattr(raw, "READ_TOKENS", 1 << 13)
-    monkeypatch.setattr(import_module(f"packtool.exchange.formats.{format}"), "READ_TOKENS", 1 << 13, raising=False)
-    monkeypatch.setattr("packtool.exchange.formats.parquet._ROWS", 100)
-    monkeypatch.setattr("packtool.exchange.imported.SAMPLE_TOKENS", 1 << 15)
-    compare("import_", tmp_path / "exported", output=tmp_path / "again", format=format)
-
-
-def test_import_of_json_lines_and_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(7)
-    (tmp_path / "in").mkdir()
-    for number in range(40):
-        lines = [json.dumps({"ids": draw.choices(range(1, 900), k=draw.randint(1, 300))}) for _ in range(50)]
-        (tmp_path / "in" / f"{number:02}.jsonl").write_text("\n".join(lines))
-    packtool.tokenize(tmp_path / "in" / "00.jsonl", tmp_path / "t", ids_field="ids", workers=1)
-    options: dict[str, Any] = {"format": "jsonl", "field": "ids", "tokenizer": tmp_path / "t"}
-    monkeypatch.setattr("packtool.exchange.formats.jsonl.READ_TOKENS", 1000)
-    monkeypatch.setattr("packtool.exchange.imported.SAMPLE_TOKENS", 2000)
-    compare("import_", tmp_path / "in", output=tmp_path / "out", **options)
-
-
-def test_a_corpus_without_documents(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_text("\n\n")
-    found = packtool.tokenize(tmp_path / "empty.jsonl", tmp_path / "out", dry_run=True).preview
-    assert found is not None
-    assert found.figures["documents"] == found.figures["tokens"] == 0
-
-
-def test_what_is_printed(place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    arguments = ["tokenize", str(place / "plain.jsonl"), "-o", str(tmp_path / "out"), "--dry-run"]
-    assert run(arguments) == 0
-    out = capfd.readouterr().out
-    assert f"packtool tokenize would write {tmp_path / 'out'}: 1 file, 1 block, " in out
-    assert re.search(r" to read, about 12,\d00 documents, about [\d,]+000 tokens, about [\d.]+ MB ", out)
-    assert not (tmp_path / "out").exists()
+def test_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found.pop("free_bytes") > 0
+    assert found == {
+        "schema_version": 1,
+        "command": "pack",
+        "options": {"stores": [str(place / "store")], "strategy": "bfd", "sequence_length": 64},
+        "path": "out",
+        "found": "nothing",
+        "documents": 60,
+        "tokens": sum(3 + n * n % 40 for n in range(60)),
+    }

@@ -67,7 +67,9 @@ def test_verify_finds_a_changed_file(stores: dict[str, Path], tmp_path: Path) ->
 def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out")
     assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo", "--dry-run"]) == 0
-    assert f"packtool export would write {out}: 15 documents, 294 tokens" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"packtool export {stores['small']} -o {out} --format olmo\n" in said
+    assert f"would read 15 documents, 294 tokens, and write to {out}, where nothing is (" in said
     assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo"]) == 0
     printed = capsys.readouterr().out
     assert printed.splitlines() == [

@@ -109,15 +109,6 @@ def test_what_lies_at_its_output(store: Path, tmp_path: Path) -> None:
         packtool.shuffle(store, out, method="partial", batch_size=2, sequence_length=8, order_only=True)
 
 
-def test_a_dry_run(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=64)
-    dry = packtool.shuffle(tmp_path / "base", tmp_path / "order", dry_run=True, order_only=True)
-    rows = -(-int(LENGTHS.sum()) // 64)
-    assert dry.preview is not None
-    assert dry.preview.figures == {"atoms": rows - 1, "bytes": 8 * (rows - 1)}
-    assert not (tmp_path / "order").exists()
-
-
 def test_as_json(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     packtool.pack(store, tmp_path / "base", strategy="bfd", sequence_length=64)
     assert run(["shuffle", str(tmp_path / "base"), "-o", str(tmp_path / "order"), "--order-only", "--json"]) == 0

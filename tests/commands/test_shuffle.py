@@ -69,16 +69,6 @@ def test_workers_make_no_difference(store: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "5")
 
 
-def test_a_dry_run(packed: dict[str, Path], tmp_path: Path) -> None:
-    dry = packtool.shuffle(packed["concat"], tmp_path / "out", dry_run=True)
-    assert dry.preview is not None
-    rows = -(-sum(LENGTHS) // 64)
-    figures = dict(dry.preview.figures)
-    assert figures.pop("bytes") > rows * 128  # tokens, and the segment table beside them
-    assert figures == {"rows": rows, "tokens": rows * 64}
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_empty_dataset(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [])
     packtool.pack(store, tmp_path / "corpus", strategy="concat", sequence_length=64, shuffle=False)

@@ -5,7 +5,6 @@ In short form a few calls of each command; the slow tests and ``python -m tests.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import sys
@@ -21,7 +20,6 @@ from tests.faults.harness import (
     BROKEN,
     FULL,
     KILL,
-    LEFT,
     Faults,
     commands,
     contents,
@@ -36,16 +34,6 @@ NAMES = [
     *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes", "pack, planned on disk"],
     *["pack, index only", "materialize", "shuffle", "shuffle, two passes", "run", "export"],
 ]
-SHARED = [
-    "tokenize",
-    "pack",
-    "pack, mixture",
-    "pack, two passes",
-    "pack, planned on disk",
-    "shuffle",
-    "shuffle, two passes",
-]
-"""Commands that tasks may share."""
 FAULTS = {"killed": KILL, "full": FULL, "broken": BROKEN}
 FEW = 2
 
@@ -150,90 +138,10 @@ def test_killed_at_random_moments(server: Faults, place: Path) -> None:
     assert at_random(server, place, 200)[-9] > 100
 
 
-def in_tasks(server: Faults, place: Path, count: int) -> Counter[int]:
-    """Disturb a task or the merge after it, merge what there is, and do it again; how often it ended how."""
-    chance = random.Random(count)
-    given, out = commands(place / "in"), place / "out" / "shared"
-    wholes: dict[str, tuple[dict[str, bytes], list[int]]] = {}
-    ends: Counter[int] = Counter()
-    for number in range(count):
-        name = SHARED[number % len(SHARED)]
-        steps = [[*given[name], "-o", str(out), "--task", f"{part}/2"] for part in (1, 2)]
-        steps.append(["merge", str(out), "-q"])
-        if name not in wholes:
-            shutil.rmtree(out, ignore_errors=True)
-            calls = [server.run(step, out.parent).calls for step in steps]
-            wholes[name] = contents(out), calls
-        whole, calls = wholes[name]
-        shutil.rmtree(out, ignore_errors=True)
-        victim, how = chance.randrange(3), chance.choice([*FAULTS.values()])
-        for step in steps[:victim]:
-            assert server.run(step, out.parent).status == 0
-        disturbed = server.run(steps[victim], out.parent, at=chance.randrange(calls[victim]), how=how)
-        assert disturbed.status in ((-9,) if how == KILL else (0, 1)), disturbed
-        early = server.run(steps[2], out.parent)
-        assert early.status in (0, 1, 2), (disturbed, early)
-        assert (early.status == 0) == (len(early.stderr.strip().splitlines()) == 0), (disturbed, early)
-        require_whole(out)
-        if early.status:
-            for step in steps:
-                again = server.run(step, out.parent)
-                assert again.status == 0 or "all tasks are done" in again.stderr, (disturbed, early, again)
-        made = {each: data for each, data in contents(out).items() if not (how == BROKEN and each.endswith(LEFT))}
-        assert made == whole, disturbed
-        ends[disturbed.status] += 1
-    return ends
-
-
-def test_a_few_tasks_and_merges(server: Faults, place: Path) -> None:
-    assert sum(in_tasks(server, place, 10).values()) == 10
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["pack", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pack, two passes", "shuffle, two passes"))],
-)
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_what_a_task_left_is_cut(server: Faults, place: Path, name: str, every: bool) -> None:
-    """Each file that it left, to nothing, to its half, or by a byte: done again, or one error, and no signal."""
-    out = place / "out" / "cut"
-    first, second = ([*commands(place / "in")[name], "-o", str(out), "--task", f"{part}/2"] for part in (1, 2))
-    merge = ["merge", str(out), "-q"]
-    shutil.rmtree(out, ignore_errors=True)
-    assert [server.run(words, out.parent).status for words in (first, second, merge)] == [0, 0, 0]
-    whole = contents(out)
-    shutil.rmtree(out)
-    server.run(first, out.parent)
-    left = place / "out" / "left"
-    shutil.copytree(out, left)
-    files = [(each.relative_to(left), each.stat().st_size) for each in sorted(left.rglob("*")) if each.is_file()]
-    assert len(files) > 3
-    for number, (file, size) in enumerate(files):
-        lengths = [0, size // 2, size - 1] if size else []
-        for length in lengths if every else lengths[number % 3 :][:1]:
-            shutil.rmtree(out)
-            shutil.copytree(left, out)
-            os.truncate(out / file, length)
-            ends = [server.run(words, out.parent) for words in (second, merge, first, merge)]
-            for end in ends:
-                assert end.status in (0, 1, 2), (file, length, end)
-                assert "Traceback" not in end.stderr, (file, length, end)
-                assert len(end.stderr.strip().splitlines()) == bool(end.status), (file, length, end)
-            require_whole(out)
-            assert ends[-1].status or contents(out) == whole, (file, length)
-    shutil.rmtree(left)
-
-
-@pytest.mark.slow
-def test_hundreds_of_tasks_and_merges(server: Faults, place: Path) -> None:
-    assert in_tasks(server, place, 400)[-9] > 50
-
-
 def main(step: int) -> None:
     """All of it, with counts: what docs/reliability.md reports."""
     with scratch() as place, faults(place) as server:
         say("random moments", at_random(server, place, 200 // step))
-        say("tasks and merges", in_tasks(server, place, 400 // step))
         say("races", Counter(race(server, place, number) for number in range(100 // step)))
         for name in NAMES:
             for how, fault in FAULTS.items():

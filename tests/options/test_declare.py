@@ -46,7 +46,7 @@ from packtool.options.kinds import (
 )
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.pack import PackArguments
-from packtool.options.run import STAGES, MergeArguments, RunArguments
+from packtool.options.run import STAGES, RunArguments
 from packtool.options.shared import Terminal
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 
@@ -56,7 +56,6 @@ COMMANDS: dict[str, type] = {
     "import_": ImportArguments,
     "info": InfoArguments,
     "materialize": MaterializeArguments,
-    "merge": MergeArguments,
     "run": RunArguments,
     "show": ShowArguments,
     "find": FindArguments,

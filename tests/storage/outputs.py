@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from packtool.engines import Share
 from packtool.errors import PacktoolError
 from packtool.options.shared import Writing
 from packtool.storage.claim import claim
@@ -36,11 +35,10 @@ def prepare(
     *,
     key: str,
     inputs: Iterable[Path | str] = (),
-    share: Share | None = None,
     **options: Any,
 ) -> Output:
     """Claim an output, with the options of `Writing`."""
-    return claim(place, command, Writing(**options), key=key, inputs=inputs, share=share)
+    return claim(place, command, Writing(**options), key=key, inputs=inputs)
 
 
 def begin(staged: Path, key: str = "k", **options: bool) -> Output:

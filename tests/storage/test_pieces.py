@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from packtool.engines import Engine, Processes, Share, Threads, Worker
+from packtool.engines import Engine, Processes, Threads, Worker
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry
@@ -52,8 +52,7 @@ class Work:
         return [write_array(self.place / f"tokens-{number:05d}.npy", np.array([number**2]))]
 
     def run(self, engine: Engine, **options: Any) -> Mapping[int, list[FileEntry]]:
-        share = engine.share
-        tasks = {number: number for number in range(COUNT) if share is None or share.has(number)}
+        tasks = {number: number for number in range(COUNT)}
         done = self.pieces.found(tasks, engine)
         return dict(self.pieces.run(self, tasks, engine, done=done, **options))
 
@@ -106,18 +105,6 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path: Path, fails: int) -> N
     again.run(Threads(2))
     assert sorted([*kept, *again.calls]) == list(range(COUNT))
     assert again.whole()
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 10])
-def test_shares_together_do_all_of_it_and_what_is_missing_is_known(tmp_path: Path, count: int) -> None:
-    done: set[int] = set()
-    for task in reversed(range(1, count + 1)):
-        work = Work(tmp_path)
-        work.run(Threads(2, Share(task, count)))
-        assert not done & set(work.calls)
-        done |= set(work.calls)
-        assert set(work.pieces.found(range(COUNT), Threads(2))) == done
-    assert work.whole()
 
 
 def test_nothing_is_recorded_before_it_may_be(tmp_path: Path) -> None:

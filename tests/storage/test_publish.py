@@ -109,7 +109,7 @@ def test_killed_at_every_step_of_the_exchange(
         try:
             finish(output, documents=2)
         except KeyboardInterrupt:
-            lock.os.close(output.lock._held[0][0])
+            lock.os.close(output.lock._handle)
     if (out / "manifest.json").exists():
         assert len(manifests.read(out).shards) in (2, 3)  # type: ignore[union-attr]
     again = prepare(out, "tokenize", key="other", **{way: True})  # type: ignore[arg-type]

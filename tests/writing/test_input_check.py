@@ -174,7 +174,7 @@ def test_an_error_keeps_what_is_known_to_be_sound_by_then():
             checked.wait()
             yield from ()
 
-    with pytest.raises(OSError, match="disk full"), InputCheck({}, engine=Slow(1)) as check:
+    with pytest.raises(OSError, match="disk full"), InputCheck([], engine=Slow(1)) as check:
         check.keep(lambda: kept.append(1))
         assert kept == [], "the check is not done"
         checked.set()

@@ -70,7 +70,7 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     def pieces(name: str) -> Pieces[PartitionContents]:
         return Pieces(Output(LocalPlace(tmp_path), tmp_path, State("shuffle", "k")), name, PartitionContents)
 
-    with InputCheck({}) as check:
+    with InputCheck([]) as check:
         partitions = two_passes.partition(
             source,
             shuffle,

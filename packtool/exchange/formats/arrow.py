@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,10 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pa.OSFile(str(path)) as file:
-            before, size = 0, path.stat().st_size
+            before = 0
             for batch in _batches(file):
                 columns = columns_to_read(batch.schema.names, options, str(path))
-                some = tables.found(batch, before, columns, str(path))
-                yield replace(some, share=file.tell() / size)
+                yield tables.found(batch, before, columns, str(path))
                 before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
         raise damaged(path, f"not a readable Arrow file ({error})") from None
@@ -85,7 +83,6 @@ FORMAT = Format(
     labels=True,
     loss=True,
     several_lengths=True,
-    bytes_per_token=lambda contents: 4.0 * tables.columns_of_tokens(contents),
     part=part,
     finish=finish,
     read=read,

@@ -73,7 +73,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             if masks is not None and mask is not None:
                 loss = read_ids(masks, LOSS, len(tokens), mask)
                 loss = trained(tokens, {mask.name: loss}, str(mask))
-            yield Found(tokens, np.diff(near), int(near[-1]) / max(last, 1), loss)
+            yield Found(tokens, np.diff(near), loss)
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:

@@ -25,7 +25,6 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     first: _Document | None = None
     tokens = 0
     try:
-        size = path.stat().st_size
         with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
@@ -35,11 +34,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
                 held.append(document)
                 tokens += len(document.ids)
                 if tokens >= READ_TOKENS:
-                    yield _found(held, raw.tell() / size)
+                    yield _found(held)
                     held, tokens = [], 0
     except (EOFError, gzip.BadGzipFile) as error:
         raise damaged(path, f"not a whole gzip file ({error})") from None
-    yield _found(held, 1.0)
+    yield _found(held)
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
@@ -83,11 +82,11 @@ def _document(line: bytes, options: ReadOptions, first: _Document | None, where:
     return _Document(ids, names, trained(np.array(ids, np.int64), masks, where) if masks else None)
 
 
-def _found(held: list[_Document], share: float) -> Found:
+def _found(held: list[_Document]) -> Found:
     lengths = np.array([len(document.ids) for document in held], np.int64)
     known = [document.loss for document in held if document.loss is not None]
     ids = np.array([each for document in held for each in document.ids], np.int64)
-    return Found(ids, lengths, share, np.concatenate(known) if known else None)
+    return Found(ids, lengths, np.concatenate(known) if known else None)
 
 
 FORMAT = Format(

@@ -90,7 +90,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
             sizes = np.diff(ends[first[begin : end + 1]])
             if len(data) != int(sizes.sum()) * dtype.itemsize:
                 raise shortened(ids)
-            yield Found(np.frombuffer(data, dtype), sizes, int(ends[first[end]]) / max(int(ends[-1]), 1))
+            yield Found(np.frombuffer(data, dtype), sizes, None)
 
 
 FORMAT = Format(

@@ -62,6 +62,5 @@ FORMAT = Format(
     labels=True,
     loss=True,
     several_lengths=True,
-    bytes_per_token=lambda _: 1.6,
     part=part,
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,11 +28,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pq.ParquetFile(path) as file:
             columns = columns_to_read(file.schema_arrow.names, options, str(path))
-            before, ids, held = 0, 0, _ids(file.metadata, columns[0])
+            before = 0
             for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
-                documents = tables.found(batch, before, columns, str(path))
-                before, ids = before + batch.num_rows, ids + len(documents.tokens)
-                yield replace(documents, share=min(ids / max(held, 1), 1.0))
+                yield tables.found(batch, before, columns, str(path))
+                before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
         raise damaged(path, f"not a readable Parquet file ({error})") from None
 
@@ -46,13 +43,6 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
         return False  # reading it says what is wrong
 
 
-def _ids(metadata: Any, column: str) -> int:
-    """Count the ids in a column from the file's metadata; an empty list counts as one."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    return sum(each.num_values for each in columns if each.path_in_schema.partition(".")[0] == column)
-
-
 FORMAT = Format(
     name="parquet",
     summary="Parquet for datasets, TRL and axolotl: input_ids; of rows also position_ids, seq_lengths and labels",
@@ -62,7 +52,6 @@ FORMAT = Format(
     labels=True,
     loss=True,
     several_lengths=True,
-    bytes_per_token=lambda contents: 1.5 if tables.columns_of_tokens(contents) == 1 else 3.2,  # dictionaries
     part=part,
     read=read,
     says_loss=says_loss,

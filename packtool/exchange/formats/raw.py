@@ -53,7 +53,7 @@ def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0) -> Iterator[Found]:
         file.seek(first)
         for begin in range(0, total, READ_TOKENS):
             end = min(begin + READ_TOKENS, total)
-            yield Found(read_ids(file, dtype, end - begin, path), None, end / total)
+            yield Found(read_ids(file, dtype, end - begin, path), None, None)
 
 
 def read_ids(file: BinaryIO, dtype: np.dtype[Any], count: int, path: Path) -> np.ndarray[Any, np.dtype[Any]]:

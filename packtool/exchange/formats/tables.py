@@ -99,7 +99,7 @@ def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -
 
 
 def found(batch: pa.RecordBatch, before: int, columns: Sequence[str], where: str) -> Found:
-    """Return the documents of a record batch, as if it were the last of its file, and which of their tokens train.
+    """Return the documents of a record batch, and which of their tokens train.
 
     Args:
         before: rows of the file before it.
@@ -117,7 +117,7 @@ def found(batch: pa.RecordBatch, before: int, columns: Sequence[str], where: str
             row = int(wrong[0])
             what = f"row {before + row}: {sizes[row]} values in column {mask}, but {lengths[row]} ids"
             raise bad_mask(what, where)
-    return Found(ids, lengths, 1.0, trained(ids, masks, f"{where}, from row {before} on") if masks else None)
+    return Found(ids, lengths, trained(ids, masks, f"{where}, from row {before} on") if masks else None)
 
 
 def _listed(batch: pa.RecordBatch, before: int, name: str, where: str) -> tuple[npt.NDArray[Any], I64]:
