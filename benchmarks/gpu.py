@@ -1,13 +1,11 @@
-"""What rows cost a GPU, how long ranks would wait there, and whether a loader keeps it busy.
+"""How long ranks would wait for rows on a GPU, and whether a loader keeps it busy.
 
     python -m benchmarks.gpu [--commit COMMIT] [--results DIRECTORY]
 
 Needs a GPU, and a Python with PyTorch, Transformers and what packtool needs.
 
-- Layers: one dense layer, forwards and backwards in bfloat16, on rows of documents of one length each. Time is fitted
-  as a constant and a share for each query-key pair; their ratio is how many pairs a token's linear part costs.
-- Waiting: rows of a global batch, packed from real lengths, each timed once; the share of the time that ranks would
-  wait, with rows as they come and dealt, and the share that counting predicts.
+- Waiting: rows of a global batch, packed from real lengths, each timed once through one dense layer, forwards and
+  backwards in bfloat16; the share of the time that ranks would wait, with rows as they come and dealt.
 - Training: a Llama of GPT-2's size on rows of 2048, compiled, with a batch that lies on the GPU and with the loader.
 """
 
@@ -18,7 +16,8 @@ import json
 import statistics
 import sysconfig
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +27,20 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 import packtool
-from benchmarks.balance import real_lengths
 from benchmarks.common import RESULTS, WORK, fresh, lognormal_lengths, provenance, synthetic_store
 from packtool import packing
 from packtool.packing import PackOptions
 from packtool.plan import I64, Segments
-from packtool.shuffling.balance import PER_HIDDEN, STEP, TURN, dealt_in, pairs_of, waiting
-from packtool.torch import Loader, varlen_attention
+from packtool.shuffling.balance import STEP, TURN, as_they_come, dealt_in, pairs_of, time_taken
+from packtool.torch import Loader
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HEAD = 128
-SHAPES = ((32_768, 2048), (32_768, 4096), (131_072, 4096))
+SHAPES = ((32_768, 4096), (131_072, 4096))
 """Tokens in a row, and hidden size."""
-DOCUMENTS = (1, 2, 4, 8)
-"""In a row of documents of one length."""
+TEXT = {".py", ".pyi", ".pyx", ".c", ".h", ".cpp", ".hpp", ".js", ".json", ".md", ".rst", ".txt"}
+SAMPLE = 400
+"""Files that are tokenized to know how many bytes a token has."""
 RANKS, BATCH = 16, 128
 LENGTH, ROWS = 2048, 32
 
@@ -74,20 +73,13 @@ def flash(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, longest: int)
         return varlen_attn(query, key, value, ends, ends, longest, longest, is_causal=True)
 
 
-ATTENTION: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor, int], Tensor]] = {
-    "`varlen_attn`": flash,
-    "`scaled_dot_product_attention`, document by document": varlen_attention,
-}
-
-
 class Timer:
     """Seconds that a layer takes forwards and backwards on a row."""
 
-    def __init__(self, size: int, hidden: int, attention: str) -> None:
+    def __init__(self, size: int, hidden: int) -> None:
         torch.manual_seed(0)
         self.layer = Layer(hidden).to(DEVICE, torch.bfloat16)
         self.before, self.after = torch.compile(self.layer.before), torch.compile(self.layer.after)
-        self.attend = ATTENTION[attention]
         self.row = torch.randn(size, hidden, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
         self.grad = torch.randn_like(self.row)
 
@@ -97,7 +89,7 @@ class Timer:
         _wait()
         began = time.perf_counter()
         query, key, value = self.before(self.row)
-        self.after(self.row, self.attend(query, key, value, ends, longest)).backward(self.grad)
+        self.after(self.row, flash(query, key, value, ends, longest)).backward(self.grad)
         _wait()
         return time.perf_counter() - began
 
@@ -110,64 +102,43 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
-def layers(shapes: Any) -> list[dict[str, Any]]:
-    """How many pairs the linear part of a token costs, by timing rows of documents of one length."""
-    found = []
-    for size, hidden in shapes:
-        for attention in ATTENTION:
-            timer = Timer(size, hidden, attention)
-            timer.row_of(np.full(4, size // 4))
-            times = [timer.row_of(np.full(count, size // count)) for count in DOCUMENTS]
-            pairs = [count * (size // count) * (size // count + 1) / 2 for count in DOCUMENTS]
-            slope, constant = np.polyfit(pairs, times, 1)
-            found.append(
-                {
-                    "row length": size,
-                    "hidden size": hidden,
-                    "attention": attention,
-                    "documents": DOCUMENTS,
-                    "seconds": times,
-                    "pairs a token": constant / size / slope,
-                    "pairs a token and hidden": constant / size / slope / hidden,
-                }
-            )
-            print(found[-1], flush=True)
-            del timer
-    return found
+def real_lengths(directories: Iterable[Path]) -> I64:
+    """Tokens of documents: every file, and every directory's files as one, in random order."""
+    files = sorted({path for root in directories for path in root.rglob("*") if path.suffix in TEXT and path.is_file()})
+    sizes = np.array([path.stat().st_size for path in files])
+    generator = np.random.default_rng(0)
+    sample = fresh(WORK / "gpu-sample")
+    for number, at in enumerate(generator.choice(len(files), SAMPLE, replace=False).tolist()):
+        (sample / f"{number}.txt").write_text(files[at].read_text(encoding="utf-8", errors="replace"))
+    found = packtool.tokenize(sample, fresh(WORK / "gpu-store"), format="text", overwrite=True, quiet=True)
+    each = sum(path.stat().st_size for path in sample.iterdir()) / found.counts["tokens"]
+    together: dict[Path, int] = defaultdict(int)
+    for path, size in zip(files, sizes.tolist(), strict=True):
+        together[path.parent] += size
+    tokens = np.concatenate([sizes, np.array(list(together.values()))]) / each
+    lengths: I64 = generator.permutation(tokens.astype(np.int64) + 1)
+    return lengths
 
 
 def waits(lengths: I64, shapes: Any) -> list[dict[str, Any]]:
-    """Share of the time that ranks wait for the slowest: measured, and predicted by pairs and the linear part."""
+    """Share of the time that ranks wait for the slowest."""
     found = []
     for size, hidden in shapes:
         (plan,) = packing.plan("bfd", lengths, PackOptions(sequence_length=size))
         rows = np.random.default_rng(0).permutation(plan.rows)[:BATCH]
         segments = plan.segments(rows)
-        pairs = pairs_of(segments)
-        timer = Timer(size, hidden, next(iter(ATTENTION)))
+        pairs = pairs_of(segments)[None]
+        timer = Timer(size, hidden)
         timer.row_of(np.full(4, size // 4))
         seconds = np.array([timer.once(_lengths(segments, row)) for row in range(BATCH)])
-        slope, constant = np.polyfit(pairs, seconds, 1)
-        fitted = constant / size / slope
-        costs = {
-            "waited": (seconds * 1e9).astype(np.int64),
-            "predicted": pairs + PER_HIDDEN * hidden * size,
-            "predicted, as fitted": pairs + round(fitted * size),
-        }
-        for way, meet in (("", STEP), (STEP, STEP), ("", TURN), (TURN, TURN)):
-            dealt = dealt_in(way, pairs[None], RANKS, 1)
-            shares = {name: float(waiting(each[None], dealt, meet)[0]) for name, each in costs.items()}
-            found.append(
-                {
-                    "row length": size,
-                    "hidden size": hidden,
-                    "pairs a token and hidden": fitted / hidden,
-                    "ranks meet": meet,
-                    "rows": way or "as they come",
-                    **shares,
-                }
-            )
-            print(found[-1], flush=True)
+        costs = (seconds * 1e9).astype(np.int64)[None]
+        for meet in (STEP, TURN):
+            ways = {"as they come": as_they_come(pairs, RANKS), meet: dealt_in(meet, pairs, RANKS, 1)}
+            for name, dealt in ways.items():
+                waited = 1 - costs.sum() / RANKS / time_taken(costs, dealt, meet)[0]
+                row = {"row length": size, "hidden size": hidden, "ranks meet": meet, "rows": name}
+                found.append(row | {"waited": float(waited)})
+                print(found[-1], flush=True)
         del timer
     return found
 
@@ -258,7 +229,7 @@ def main() -> None:
     parser.add_argument("--commit", help="of this code, where the history is not that of it")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tiny", action="store_true", help="only see that it runs")
-    parser.add_argument("parts", nargs="*", default=["layers", "waiting", "training"])
+    parser.add_argument("parts", nargs="*", default=["waiting", "training"])
     given = parser.parse_args()
     shapes, tokens, steps = SHAPES, 200_000_000, 100
     if given.tiny:
@@ -271,10 +242,8 @@ def main() -> None:
     file = given.results / "gpu.json"
     python = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib")]
     for part in given.parts:
-        if part == "layers":
-            record["layers"] = layers(shapes)
-        elif part == "waiting":
-            record |= {"ranks": RANKS, "batch": BATCH, "waiting": waits(real_lengths(python), shapes[1:] or shapes)}
+        if part == "waiting":
+            record |= {"ranks": RANKS, "batch": BATCH, "waiting": waits(real_lengths(python), shapes)}
         elif part == "training":
             record |= {"row length": LENGTH, "rows": ROWS, "training": training(tokens, steps)}
         file.write_text(json.dumps(record, indent=2) + "\n")

@@ -174,52 +174,6 @@ def _model(record: Any) -> Lines:
     ]
 
 
-def _waiting(record: Any) -> Lines:
-    names = ("as dealt", "step", "turns, as dealt", "turn")
-    rows = [
-        [f"{each['row length']:,}", each["hidden size"] or "attention alone", *(f"{each[name]:.2%}" for name in names)]
-        for each in reversed(record["waiting"])
-    ]
-    header = ("row length", "hidden size", "a step", '`"step"`', "turns of one row", '`"turn"`')
-    return [f"{record['rows']} rows over {record['ranks']} ranks, share of the time waited:", table(header, rows)]
-
-
-def _dealing(record: Any) -> Lines:
-    found: dict[int, dict[str, Any]] = {}
-    for each in record["loading"]:
-        found.setdefault(each["row length"], {})[each["way"]] = each
-    rows = []
-    for size, ways in sorted(found.items(), reverse=True):
-        shown = ways["step"]["loading, ms"], ways["step"]["dealing, ms"], ways["turn"]["dealing, ms"]
-        rows.append([f"{size:,}", *map(figure, shown), figure(ways["step"]["counting 10 million rows, s"])])
-    header = ("row length", "reading, ms", '`"step"`, ms', '`"turn"`, ms', "costs of 10 million rows, s")
-    return ["CPU time:", table(header, rows)]
-
-
-def _attention(record: Any) -> Lines:
-    rows = [[each["rows"], f"{each['waited']:.1%}", f"{each['predicted']:.1%}"] for each in record["found"]]
-    what = f"{record['batch']} rows of {record['row length']:,} tokens over two processes, {record['steps']} steps:"
-    return [what, table(("rows", "CPU seconds waited", "predicted from pairs"), rows)]
-
-
-def _even_cost(record: Any) -> Lines:
-    plans: dict[tuple[float, int], list[Any]] = {}
-    for each in record["found"]:
-        plans.setdefault((each["sigma"], each["row length"]), []).append(each)
-    rows = []
-    for (sigma, size), cases in plans.items():
-        waits = [", ".join(f"{each[name]:.1%}" for name in ("mixed", "even", "bound")) for each in cases]
-        apart = ", ".join(f"{cases[0][f'{name}, between rows']:.2f}" for name in ("mixed", "even"))
-        rows.append([f"{sigma}, {size:,}", *waits, apart])
-    ranks = [
-        f"{each['ranks']} ranks, "
-        + (f"hidden size {each['hidden size']}" if each["hidden size"] else "attention alone")
-        for each in next(iter(plans.values()))
-    ]
-    what = f"{record['documents']:,} documents; mixed, even, bound:"
-    return [what, table(("σ, row length", *ranks, "variance between rows: mixed, even"), rows)]
-
-
 def _mix(record: Any) -> Lines:
     cases: dict[str, list[Any]] = {}
     for each in record["quality"]:
@@ -255,22 +209,6 @@ def _conversations(record: Any) -> Lines:
     return [what, table(header, [*rows, ["times as long", *times, "", ""]])]
 
 
-def _layers(record: Any) -> Lines:
-    rows = [
-        [
-            f"{each['row length']:,}",
-            each["hidden size"],
-            each["attention"],
-            ", ".join(figure(1000 * seconds) for seconds in each["seconds"]),
-            figure(each["pairs a token and hidden"]),
-        ]
-        for each in record["layers"]
-    ]
-    counts = ", ".join(map(str, record["layers"][0]["documents"]))
-    header = ("row length", "hidden size", "attention", f"ms, {counts} documents", "pairs a token, of the hidden size")
-    return ["One layer, forwards and backwards, bfloat16:", table(header, rows)]
-
-
 def _gpu_waiting(record: Any) -> Lines:
     names = {"step": "once a step", "turn": "after each row"}
     rows = [
@@ -278,14 +216,13 @@ def _gpu_waiting(record: Any) -> Lines:
             f"{each['row length']:,}",
             names[each["ranks meet"]],
             each["rows"] if each["rows"] == "as they come" else f'`"{each["rows"]}"`',
-            *(f"{each[name]:.1%}" for name in ("waited", "predicted, as fitted", "predicted")),
+            f"{each['waited']:.1%}",
         ]
         for each in record["waiting"]
     ]
     hidden = record["waiting"][0]["hidden size"]
-    header = ("row length", "ranks meet", "rows", "waited", "predicted, token as fitted", "predicted")
     what = f"{record['batch']} rows of one layer of hidden size {hidden}, {record['ranks']} ranks, each row timed:"
-    return [what, table(header, rows)]
+    return [what, table(("row length", "ranks meet", "rows", "waited"), rows)]
 
 
 def _gpu_training(record: Any) -> Lines:
@@ -319,14 +256,9 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "cluster speed": ("cluster", "cluster", _speed_up),
     "scaling checked": ("scaling", "scaling", _checked),
     "scaling model": ("scaling", "scaling", _model),
-    "balance waiting": ("balance", "balance", _waiting),
-    "balance dealing": ("balance", "balance", _dealing),
-    "attention": ("attention", "attention", _attention),
-    "gpu layers": ("gpu", "gpu", _layers),
     "gpu waiting": ("gpu", "gpu", _gpu_waiting),
     "gpu training": ("gpu", "gpu", _gpu_training),
     "workers": ("workers", "workers", _workers),
-    "even cost": ("even_cost", "even_cost", _even_cost),
     "conversations": ("conversations", "conversations", _conversations),
     "mix": ("mix", "mix", _mix),
 }

@@ -25,7 +25,7 @@ def store_report(
 ) -> StoreReport:
     """The report of a store of such documents, with these strategies compared."""
     counts = LengthCounts.of(np.asarray(lengths))
-    tried = candidates(names, sizes, {"buckets": [tuple(buckets)]} if buckets else None)
+    tried = candidates(names, sizes, {"buckets": tuple(buckets)} if buckets else None)
     return StoreReport(
         path="<store> & more",
         tokenizer=TOKENIZER,
@@ -41,5 +41,5 @@ def store_report(
 def measured(report: PackedReport, mixing: Sequence[Mixed] = ()) -> MeasuredReport:
     """A packed dataset's report as `stats` gives it."""
     return MeasuredReport(
-        **msgspec.structs.asdict(report), path="packed", mixing=list(mixing), training=None, waiting=[], sample_rows=[]
+        **msgspec.structs.asdict(report), path="packed", mixing=list(mixing), training=None, sample_rows=[]
     )

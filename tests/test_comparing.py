@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from fractions import Fraction
 from pathlib import Path
@@ -10,11 +11,21 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from rich.console import Console
 
 import packtool
 from packtool import comparing
 from packtool.commands.pack import check_options
-from packtool.comparing import PICTURED, Candidate, PassByPass, candidates, compare, rows_to_draw, spread_rows
+from packtool.comparing import (
+    PICTURED,
+    Candidate,
+    Documents,
+    candidates,
+    compare,
+    rows_to_draw,
+    spread_rows,
+    tallied,
+)
 from packtool.engines import Processes, Worker
 from packtool.errors import UsageError
 from packtool.options.check import checked
@@ -24,59 +35,60 @@ from packtool.packing import STRATEGIES, PackOptions, plan
 from packtool.plan import Segments
 from packtool.report.schema import Comparison
 from packtool.report.tables import notes
-from tests.reports import store_report
+from packtool.report.terminal import print_stats
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).lognormal(3, 1, 600).astype(np.int64) + 2
 
 
-def test_mixed_rows_of_a_large_corpus_are_estimated_and_all_else_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    (tried,) = candidates(["bfd"], [64])
-    (exact,), sampled, _ = comparing.count_rows(LENGTHS, tried)
-    assert sampled is None
-    monkeypatch.setattr(comparing, "MIXED_EXACTLY", 200)
-    (estimated,), sampled, _ = comparing.count_rows(LENGTHS, tried)
-    assert sampled == 200
-    (sample,) = comparing.listed(LENGTHS[:200], plan("bfd", LENGTHS[:200], tried.options))
-    assert estimated.tally.homogeneity.result() == sample.tally.homogeneity.result()
-    assert estimated.tally.piece_lengths.tolist() == exact.tally.piece_lengths.tolist()
-    assert (estimated.rows, estimated.tally.padding) == (exact.rows, exact.tally.padding)
-    comparison = store_report(LENGTHS, ["concat", "bfd"], [64]).comparison
-    assert comparison is not None
-    assert [entry.sampled_documents for entry in comparison.entries] == [None, 200]
-    assert notes(comparison)[0].startswith("Estimated from the first 200 documents, packed alone: ")
-    (concat,) = [entry for entry in comparison.entries if entry.strategy == "concat"]
-    assert [note[:15] for note in notes(msgspec.structs.replace(comparison, entries=[concat]))] == ["Without packing"]
+def test_a_large_corpus_is_sampled_unless_all_of_it_is_wanted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", LENGTHS.tolist())
 
-
-def test_all_leaves_out_what_takes_long_on_a_large_corpus_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(comparing, "MIXED_EXACTLY", 2)
-    store = write_store(tmp_path / "store", [9, 3, 5, 4, 4])
-
-    def compared(names: list[str]) -> Comparison:
-        found = packtool.stats(store, compare=names, sequence_length=8).comparison
+    def compared(**options: Any) -> Comparison:
+        found = packtool.stats(store, compare="all", sequence_length=64, buckets=[16, 64], **options).comparison
         assert found is not None
         return found
 
-    everything = compared(["all"])
-    assert everything.left_out == ["first-fit-shuffle"]
-    assert "first-fit-shuffle" not in {entry.strategy for entry in everything.entries}
-    assert notes(everything)[1].startswith("Not tried: first-fit-shuffle, which places documents one by one")
-    assert compared(["all", "first-fit-shuffle"]).left_out == []
-    monkeypatch.undo()
-    assert compared(["all"]).left_out == []
+    whole = compared()
+    assert whole.sampled_documents is None
+    monkeypatch.setattr(comparing, "EXACT", 599)
+    monkeypatch.setattr(comparing, "SAMPLE", 200)
+    assert msgspec.structs.replace(compared(exact=True), timings=[]) == msgspec.structs.replace(whole, timings=[])
+    sampled = compared()
+    assert sampled.sampled_documents == 200
+    some = comparing.drawn(600, 200)
+    assert (np.diff(some) > 0).all()
+    assert {entry.metrics.documents for entry in sampled.entries} == {200}
+    assert {entry.ledger.input for entry in sampled.entries} == {int(LENGTHS[some].sum()) - 200}
+    assert sampled.unpacked == whole.unpacked  # counted, so of all
+    said = "Planned on a sample of 200 documents, spread evenly over all: shares hold for all of them, "
+    assert notes(sampled)[0].startswith(said)
+    out = io.StringIO()
+    print_stats(packtool.stats(store, compare="concat", sequence_length=64), Console(file=out, width=200))
+    assert said in out.getvalue()
+    assert [note[:15] for note in notes(whole)] == ["Without packing"]
+    monkeypatch.setattr(comparing, "EXACT", 600)
+    assert compared().sampled_documents is None
+
+
+def test_passes_of_a_sample_end_where_their_documents_do() -> None:
+    passes = Documents(np.arange(1, 101), [30, 100]).sample(10)
+    assert passes.ends == [3, 10]
+    assert passes.lengths[2] <= 30 < passes.lengths[3]
+
+
+@pytest.mark.parametrize("documents", [7, 100, 101])
+def test_one_document_of_each_part_is_drawn(documents: int) -> None:
+    found = comparing.drawn(documents, 7)
+    bounds = np.arange(8) * documents // 7
+    assert ((bounds[:-1] <= found) & (found < bounds[1:])).all()
 
 
 def test_atoms_below_a_row_are_in_the_order_of_pack() -> None:
-    (tried,) = candidates(["concat"], [64], grid={"atom_size": [16]})
-    (found,), _, _ = comparing.count_rows(LENGTHS, tried)
-    (listed,) = comparing.listed(LENGTHS, plan("concat", LENGTHS, tried.options))
-    assert found.tally.documents_in_row.tolist() == listed.tally.documents_in_row.tolist()
-    (whole,), _, _ = comparing.count_rows(LENGTHS, *candidates(["concat"], [64]))
+    short, whole = (candidates(["concat"], [64], {"atom_size": size})[0].options for size in (16, 64))
+    counted = [tallied(LENGTHS, plan("concat", LENGTHS, each))[0].documents_in_row for each in (short, whole)]
     # Short atoms of many documents are joined, so rows hold more of them.
-    assert found.tally.documents_in_row @ np.arange(65) > whole.tally.documents_in_row @ np.arange(65)
+    assert counted[0] @ np.arange(65) > counted[1] @ np.arange(65)
 
 
 def test_what_a_worker_sends_is_what_is_found_here() -> None:
@@ -91,64 +103,61 @@ def test_what_a_worker_sends_is_what_is_found_here() -> None:
                 yield number, pickle.loads(sent)
 
     twice = np.concatenate([lengths, lengths[1000:]])
-    passes = PassByPass(twice, [len(lengths), len(twice)])
+    passes = Documents(twice, [len(lengths), len(twice)])
     for documents, each in ((lengths, None), (np.sort(twice), passes)):
         here = compare(documents, tried, passes=each)
         there = compare(documents, tried, passes=each, engine=Elsewhere(2))
         assert msgspec.structs.replace(here, timings=[]) == msgspec.structs.replace(there, timings=[])
 
 
-def test_every_combination_of_what_a_strategy_takes() -> None:
-    grid = {"extra_capacity": [5, 10], "max_repetition": [Fraction(1, 10), Fraction(3, 10)], "atom_size": [64]}
-    found = candidates(["concat", "bfd-extra", "seamless"], [32, 64], grid=grid)
-    tried = [(c.strategy, c.options.sequence_length) for c in found]
-    assert tried.count(("concat", 32)) == 1
-    assert tried.count(("bfd-extra", 64)) == 2
-    assert tried.count(("seamless", 32)) == 4
-    assert [c.label for c in found if c.strategy == "seamless"][:2] == ["seamless c=5 r=0.1", "seamless c=5 r=0.3"]
-    assert {c.label for c in found if c.strategy == "concat"} == {"concat"}
-
-
-def test_labels_tell_candidates_of_a_row_length_apart() -> None:
-    grid: dict[str, Any] = {"buckets": [(32, 64), (64, 128)], "min_bucket": [1, 8], "padding_threshold": [0, 1]}
-    found = candidates(["all"], [32, 64], grid=grid)
-    keys = [(c.options.sequence_length, c.label) for c in found]
-    assert len(set(keys)) == len(keys)
+def test_every_strategy_is_tried_once_at_each_row_length() -> None:
+    given = {"extra_capacity": 5, "max_repetition": Fraction(1, 10), "buckets": (32, 64)}
+    found = candidates(["all", "concat"], [32, 64, 32], given)
+    tried = [(each.strategy, each.options.sequence_length) for each in found]
+    assert len(set(tried)) == len(tried)
+    several = {name for name, strategy in STRATEGIES.items() if "sequence_length" not in strategy.accepts}
+    assert {name for name, size in tried if size is None} == several == {"buckets", "length-buckets"}
+    assert len(tried) == 2 * (len(STRATEGIES) - 2) + 2
+    for each in found:
+        accepts = STRATEGIES[each.strategy].accepts
+        for option, value in given.items():
+            default = getattr(PackOptions(), option)
+            assert getattr(each.options, option) == (value if option in accepts else default)
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_the_command_gives_the_options_tried(name: str) -> None:
-    grid: dict[str, Any] = {
-        "extra_capacity": [7],
-        "max_repetition": [Fraction(1, 5)],
-        "padding_threshold": [Fraction(1, 20)],
-        "buckets": [(32, 64)],
-        "min_bucket": [4],
-        "atom_size": [16],
+    given: dict[str, Any] = {
+        "extra_capacity": 7,
+        "max_repetition": Fraction(1, 5),
+        "padding_threshold": Fraction(1, 20),
+        "buckets": (32, 64),
+        "min_bucket": 4,
+        "atom_size": 16,
     }
-    (tried,) = candidates([name], [64], grid={k: v for k, v in grid.items() if k in STRATEGIES[name].accepts})
+    (tried,) = candidates([name], [64], {k: v for k, v in given.items() if k in STRATEGIES[name].accepts})
     words = tried.arguments()
-    given: dict[str, Any] = dict(zip((w[2:].replace("-", "_") for w in words[::2]), words[1::2], strict=True))
-    options = checked(PackArguments("store", "packed", **given))
+    typed: dict[str, Any] = dict(zip((w[2:].replace("-", "_") for w in words[::2]), words[1::2], strict=True))
+    options = checked(PackArguments("store", "packed", **typed))
     assert check_options(options).name == name
     assert all(getattr(options, option) == getattr(tried.options, option) for option in declared(PackOptions))
 
 
 @pytest.mark.parametrize(
-    ("names", "grid", "message"),
+    ("names", "given", "message"),
     [
         (
             ["concat"],
-            {"extra_capacity": [5]},
+            {"extra_capacity": 5},
             "--extra-capacity: none of the strategies compared takes this",
         ),
         (["best"], {}, "there is no strategy 'best'"),
-        (["bfd-extra"], {"extra_capacity": [64]}, r"--extra-capacity: 64 is out of range"),
+        (["bfd-extra"], {"extra_capacity": 64}, r"--extra-capacity: 64 is out of range"),
     ],
 )
-def test_refuses_what_makes_no_sense(names: list[str], grid: dict[str, Any], message: str) -> None:
+def test_refuses_what_makes_no_sense(names: list[str], given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        candidates(names, [64], grid=grid)
+        candidates(names, [64], given)
 
 
 def test_a_candidate_without_options_is_its_strategy() -> None:
@@ -185,7 +194,7 @@ FEW = np.array([3, 9, 40, 17, 5, 64, 2, 30] * 20)
 
 
 def comparison(names: list[str], sizes: list[int], parameters: int | None = None) -> Comparison:
-    tried = candidates(names, sizes, {"buckets": [(16, 64)]} if "buckets" in names else None)
+    tried = candidates(names, sizes, {"buckets": (16, 64)} if "buckets" in names else None)
     return compare(FEW, tried, batch_size=4, parameters=parameters)
 
 

@@ -19,7 +19,7 @@ from packtool.commands.places import places_to_read
 from packtool.commands.stats_blend import blend_report
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.tokenize import tokenize
-from packtool.comparing import Candidate, PassByPass, Ranks, affordable, candidates, compare, spread_rows
+from packtool.comparing import Candidate, Documents, candidates, compare, spread_rows
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
 from packtool.metrics.lengths import LengthCounts
@@ -28,7 +28,7 @@ from packtool.metrics.ratios import ratio
 from packtool.metrics.summary import training_cost
 from packtool.metrics.tally import Tally
 from packtool.options.arguments import as_flags
-from packtool.options.check import check_ranks, given, refuse
+from packtool.options.check import given, refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
@@ -54,7 +54,6 @@ from packtool.report.schema import (
 )
 from packtool.selecting.mixture import Passes, by_pass
 from packtool.selecting.subsets import first_of_each
-from packtool.shuffling.balance import Waiting, token_cost, waiting_of
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import input_entry, input_names
@@ -64,7 +63,7 @@ from packtool.storage.schema import StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.temporary import discard_runs, temporary_directory
 
-_GRID = (
+_OF_PLANS = (
     "buckets",
     "atom_size",
     "extra_capacity",
@@ -72,9 +71,8 @@ _GRID = (
     "padding_threshold",
     "min_bucket",
     "mix_rows",
-    "even_cost",
 )
-"""Options of plans whose values are tried in every combination, beside the sequence length."""
+"""Options of plans beside the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
 """Options that say how to read text files."""
 _STORE = "tokens"
@@ -96,11 +94,6 @@ def stats(options: StatsArguments) -> Report:
     html = None if options.html is None else Path(options.html)
     if html is not None:
         _check_page(html)
-    by_cost = bool(token_cost(options.hidden_size, options.token_cost))
-    check_ranks(options.ranks, options.global_batch, "work out how long ranks wait", needed=by_cost)
-    if options.hidden_size is not None and options.token_cost is not None:
-        what = "two costs of a token, since --hidden-size stands for one, too"
-        raise UsageError("bad-option", what, remedy="give one of the two", where="--token-cost")
     tried = _candidates(options)
     paths: list[Typed] = [options.path] if isinstance(options.path, str | Path | Place) else list(options.path)
     with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
@@ -116,7 +109,6 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         _require_one(paths, str(paths[0]))
         return blend_report(paths[0], options)
     if not any(map(_is_dataset, paths)):
-        _refuse_of_rows(options, tried)
         _require_one(paths, "PATH")
         report_of = _chosen_of_corpus if given(options, _CHOICE) else _corpus_report
         return report_of(str(paths[0]), tried, options, engine)
@@ -126,7 +118,6 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         others = [place for place, manifest in kinds.items() if not isinstance(manifest, StoreManifest)]
         if not others:
             check_choice(options)
-            _refuse_of_rows(options, tried)
             return _store_report(places, tried, options, engine)
         _require_one(places, str(others[0]))
         refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
@@ -138,13 +129,6 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
                 where=str(places[0]),
             )
         return _packed_report(places[0], options, engine)
-
-
-def _refuse_of_rows(options: StatsArguments, tried: Sequence[Candidate]) -> None:
-    """Refuse options that are for rows, where there are documents."""
-    if not tried:
-        what, remedy = "documents are on no rank before they are packed", "add --compare all, or give a packed dataset"
-        refuse(options, ("ranks",), what, remedy)
 
 
 def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
@@ -190,23 +174,8 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
         path=str(place),
         mixing=mixing,
         training=training,
-        waiting=_waiting(dataset, options),
         sample_rows=drawn,
     )
-
-
-def _waiting(dataset: PackedDataset, options: StatsArguments) -> list[Waiting]:
-    """Measure how long ranks wait, for each row length; a global batch has the tokens of its rows of the longest."""
-    ranks, batch = options.ranks, options.global_batch
-    if ranks is None or batch is None:
-        return []
-    lengths = [bucket.sequence_length for bucket in dataset.buckets]
-    cost = token_cost(options.hidden_size, options.token_cost)
-    rows = [batch * max(lengths) // length // ranks * ranks for length in lengths]
-    return [
-        waiting_of(bucket.segments, bucket.rows, length, ranks, size, cost)
-        for bucket, length, size in zip(dataset.buckets, lengths, rows, strict=True)
-    ]
 
 
 def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
@@ -298,12 +267,12 @@ def _store_report(
     )
 
 
-def _pass_by_pass(lengths: Ints, passes: Sequence[Passes] | None) -> PassByPass | None:
+def _pass_by_pass(lengths: Ints, passes: Sequence[Passes] | None) -> Documents | None:
     """Return the documents in the order in which `pack` plans them, if some come several times."""
     if passes is None or all(each.number < 2 for each in passes):
         return None
     order, ends = by_pass(passes)
-    return PassByPass(lengths[order], ends)
+    return Documents(lengths[order], ends)
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
@@ -340,17 +309,11 @@ def _comparison(
     command: str,
     options: StatsArguments,
     engine: Engine,
-    passes: PassByPass | None = None,
+    passes: Documents | None = None,
 ) -> Comparison | None:
     """Compare what each candidate would make of documents, which `command` would pack."""
     if not tried:
         return None
-    left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
-    tried = [each for each in tried if affordable(each, len(lengths))]
-    ranks = None
-    if options.ranks is not None and options.global_batch is not None:
-        cost = token_cost(options.hidden_size, options.token_cost)
-        ranks = Ranks(options.ranks, options.global_batch, cost)
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
         return compare(
             lengths,
@@ -359,23 +322,23 @@ def _comparison(
             options.batch_size,
             command=command,
             parameters=None if options.parameters is None else parse_amount(options.parameters),
-            ranks=ranks,
-            left_out=list(dict.fromkeys(left_out)),
             passes=passes,
+            exact=options.exact,
             advance=progress.advance,
             engine=engine,
         )
 
 
 def _candidates(options: StatsArguments) -> list[Candidate]:
-    """List every strategy to try, with every combination of the options to try."""
-    grid = {name: _listed(getattr(options, name)) for name in ("sequence_length", *_GRID)}
+    """List every strategy to try, at each row length, with the options given."""
     if options.compare is None:
-        refuse(options, list(grid), "only strategies take this option", "add --compare all")
+        names = ("sequence_length", *_OF_PLANS)
+        refuse(options, names, "only strategies take this option", "add --compare all")
+        refuse(options, ("exact",), "nothing is compared, so no documents are sampled", "leave it out")
         return []
-    lengths = grid.pop("sequence_length")
-    listed = candidates(_listed(options.compare), lengths, grid={name: tried for name, tried in grid.items() if tried})
-    return [replace(each, options=replace(each.options, seed=options.seed)) for each in listed]
+    chosen = {name: value for name in _OF_PLANS if (value := getattr(options, name)) is not None}
+    tried = candidates(_listed(options.compare), _listed(options.sequence_length), chosen)
+    return [replace(each, options=replace(each.options, seed=options.seed)) for each in tried]
 
 
 def _listed(values: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.metrics.ratios import ratio, total
+from packtool.metrics.ratios import ratio
 from packtool.plan import I64, Segments, equal_but_one, offsets_of
 
 _STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches
@@ -68,34 +68,29 @@ class HomogeneityCounts:
     row_squares: int = 0
     """Sum over rows of the square of their sum of logs, divided by their segments."""
 
-    def add(self, rows: Segments, times: I64 | None = None) -> None:
-        """Count whole rows without padding and inserted EOS.
-
-        Args:
-            times: how often to count each row; None for once.
-        """
+    def add(self, rows: Segments) -> None:
+        """Count whole rows without padding and inserted EOS."""
         length, counts, first = rows.length, np.diff(rows.offsets), rows.offsets[:-1]
         if not len(length):
             return
-        if not counts.all():
+        if not counts.all():  # a row of filler alone is none
             some = counts > 0
-            times, counts, first = None if times is None else times[some], counts[some], first[some]
+            counts, first = counts[some], first[some]
+        # Logs are whole numbers, so that sums are the same in any order and batches.
         log = _KNOWN_LOGS.take(length) if int(length.max()) < len(_KNOWN_LOGS) else _logs(length)
         before = offsets_of(log)
         of_row = before.take(first + counts) - before.take(first)
         mean = _quotient(of_row, counts)
         rest = of_row - mean * counts
-        self.rows += total(times, len(counts))
-        self.segments += _product(counts, times)
-        self.log += _product(of_row, times)
-        self.log_squares += int(log @ log) if times is None else _product(np.add.reduceat(log * log, first), times)
-        # The square may exceed 64 bits, its quotient does not.
-        self.row_squares += _product((of_row + rest) * mean + _quotient(rest * rest, counts), times)
+        self.rows += len(counts)
+        self.segments += len(log)
+        self.log += int(of_row.sum())
+        self.log_squares += int(log @ log)
+        # Of s = mean * n + rest, s² / n is (s + rest) * mean + rest² / n: the square may exceed 64 bits, this doesn't.
+        self.row_squares += int(((of_row + rest) * mean + _quotient(rest * rest, counts)).sum())
         several = counts > 2
-        of_several = None if times is None else times[several]
-        self.rows_of_several += total(of_several, int(np.count_nonzero(several)))
-        alike = equal_but_one(length, first[several], counts[several])
-        self.equal_but_one += total(None if of_several is None else of_several[alike], int(np.count_nonzero(alike)))
+        self.rows_of_several += int(np.count_nonzero(several))
+        self.equal_but_one += int(np.count_nonzero(equal_but_one(length, first[several], counts[several])))
 
     def __iadd__(self, other: HomogeneityCounts) -> HomogeneityCounts:
         """Add the counts of other rows."""
@@ -116,14 +111,6 @@ class HomogeneityCounts:
             rows_of_several=self.rows_of_several,
             equal_but_one=ratio(self.equal_but_one, self.rows_of_several),
         )
-
-
-def _product(values: I64, times: I64 | None) -> int:
-    """Add up values × times, which may exceed 64 bits, as values alone never do; none is negative."""
-    if times is None:
-        return int(values.sum())
-    high, low = values >> 24, values & ((1 << 24) - 1)
-    return (int(high @ times) << 24) + int(low @ times)
 
 
 def _quotient(values: I64, counts: I64) -> I64:

@@ -14,11 +14,6 @@ def ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def total(times: I64 | None, count: int) -> int:
-    """Count things, each as often as `times` says; None for once."""
-    return count if times is None else int(times.sum())
-
-
 def quantile(counts: I64, share: float) -> int:
     """Find the smallest value that at least `share` of the items do not exceed; ``counts[v]`` items have value v.
 

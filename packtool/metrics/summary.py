@@ -155,11 +155,10 @@ def _pairs(segments: I64, more: int) -> int:
 
 def _overlapping(tallies: Sequence[Tally]) -> int:
     marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
-    marked = sum(
+    return sum(
         int(np.count_nonzero(np.logical_or.reduce([each[a:b] for each in marks])))
         for a, b in blocks(len(marks[0]) if marks else 0)
     )
-    return marked + sum(tally.unlisted_overlaps for tally in tallies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.metrics.homogeneity import HomogeneityCounts
-from packtool.metrics.ratios import total
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
 
 _COUNTS = (
     *("rows", "stored_eos", "eos_inserted", "padding", "placed", "repeated"),
-    *("intact", "intact_longer", "unlisted_overlaps"),
+    *("intact", "intact_longer"),
     *("trained", "trained_again"),
 )
 
@@ -82,60 +81,58 @@ class Tally:
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
         """Rows, by the number of distinct documents in them."""
         self.homogeneity = HomogeneityCounts()
-        self.unlisted_overlaps = 0
-        """Documents with tokens in more than one row, of rows that were counted without naming documents."""
         self._overlaps: npt.NDArray[np.bool_] | None = None
         self._named: list[I64] = []  # overlapping documents by number, not marked yet: few in a part of the rows
 
-    def add(self, rows: Segments, times: I64 | None = None, lengths: Ints | None = None) -> None:
-        """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them.
-
-        Args:
-            times: how often to count each row; None for once. Rows counted several times repeat nothing.
-            lengths: of the documents in these rows, where they are not numbered as the dataset's.
-        """
+    def add(self, rows: Segments) -> None:
+        """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them."""
         if rows.groups == 0:
             return
-        lengths = self.lengths if lengths is None else lengths
-        self.rows += total(times, rows.groups)
-        rows = self._without_filler(rows, times)
-        self.homogeneity.add(rows, times)
+        self.rows += rows.groups
+        rows = self._without_filler(rows)
+        self.homogeneity.add(rows)
         document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
-        each = None if times is None else np.repeat(times, np.diff(rows.offsets))
-        self.piece_lengths += _histogram(length, each, self.sequence_length)
-        whole = lengths.take(document).astype(np.int64)
-        # A second copy of a whole document is marked as repeated, unless it has no text.
+        self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
+        whole = self.lengths.take(document).astype(np.int64)
+        # Nearly all segments are whole documents, each of which is its text and an EOS and lies in this row alone. They
+        # are counted at once; the rest of this function looks at the `others` one by one. Whole documents are among the
+        # others where they are marked as repeated, since a copy places nothing, and where they have no text, since a
+        # second copy of those can't be marked.
         copied = (repeated > 0) | (whole < 2)
         other = copied | (length != whole)
-        documents, tokens = _occurring(~other, each), int(length.sum() if each is None else length @ each)
+        documents, tokens = int(np.count_nonzero(~other)), int(length.sum())
         others = np.flatnonzero(other)
-        start, length, repeated, whole = (column.take(others) for column in (start, length, repeated, whole))
+        # Which segments may share a row with another of their document: only others, as a whole document leaves
+        # nothing that is not a copy of it. A copy may lie beside any segment, so then all are looked at.
         several = other
         if copied.any():
             several = np.ones(len(rows), np.bool_)
-        elif len(eos_alone := others[start == whole - 1]):  # beside it, the whole document repeats no text
+        elif len(eos_alone := others[start.take(others) == whole.take(others) - 1]):
+            # An EOS alone repeats no text, so the whole document may lie beside it, unmarked.
             beside = np.zeros(rows.groups, np.bool_)
             beside[np.searchsorted(rows.offsets, eos_alone, side="right") - 1] = True
             several = other | np.repeat(beside, np.diff(rows.offsets))
-        self._count_documents(rows, len(lengths), several, times)
-        each = None if each is None else each[others]
+        self._count_documents(rows, several)
+        start, length, repeated, whole = (column.take(others) for column in (start, length, repeated, whole))
         ends_document = start + length == whole
-        stored_eos = documents + _occurring(ends_document, each)
+        stored_eos = documents + int(np.count_nonzero(ends_document))
         again = 0
+        # A document is intact if its text is in one piece; its EOS may be elsewhere. EOS alone has no text.
         intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
         if repeated.any():
-            if times is not None:
-                raise ValueError("rows that are counted several times repeat nothing")
             # The EOS of a repeated segment is an EOS written, not a repeated token.
             text_again = np.minimum(repeated, length - ends_document)
             again = int(text_again.sum())
+            # A copy of all text was counted as intact where it came first.
             intact &= text_again < whole - 1
             self._name(distinct(document[others[repeated > 0]]))
         self.stored_eos += stored_eos
         self.repeated += again
+        # What is neither an EOS nor a repeat is placed: text that lies in the rows once.
         self.placed += tokens - stored_eos - again
-        self.intact += documents + _occurring(intact, each)
-        self.intact_longer += _occurring(intact & (whole > self.sequence_length), each)
+        self.intact += documents + int(np.count_nonzero(intact))
+        # A document one token longer than a row can be intact, without its EOS, but is not one of those that fit.
+        self.intact_longer += int(np.count_nonzero(intact & (whole > self.sequence_length)))
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
         """Count which tokens of rows train.
@@ -153,22 +150,18 @@ class Tally:
             places = ranges(offsets_of(rows.length)[some], count, offsets_of(count))
             self.trained_again += int(np.count_nonzero(loss[places]))
 
-    def _without_filler(self, rows: Segments, times: I64 | None = None) -> Segments:
+    def _without_filler(self, rows: Segments) -> Segments:
         """Count padding and inserted EOS, and leave them out."""
         own = rows.document >= 0
         filler = np.flatnonzero(~own)
         if not len(filler):
             return rows
         length, document = rows.length[filler], rows.document[filler]
-        if times is not None:
-            length = length * times[np.searchsorted(rows.offsets, filler, side="right") - 1]
         self.padding += int(length[document == PADDING].sum())
         self.eos_inserted += int(length[document == INSERTED_EOS].sum())
         return rows.where(own)
 
-    def _count_documents(
-        self, rows: Segments, documents: int, some: npt.NDArray[np.bool_], times: I64 | None = None
-    ) -> None:
+    def _count_documents(self, rows: Segments, some: npt.NDArray[np.bool_]) -> None:
         """Count the distinct documents in each row; only those among `some` may have several segments in one."""
         counts = np.diff(rows.offsets)
         several = np.diff(offsets_of(some.view(np.uint8)).take(rows.offsets))
@@ -176,11 +169,11 @@ class Tally:
         if len(row):
             here = np.flatnonzero(np.repeat(several > 1, counts) & some)
             # Sorted by row and document, segments of a document in one row are neighbours.
-            key = np.repeat(row, several[row]) * documents + rows.document.take(here)
+            key = np.repeat(row, several[row]) * len(self.lengths) + rows.document.take(here)
             if not (key[1:] > key[:-1]).all():
                 key.sort()
-                counts -= np.bincount(key[1:][key[1:] == key[:-1]] // documents, minlength=rows.groups)
-        self.documents_in_row += _histogram(counts, times, self.sequence_length)
+                counts -= np.bincount(key[1:][key[1:] == key[:-1]] // len(self.lengths), minlength=rows.groups)
+        self.documents_in_row += np.bincount(counts, minlength=self.sequence_length + 1)
 
     @property
     def eos(self) -> int:
@@ -253,14 +246,3 @@ def _listed(histogram: I64) -> tuple[list[int], list[int]]:
     """List the values that occur, and how often."""
     values = np.flatnonzero(histogram)
     return values.tolist(), histogram[values].tolist()
-
-
-def _occurring(marked: npt.NDArray[np.bool_], times: I64 | None) -> int:
-    """Count marked entries, each with its multiplicity."""
-    return int(np.count_nonzero(marked) if times is None else times[marked].sum())
-
-
-def _histogram(values: I64, times: I64 | None, most: int) -> I64:
-    """Count how often each value occurs; sums below 2^53 are exact."""
-    counts = np.bincount(values, times, minlength=most + 1)
-    return counts if times is None else counts.astype(np.int64)

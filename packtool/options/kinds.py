@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from numbers import Integral
 from typing import Any
 
 from packtool.sizes import parse_bytes
@@ -165,10 +164,10 @@ def parse_shard(value: str) -> str:
     return match[0]
 
 
-def _items(value: Any, divider: str = ",") -> list[Any]:
+def _items(value: Any) -> list[Any]:
     """Split a list given as a list or separated by commas; one value makes a list of one."""
     if isinstance(value, str):
-        return [part.strip() for part in value.split(divider)]
+        return [part.strip() for part in value.split(",")]
     return list(value) if isinstance(value, Iterable) else [value]
 
 
@@ -176,28 +175,11 @@ def _each(parse: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
     return lambda value: [parse(item) for item in _items(value)]
 
 
-def _parse_switch(value: Any) -> bool:
-    """Parse a flag in a list: yes or no."""
-    return {"yes": True, "no": False}[value] if value in ("yes", "no") else parse_flag(value)
-
-
 def _parse_weights(value: Any) -> list[str]:
     """Parse NAME=WEIGHT of each store, also from a table."""
     if isinstance(value, Mapping):
         return [f"{name}={weight}" for name, weight in value.items()]
     return [str(each) for each in _items(value)]
-
-
-def _parse_lists(value: Any) -> list[tuple[int, ...]]:
-    """Parse lists of row lengths: one list of numbers, or several, separated by a slash in text.
-
-    >>> _parse_lists("1k/2k,4k"), _parse_lists([2048, 4096]), _parse_lists(["512,1024", [2048]])
-    ([(1024,), (2048, 4096)], [(2048, 4096)], [(512, 1024), (2048,)])
-    """
-    parts = _items(value, "/")
-    if all(isinstance(part, Integral) for part in parts):
-        parts = [parts]
-    return [tuple(map(parse_count, _items(part))) for part in parts]
 
 
 def _several(value: Any) -> list[Any]:
@@ -223,26 +205,11 @@ _MANY = list[int | str] | int | str
 _PATHS = list[str] | str
 CALL = Kind("a function", "", None)
 FLAG = Kind("true or false", "", bool, parse_flag)
-FLAGS = Kind("yes, no or both", "yes,no", list[bool | str] | bool | str, _each(_parse_switch), many=True)
 NUMBER = Kind("a whole number", "N", int, parse_number)
 COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
 COUNTS = Kind("a list of whole numbers, such as 2048,8192", "N,...", _MANY, _each(parse_count), many=True)
-COUNT_LISTS = Kind(
-    "a list of whole numbers, such as 2048,4096, or several such lists",
-    "N,.../N,...",
-    list[int | str | list[int | str]] | int | str,
-    _parse_lists,
-    many=True,
-)
 AMOUNT = Kind("a number, such as 300B, 5M or 1000000", "N", int | str, parse_amount)
 SHARE = Kind("a share, such as 1%", "SHARE", int | float | str, parse_share)
-SHARES = Kind(
-    "a list of shares, such as 10%,30%",
-    "SHARE,...",
-    list[int | float | str] | int | float | str,
-    _each(parse_share),
-    many=True,
-)
 TEMPERATURE = Kind("a number from 0.01 to 1000, such as 3.3", "T", int | float | str, parse_temperature)
 PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part)
 SHARD = Kind("a part by its number, such as 1/8", "I/N", str, parse_shard)

@@ -1,26 +1,22 @@
-"""The options of `stats`: those of plans, each with several values to try, and the choice of documents."""
+"""The options of `stats`: those of plans, with several row lengths to try, and the choice of documents."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from packtool.options.declare import Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import (
     AMOUNT,
     COUNT,
-    COUNT_LISTS,
     COUNTS,
     FLAG,
-    FLAGS,
     NAMES,
     PATH,
     PLACES,
-    SHARE,
-    SHARES,
     TEXT,
 )
 from packtool.options.names import STRATEGIES
@@ -30,18 +26,13 @@ from packtool.options.shared import EosToken, Format, Many, Quiet, Tokenizer, Wo
 Value = TypeVar("Value")
 Several: TypeAlias = Value | Sequence[Value] | None
 Share = str | float | Fraction
-_SEVERAL = {COUNT: COUNTS, COUNTS: COUNT_LISTS, SHARE: SHARES, FLAG: FLAGS}
-"""The kind of several values of a kind."""
 _count = partial(Option, COUNT, group="Report", low=1)
 
 
-def _to_try(name: str) -> Option:
-    """Declare an option of plans that may have several values to try."""
-    one = declared(PackOptions)[name].option
-    text = f"{one.help[:-1]}; one or several to try."
-    return replace(
-        one, kind=_SEVERAL[one.kind], help=text, not_taken_by=(), instead="", required=False, recorded=False, default=""
-    )
+def _tried(name: str, **changed: Any) -> Option:
+    """Declare an option of plans, which those of the strategies compared that take it are tried with."""
+    of_pack = declared(PackOptions)[name].option
+    return replace(of_pack, not_taken_by=(), instead="", required=False, recorded=False, **changed)
 
 
 @dataclass(frozen=True)
@@ -67,15 +58,21 @@ class StatsArguments(DocumentOptions, Working):
             suggestions=("all", *STRATEGIES),
         ),
     ] = None
-    sequence_length: Annotated[Several[int | str], _to_try("sequence_length")] = None
-    buckets: Annotated[Several[int | str | Sequence[int]], _to_try("buckets")] = None
-    atom_size: Annotated[Several[int | str], _to_try("atom_size")] = None
-    extra_capacity: Annotated[Several[int | str], _to_try("extra_capacity")] = None
-    max_repetition: Annotated[Several[Share], _to_try("max_repetition")] = None
-    padding_threshold: Annotated[Several[Share], _to_try("padding_threshold")] = None
-    min_bucket: Annotated[Several[int | str], _to_try("min_bucket")] = None
-    mix_rows: Annotated[Several[bool | str], _to_try("mix_rows")] = None
-    even_cost: Annotated[Several[bool | str], _to_try("even_cost")] = None
+    exact: Annotated[
+        bool,
+        Option(FLAG, "Plan all documents to compare strategies on; else a sample of more than ten million.", "Rows"),
+    ] = False
+    sequence_length: Annotated[
+        Several[int | str],
+        _tried("sequence_length", kind=COUNTS, help="Tokens in a row; of several lengths, each is tried."),
+    ] = None
+    buckets: Annotated[Sequence[int] | int | str | None, _tried("buckets")] = None
+    atom_size: Annotated[int | None, _tried("atom_size")] = None
+    extra_capacity: Annotated[int | None, _tried("extra_capacity")] = None
+    max_repetition: Annotated[Share | None, _tried("max_repetition")] = None
+    padding_threshold: Annotated[Share | None, _tried("padding_threshold")] = None
+    min_bucket: Annotated[int | None, _tried("min_bucket")] = None
+    mix_rows: Annotated[bool | None, _tried("mix_rows")] = None
     batch_size: Annotated[
         int | None,
         _count(
@@ -88,31 +85,6 @@ class StatsArguments(DocumentOptions, Working):
         int | str | None,
         Option(
             AMOUNT, "Estimate the training cost of a model of this size, such as 7B.", "Report", metavar="SIZE", low=1
-        ),
-    ] = None
-    ranks: Annotated[
-        int | None,
-        _count(
-            "Estimate how long this many ranks wait for the slowest, with rows as they are dealt and dealt evenly.",
-            unit="ranks",
-        ),
-    ] = None
-    global_batch: Annotated[
-        int | None,
-        _count("Rows of a step over all ranks (with several row lengths: of the longest), for --ranks.", unit="rows"),
-    ] = None
-    hidden_size: Annotated[
-        int | None,
-        _count(
-            "Hidden size of the model, for --ranks: adds the linear cost of tokens; else attention alone counts.",
-            unit="channels",
-        ),
-    ] = None
-    token_cost: Annotated[
-        int | None,
-        _count(
-            "Measured linear cost of a token in query-key pairs, instead of --hidden-size.",
-            unit="pairs",
         ),
     ] = None
     html: Annotated[

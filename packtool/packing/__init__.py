@@ -14,18 +14,15 @@ import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
-from packtool.metrics.tally import Tally
 from packtool.options import names
 from packtool.packing.plans import RowsPlan
-from packtool.packing.strategy import Counted, PackOptions, Strategy, check, mixes
+from packtool.packing.strategy import PackOptions, Strategy, check, mixes
 from packtool.plan import Ints, Plan
 
 __all__ = [
     "STRATEGIES",
-    "Counted",
     "PackOptions",
     "Strategy",
-    "count",
     "join_windows",
     "plan",
     "plan_window",
@@ -86,34 +83,6 @@ def plan(
         return [*plan_window(name, lengths, options, 0)]
     parts = [(first, plan_window(name, lengths[first:last], options, first)) for first, last in windows]
     return join_windows(parts, lengths, arrays)
-
-
-def count(name: str, lengths: Ints, options: PackOptions, ends: Sequence[int] = ()) -> list[Counted] | None:
-    """Count the rows of a corpus before they are mixed, without a plan; None where they have to be listed.
-
-    Args:
-        name, lengths, options, ends: as of `plan`.
-
-    >>> [rows] = count("bfd", np.array([5, 4, 3]), PackOptions(sequence_length=8))
-    >>> rows.rows, rows.tally.padding
-    (2, 4)
-    """
-    chosen = strategy(name)
-    check(chosen, options)
-    if chosen.count is None:
-        return None
-    windows = window_ranges(lengths, options.window_tokens, ends) if chosen.windowed else []
-    if len(windows) < 2:
-        return chosen.count(lengths, options)
-    totals: list[Counted] = []
-    for first, last in windows:
-        counts = chosen.count(lengths[first:last], options)
-        if counts is None:
-            return None
-        totals = totals or [Counted(Tally(lengths, each.sequence_length)) for each in counts]
-        for total, each in zip(totals, counts, strict=True):
-            total.include(each)
-    return totals
 
 
 def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[tuple[int, int]]:

@@ -28,7 +28,6 @@ STRATEGY = Strategy(
     summary="whole documents in bins, best fit decreasing",
     windowed=True,
     plan=plan,
-    count=lambda lengths, options: [fill(lengths, options, best_fit).count()],
     mixes=True,
     whole=True,
 )

@@ -47,5 +47,4 @@ STRATEGY = Strategy(
     summary="best fit decreasing into bins larger than a row, the excess dropped",
     windowed=True,
     plan=plan,
-    count=lambda lengths, options: [_fill(lengths, options).count()],
 )

@@ -6,13 +6,11 @@ Paper: Dataset Decomposition (Pouransari et al., 2024), cited by Bucket Pre-trai
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
-from packtool.packing.strategy import PackOptions, Strategy, count_each_length
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import I64, Ints, Plan, Segments, index_type
 
 
@@ -120,5 +118,4 @@ STRATEGY = Strategy(
     multi_bucket=True,
     windowed=False,
     plan=plan,
-    count=partial(count_each_length, plan),
 )

@@ -28,7 +28,6 @@ STRATEGY = Strategy(
     summary="whole documents in bins, first fit decreasing",
     windowed=True,
     plan=plan,
-    count=lambda lengths, options: [fill(lengths, options, first_fit).count()],
     mixes=True,
     whole=True,
 )

@@ -13,7 +13,7 @@ import numpy as np
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.packing.plans import INDEXED_UNIT
-from packtool.packing.strategy import Counted, PackOptions, Strategy, count_each_length
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, groups_of, index_type, offsets_of
 
 
@@ -138,16 +138,10 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     return [PaddingPlan(lengths, options.row_length, options.atom, options.remainder, arrays)]
 
 
-def count(lengths: Ints, options: PackOptions) -> list[Counted] | None:
-    """Count the rows of `plan`; None where atoms are joined to rows, since their order determines the rows."""
-    return None if options.atom < options.row_length else count_each_length(plan, lengths, options)
-
-
 STRATEGY = Strategy(
     name="padding",
     summary="cut each document on its own and fill up with padding",
     windowed=False,
     plan=plan,
-    count=count,
     whole=True,
 )

@@ -45,5 +45,4 @@ STRATEGY = Strategy(
     summary="overlapping rows of long documents, the rest in bins with the excess dropped",
     windowed=True,
     plan=plan,
-    count=lambda lengths, options: [_fill(lengths, options).count()],
 )

@@ -31,7 +31,7 @@ from packtool.storage.manifest import input_entry
 Key: TypeAlias = "int | tuple[int, int]"
 """A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
 
-_COSTS = "row-costs"
+_COSTS = "row-pairs"
 """Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
 _ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
 

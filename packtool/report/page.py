@@ -32,7 +32,6 @@ from packtool.report.schema import (
 )
 from packtool.report.tables import Cell, Column, Table, name_of
 from packtool.report.verdict import judge
-from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 
 _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
@@ -158,8 +157,6 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         )
         title = f"Rows of {count(tokens)} tokens, evenly spread"
         drawings.append(figure(title, charts.row_picture(title, report.sample_rows), caption, charts.picture_legend()))
-    if report.waiting:
-        drawings.append(_waiting_figure(report.waiting))
     yield grid(drawings)
     if metrics is None:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
@@ -168,8 +165,6 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if len(report.buckets) > 1:
         yield section(tables.buckets_table(report.buckets))
     yield section(tables.mixing_table(report.mixing))
-    if report.waiting:
-        yield section(tables.waiting_table(report.waiting))
     if report.training is not None:
         yield section(tables.training_table(report.training))
 
@@ -203,20 +198,6 @@ def _context_figure(context: Sequence[ContextPoint], metrics: Metrics) -> str:
     drawing = charts.context([Series("context", 0, [(point.tokens, point.share) for point in context])])
     caption = f"On average a token has {number(metrics.mean_context)} tokens of its own document before it in its row."
     return figure("Context available", drawing, caption)
-
-
-def _waiting_figure(waiting: Sequence[Waiting]) -> str:
-    ways = [("as dealt", "dealt"), ("balanced", "balanced")]
-    ways += [("every row a turn", "turns_dealt"), ("every row a turn, balanced", "turns_balanced")]
-    rows = []
-    for each in waiting:
-        for name, key in ways:
-            share = 100 * getattr(each, key)
-            parts = [("computing", "placed", 100 - share), ("waiting", "padding", share)]
-            rows.append((f"{count(each.sequence_length)} tokens, {name}", parts))
-    drawing = charts.stacked("What ranks do while a step lasts", rows, "% of the time")
-    names = [("computing", "placed"), ("waiting", "padding")]
-    return figure(f"Waiting of {count(waiting[0].ranks)} ranks", drawing + charts.legend(names))
 
 
 # Documents that are not packed: their lengths, and what strategies would make of them.
@@ -304,12 +285,10 @@ def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:
         lengths: figures of the documents' lengths.
     """
     entries = comparison.entries
-    colours = {name: index for index, name in enumerate(dict.fromkeys(e.label for e in entries))}
+    colours = {name: index for index, name in enumerate(dict.fromkeys(e.strategy for e in entries))}
     yield section(tables.strategies_table(comparison))
     yield "<h2>Documents</h2>" + lengths
     yield section(tables.costs_table(comparison))
-    if waits := [entry for entry in entries if entry.waiting]:
-        yield section(tables.waits_table(comparison)) + grid(_waits(waits))
     if comparison.advice:
         yield "<h2>Advice</h2>" + _advice(comparison.advice)
     if any(entry.sample_rows for entry in entries):
@@ -338,37 +317,18 @@ def _advice(advice: Sequence[Advice]) -> str:
     return f"<ul class='advice'>{items}</ul>"
 
 
-def _waits(entries: Sequence[Trial]) -> Iterator[str]:
-    """Chart how long ranks wait, for each row length and both ways to meet, one line a strategy."""
-    ways = (
-        ("Ranks that meet once a step", "dealt", "balanced"),
-        ("Ranks that meet after every row", "turns_dealt", "turns_balanced"),
-    )
-    note = "Share of the time that ranks wait for the slowest: less is better. Small shares are drawn apart."
-    names = charts.legend((("as dealt", "c0"), ("balanced", "c1")))
-    for size in sorted({each.sequence_length for entry in entries for each in entry.waiting}):
-        here = [(e.label, each) for e in entries for each in e.waiting if each.sequence_length == size]
-        for meet, dealt, balanced in ways:
-            rows = [
-                (label, [("as dealt", "c0", getattr(each, dealt)), ("balanced", "c1", getattr(each, balanced))])
-                for label, each in here
-            ]
-            title = f"{meet}, {name_of(size).lower()}"
-            yield figure(title, charts.dots(f"Waiting: {title}", rows), note, names)
-
-
 def _losses(entries: Sequence[Trial]) -> str:
     """Chart what each strategy pads and cuts, one line a strategy."""
     title = "Padding and avoidable truncation"
     kinds = (("padding", "padding_ratio", "c0"), ("avoidable truncation", "avoidable_truncation_ratio", "c1"))
-    rows = [(e.label, [(name, css, getattr(e.metrics, key)) for name, key, css in kinds]) for e in entries]
+    rows = [(e.strategy, [(name, css, getattr(e.metrics, key)) for name, key, css in kinds]) for e in entries]
     note = "Padding of the output, documents cut of those that fit a row: less is better. Small shares are drawn apart."
     return figure(title, charts.dots(title, rows), note, charts.legend([(name, css) for name, _, css in kinds]))
 
 
 def _contexts(entries: Sequence[Trial], colours: dict[str, int]) -> str:
     series = [
-        Series(e.label, colours[e.label], [(p.tokens, p.share) for p in e.context], index % 2 == 1)
+        Series(e.strategy, colours[e.strategy], [(p.tokens, p.share) for p in e.context], index % 2 == 1)
         for index, e in enumerate(entries)
         if e.context
     ]
@@ -382,14 +342,14 @@ def _documents(entries: Sequence[Trial], colours: dict[str, int]) -> str:
     title, rows = "Documents per row", []
     for e in entries:
         per_row = e.metrics.documents_per_row
-        rows.append((e.label, colours[e.label], per_row.p50, per_row.mean, per_row.p99))
+        rows.append((e.strategy, colours[e.strategy], per_row.p50, per_row.mean, per_row.p99))
     note = "A dot at the mean, a line from the median to the 99th percentile."
     return figure(title, charts.whiskers(title, rows, "documents in a row"), note)
 
 
 def _ledgers(entries: Sequence[Trial]) -> str:
     title, accounts = "Where every token goes", (*_OUTPUT, ("dropped", "dropped"))
-    rows = [(e.label, [(name, key, getattr(e.ledger, key)) for key, name in accounts]) for e in entries]
+    rows = [(e.strategy, [(name, key, getattr(e.ledger, key)) for key, name in accounts]) for e in entries]
     names = charts.legend([(name, key) for key, name in accounts])
     note = "What the rows hold, and after it what is dropped."
     return figure(title, charts.stacked(title, rows, "tokens"), note, names)
@@ -401,7 +361,7 @@ def _pictures(entries: Sequence[Trial]) -> Iterator[str]:
             tokens = sum(segment.length for segment in entry.sample_rows[0].segments)
             longest = entry.sequence_length or tokens
             of = "" if longest == tokens else f" of at most {count(longest)}"
-            title = f"{entry.label}, rows of {count(tokens)}{of}"
+            title = f"{entry.strategy}, rows of {count(tokens)}{of}"
             yield figure(title, charts.row_picture(title, entry.sample_rows))
 
 

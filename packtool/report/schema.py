@@ -18,7 +18,6 @@ from packtool.metrics.mixing import BatchMix, Mixed
 from packtool.metrics.sliding import Sliding
 from packtool.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import percent
-from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 from packtool.storage.schema import LeftOut, Shuffle, TokenizerInfo
 
@@ -222,7 +221,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         strategy: its name.
-        label: its name and, where it was tried in several ways, the options in which these differ.
         command: writes this dataset.
         sequence_length: tokens in a row; null for strategies of several row lengths.
         options: all that the strategy takes, as it was tried, defaults included.
@@ -233,18 +231,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         buckets: for each row length.
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
-        sampled_documents: where rows are mixed and the corpus is large, `homogeneity` and `documents_per_row` are those
-            of the first documents, this many, packed alone; null where they are those of all. Nothing else depends on
-            mixing.
         training: what an epoch costs; null without `--parameters`.
-        waiting: how long ranks wait for the slowest, for each row length, in rows of the first 200,000 documents packed
-            alone; empty without `--ranks`, and where these fill no global batch.
         sample_rows: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the
             row length with the most tokens; unshuffled.
     """
 
     strategy: str
-    label: str
     command: str
     sequence_length: int | None
     options: Options
@@ -255,9 +247,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
-    sampled_documents: int | None
     training: TrainingCost | None
-    waiting: list[Waiting]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 
@@ -281,7 +271,7 @@ class ChosenStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """A strategy that is chosen.
 
     Attributes:
-        strategy: the label of its trial.
+        strategy: its name.
         reason: why, in figures; of a runner-up, when to prefer it.
         command: writes the dataset.
         source: the paper that found it, what it tested and what not; null where none did.
@@ -348,8 +338,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         entries: one for each strategy and row length.
         sliding: for each row length, what `seamless` can do.
         advice: what the papers advise for such documents.
-        left_out: strategies that `all` stands for but that were not tried: they place one document after the other,
-            and there are more than two million. Named, they are tried.
+        sampled_documents: how many documents were planned, where there are more than ten million and `--exact` was not
+            given: a sample spread evenly over all. What `entries` count is of the sample. Null where all were planned.
         unpacked: what documents would cost that are not packed, in batches of the size given, else of 64; null without
             documents.
         timings: of each entry, in the same order.
@@ -360,7 +350,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     entries: list[Trial]
     sliding: list[SlidingForecast]
     advice: list[Advice]
-    left_out: list[str]
+    sampled_documents: int | None
     unpacked: Unpacked | None
     timings: list[Timing]
 
@@ -426,7 +416,6 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
         path: what was measured, as given.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
         training: what an epoch costs; null without `--parameters`.
-        waiting: how long ranks wait for the slowest, for each row length; empty without `--ranks`.
         sample_rows: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
             known.
     """
@@ -434,7 +423,6 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     path: str
     mixing: list[Mixed]
     training: TrainingCost | None
-    waiting: list[Waiting]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 

@@ -30,7 +30,6 @@ from packtool.report.schema import (
     Trial,
 )
 from packtool.report.verdict import degenerate
-from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 
 Row = TypeVar("Row")
@@ -321,24 +320,6 @@ def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
     return table_of("Mixing", columns, mixing, note)
 
 
-def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
-    """Tabulate how long ranks wait for the slowest."""
-    columns: list[Column[Waiting]] = [
-        Column("row length", lambda w: w.sequence_length, count),
-        Column("ranks", lambda w: w.ranks, count),
-        Column("batch", lambda w: w.global_batch, count, "rows in a global batch"),
-        Column("step", lambda w: w.dealt, percent, "waiting where ranks meet once a step, row i on rank i % ranks"),
-        Column("balanced", lambda w: w.balanced, percent, "the same with rows dealt evenly"),
-        Column("least", lambda w: w.least, percent, "no dealing waits less", brief=False),
-        Column("turn", lambda w: w.turns_dealt, percent, "waiting where ranks meet after every row"),
-        Column("balanced", lambda w: w.turns_balanced, percent, "the same with rows of like cost in one turn"),
-    ]
-    linear = waiting[0].token_cost
-    costs = f"attention, and {count(linear)} query-key pairs for each token" if linear else "attention alone"
-    note = f"Share of the time that ranks wait for the slowest: 1 − mean / largest of their costs, which are {costs}."
-    return table_of("Waiting", columns, waiting, note)
-
-
 def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
     """Tabulate the inputs: their contents, their planned and actual shares, and how evenly batches mix them."""
     if isinstance(report, CorpusReport) or not report.sources:
@@ -433,7 +414,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     first = ("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context")
     alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
     columns: list[Column[Trial]] = [
-        Column("strategy", lambda entry: entry.label, words=True),
+        Column("strategy", lambda entry: entry.strategy, words=True),
         *(_trial_figure(key) for key in first),
         Column("alike", lambda e: times_random(e.metrics.homogeneity), times, ALIKE, better=-1),
         Column("rows", lambda entry: entry.metrics.rows, short, "training samples"),
@@ -452,30 +433,13 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     )
 
 
-def waits_table(comparison: Comparison) -> Table[tuple[Trial, Waiting]]:
-    """Tabulate how long ranks wait for the slowest, with the rows of each strategy."""
-    waits = [(entry, each) for entry in comparison.entries for each in entry.waiting]
-    columns: list[Column[tuple[Trial, Waiting]]] = [
-        Column("strategy", lambda pair: pair[0].label, words=True),
-        Column("row length", lambda pair: pair[1].sequence_length, count),
-        Column("step", lambda pair: pair[1].dealt, percent, "waiting where ranks meet once a step", better=-1),
-        Column("balanced", lambda pair: pair[1].balanced, percent, "the same with rows dealt evenly"),
-        Column(
-            "turn", lambda pair: pair[1].turns_dealt, percent, "waiting where ranks meet after every row", better=-1
-        ),
-        Column("balanced", lambda pair: pair[1].turns_balanced, percent, "the same with rows of like cost in one turn"),
-    ]
-    note = "Share of the time that ranks wait for the slowest, in rows of the first documents packed alone."
-    return table_of("Waiting", columns, waits, note)
-
-
 def costs_table(comparison: Comparison) -> Table[tuple[Trial, Timing]]:
     """Tabulate what training on the rows costs, and what planning them did."""
     spent = list(zip(comparison.entries, comparison.timings, strict=True))
     first, base = comparison.entries[0], count(comparison.attention_baseline)
     keys = [key for key in ("row_excess", "steps_per_epoch") if FIGURES[key].of(first.metrics) is not None]
     columns: list[Column[Any]] = [
-        Column("strategy", lambda pair: pair[0].label, words=True),
+        Column("strategy", lambda pair: pair[0].strategy, words=True),
         *(_trial_figure(key, lambda pair: pair[0]) for key in keys),
         Column(
             "attention",
@@ -532,7 +496,7 @@ def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
     """Tabulate rows and tokens by row length, for strategies of several."""
     several = [entry for entry in entries if len(entry.buckets) > 1]
     lengths = ["" if entry.sequence_length is None else f" (L = {count(entry.sequence_length)})" for entry in several]
-    titles = [f"{entry.label}{length} by row length" for entry, length in zip(several, lengths, strict=True)]
+    titles = [f"{entry.strategy}{length} by row length" for entry, length in zip(several, lengths, strict=True)]
     return [buckets_table(entry.buckets, title) for entry, title in zip(several, titles, strict=True)]
 
 
@@ -542,25 +506,24 @@ def name_of(length: int | None) -> str:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Note which figures were estimated and from what, what was not tried, and the cost of not packing."""
-    lines = []
-    sampled = {e.label: e.sampled_documents for e in comparison.entries if e.sampled_documents is not None}
-    if sampled:
-        lines.append(
-            f"Estimated from the first {count(max(sampled.values()))} documents, packed alone: how alike the rows of "
-            f"{', '.join(sampled)} are, and how many documents each holds. All other figures are of all documents."
-        )
-    if comparison.left_out:
-        lines.append(
-            f"Not tried: {', '.join(comparison.left_out)}, which places documents one by one, and there are more than "
-            "two million. Name it in --compare to have it planned, too."
-        )
+    """Note whether documents were sampled, and the cost of not packing."""
+    lines = sampling(comparison)
     if (unpacked := comparison.unpacked) is not None:
         lines.append(
             f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
             f"{percent(unpacked.padding_ratio)} would be padding."
         )
     return lines
+
+
+def sampling(comparison: Comparison) -> list[str]:
+    """Say that figures are those of a sample; nothing where they are not."""
+    if comparison.sampled_documents is None:
+        return []
+    return [
+        f"Planned on a sample of {count(comparison.sampled_documents)} documents, spread evenly over all: shares hold "
+        "for all of them, rows and tokens are those of the sample. --exact plans all."
+    ]
 
 
 def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry, *, brief: bool = True) -> Column[Any]:

@@ -112,8 +112,6 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
         return
     _print_judgements(report, console)
-    if report.waiting:
-        print_table(tables.waiting_table(report.waiting), console, full=full)
     if full:
         print_table(tables.metrics_table(report.metrics, report.sliding), console, full=True)
         if len(report.buckets) > 1:
@@ -133,6 +131,8 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
         _print_verdict(verdict, console, full=full)
         console.print()
     console.print(_held(report))
+    for note in () if comparison is None or full else tables.sampling(comparison):
+        console.print(Text(note))
     if comparison is None or full:
         _print_lengths(report.lengths, console)
         if full or (isinstance(report, StoreReport) and len(report.sources) > 1):
@@ -159,7 +159,6 @@ def _comparison_tables(comparison: Comparison, *, full: bool) -> Iterator[Table[
     else:  # those that the verdicts chose from: of one row length, if there are any
         one_length = [group for group in strategies.groups if group[1][0].sequence_length is not None]
         yield replace(strategies, groups=one_length or strategies.groups)
-    yield tables.waits_table(comparison)
 
 
 def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) -> None:

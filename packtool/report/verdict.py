@@ -18,12 +18,10 @@ from packtool.report.figures import count, number, percent, times, times_random
 from packtool.report.schema import (
     Advice,
     ChosenStrategy,
-    MeasuredReport,
     PackedReport,
     Trial,
     Verdict,
 )
-from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 
 WASTE = 0.02
@@ -131,13 +129,13 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     whole = min(best, key=lambda entry: known.get(entry.strategy, len(known)))
     plain = next((e for e in affordable if e.strategy == "concat"), whole)
     if avoidably_cut(plain) - avoidably_cut(whole) >= NOTABLE:
-        return whole, f"It cuts {_cuts(whole)}, where {plain.label} cuts {_cuts(plain)}. {_cost(whole)}"
+        return whole, f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}. {_cost(whole)}"
     costly = [e for e in one_length if waste(e) > WASTE and avoidably_cut(plain) - avoidably_cut(e) >= NOTABLE]
     if costly:
         closest = min(costly, key=waste)
         return plain, (
-            f"Keeping documents whole would cost {percent(waste(closest))} of the tokens ({closest.label}), more than "
-            f"the {percent(WASTE)} it is taken to be worth; {plain.label} cuts {_cuts(plain)}. {_cost(plain)}"
+            f"Keeping documents whole would cost {percent(waste(closest))} of the tokens ({closest.strategy}), more "
+            f"than the {percent(WASTE)} it is taken to be worth; {plain.strategy} cuts {_cuts(plain)}. {_cost(plain)}"
         )
     if len(entries) == 1:
         return plain, f"The only one compared. It cuts {_cuts(plain)}. {_cost(plain)}"
@@ -200,7 +198,7 @@ def _alternatives(
 
 
 def _chosen(entry: Trial, reason: str, source: str | None = None) -> ChosenStrategy:
-    return ChosenStrategy(strategy=entry.label, reason=reason, command=entry.command, source=source)
+    return ChosenStrategy(strategy=entry.strategy, reason=reason, command=entry.command, source=source)
 
 
 def _cost(entry: Trial) -> str:
@@ -273,7 +271,7 @@ def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
         worst = max(alike, key=lambda e: e.metrics.homogeneity.equal_but_one)
         mixing = worst.metrics.homogeneity
         yield Advice(
-            f"Mix the rows of {worst.label}: --mix-rows.",
+            f"Mix the rows of {worst.strategy}: --mix-rows.",
             f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
             f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
             f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
@@ -305,9 +303,7 @@ def judge(report: PackedReport) -> list[Judgement]:
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
-    waiting = report.waiting if isinstance(report, MeasuredReport) else []
-    judgements = [_judge_waste(report, metrics), _judge_truncation(metrics), *_judge_mixing(report)]
-    return [*judgements, *map(_judge_waiting, waiting)]
+    return [_judge_waste(report, metrics), _judge_truncation(metrics), *_judge_mixing(report)]
 
 
 def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
@@ -350,14 +346,3 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
             f"{times(alike)} as alike as in random rows: --mix-rows mixes them, at the same padding and "
             "truncation.",
         )
-
-
-def _judge_waiting(waiting: Waiting) -> Judgement:
-    ranks, size = count(waiting.ranks), count(waiting.sequence_length)
-    rows = f"With rows of {size} tokens, {ranks} ranks wait {percent(waiting.dealt)} of a step"
-    if waiting.dealt < NOTABLE:
-        return Judgement(True, f"{rows} for the slowest: it does not matter here.")
-    if waiting.dealt - waiting.balanced < NOTABLE:
-        why = f"a rank has {waiting.global_batch // waiting.ranks}, too few to even out"
-        return Judgement(False, f"{rows} for the slowest, and balanced {percent(waiting.balanced)}: {why}.")
-    return Judgement(False, f'{rows} for the slowest; Loader(balance="step") makes that {percent(waiting.balanced)}.')

@@ -35,6 +35,8 @@ FIRST_FIT_INSIDE = 8
 """Purpose of the keys that order documents in the bins of first fit."""
 DOCUMENT_ORDER = 9
 """Purpose of the keys that order documents before they are packed."""
+COMPARED = 10
+"""Purpose of the keys that draw the documents on which strategies are compared."""
 
 _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
 

@@ -24,7 +24,7 @@ def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Pa
     place = Path(tempfile.mkdtemp(dir=tmp_path))
     store = make_store(place / "store", np.array(lengths))
     foreseen = packtool.stats(store, compare="all", sequence_length=size, buckets=[size, 2 * size], batch_size=3)
-    tried = candidates(["all"], [size], {"buckets": [(size, 2 * size)]})
+    tried = candidates(["all"], [size], {"buckets": (size, 2 * size)})
     assert len(tried) == len(foreseen.comparison.entries) == len(STRATEGIES)
     for candidate, entry in zip(tried, foreseen.comparison.entries, strict=True):
         options = {f.name: getattr(candidate.options, f.name) for f in fields(candidate.options)}

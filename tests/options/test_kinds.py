@@ -14,11 +14,8 @@ from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.options.check import checked
 from packtool.options.kinds import (
-    COUNT_LISTS,
     COUNTS,
-    FLAGS,
     NAMES,
-    SHARES,
     parse_count,
     parse_part,
     parse_share,
@@ -44,12 +41,6 @@ def test_what_is_not_a_count(text: str) -> None:
 def test_lists() -> None:
     assert COUNTS.parse("2k, 4096") == [2048, 4096]
     assert COUNTS.parse([64, "1k"]) == [64, 1024]
-    assert COUNT_LISTS.parse("2k,4096") == [(2048, 4096)]
-    assert COUNT_LISTS.parse("1k/2k,4k") == [(1024,), (2048, 4096)]
-    assert COUNT_LISTS.parse([2048, 4096]) == [(2048, 4096)]
-    assert COUNT_LISTS.parse(["2048,4096", [1024]]) == [(2048, 4096), (1024,)]
-    assert SHARES.parse("0.1, 30%") == [Fraction(1, 10), Fraction(3, 10)]
-    assert FLAGS.parse("yes,no") == FLAGS.parse([True, False]) == [True, False]
     assert NAMES.parse("concat, bfd") == ["concat", "bfd"]
 
 

@@ -17,7 +17,6 @@ from packtool.report.packed import lengths_of, report_of_rows
 from packtool.report.page import facts, lengths_figure, page, section, tiles
 from packtool.report.schema import PackedReport
 from packtool.report.tables import Column, Table, table_of
-from packtool.shuffling.balance import Waiting
 from tests.reports import NOTHING, measured, store_report
 
 VOID = {"meta", "br", "hr", "link", "img"}
@@ -135,35 +134,6 @@ def test_the_verdict_comes_first_and_tables_sort() -> None:
     values = re.findall("<td class='words'>bfd</td>.*?data-value='(.*?)'", text)
     assert all(float(value) >= 0 for value in values)
     assert values
-
-
-def test_waiting_is_drawn_for_each_strategy_and_row_length() -> None:
-    report = store_report(np.full(40, 30), ["bfd", "length-buckets"], [128], [64, 256])
-    assert report.comparison is not None
-    bfd, buckets = report.comparison.entries
-
-    def waits(length: int, share: float) -> Waiting:
-        return Waiting(length, 4, 8, None, 1, share, share / 10, 0.0, 2 * share, share / 5)
-
-    entries = [
-        msgspec.structs.replace(bfd, waiting=[waits(128, 0.4)]),
-        msgspec.structs.replace(buckets, waiting=[waits(64, 0.2), waits(128, 0.1)]),
-    ]
-    text = page(msgspec.structs.replace(report, comparison=msgspec.structs.replace(report.comparison, entries=entries)))
-    drawn = dict(re.findall(r"<svg[^>]*aria-label=[\"']Waiting: (.*?)[\"'].*?>(.*?)</svg>", text, re.DOTALL))
-    once, turns = "Ranks that meet once a step", "Ranks that meet after every row"
-    assert sorted(drawn) == sorted(f"{meet}, rows of {size} tokens" for meet in (once, turns) for size in (64, 128))
-    tips = {title: re.findall("<title>(.*?)</title>", svg) for title, svg in drawn.items()}
-    assert tips[f"{once}, rows of 128 tokens"] == [
-        "bfd: as dealt 40.00%",
-        "bfd: balanced 4.00%",
-        "length-buckets: as dealt 10.00%",
-        "length-buckets: balanced 1.00%",
-    ]
-    assert tips[f"{turns}, rows of 64 tokens"] == [
-        "length-buckets: as dealt 40.00%",
-        "length-buckets: balanced 4.00%",
-    ]
 
 
 EVIL = "<b>&'\""

@@ -66,7 +66,7 @@ def test_corpora_of_different_shapes(lengths: I64, choice: str, runner_up: str) 
 @pytest.mark.parametrize("lengths", [SHORT, LONG, BIMODAL, CODE, OVER_HALF])
 def test_the_rule_as_it_is_written_down(lengths: I64) -> None:
     comparison = compared(lengths)
-    entries = {e.label: e for e in comparison.entries if e.sequence_length}
+    entries = {e.strategy: e for e in comparison.entries if e.sequence_length}
     chosen = entries[comparison.verdicts[0].choice.strategy]
     assert waste(chosen) <= WASTE
     assert not degenerate(chosen) or chosen.strategy == "concat"
@@ -135,7 +135,7 @@ def test_what_one_row_does_not_have_is_not_spoken_of() -> None:
 
 
 def test_the_padding_of_the_last_row_is_no_waste() -> None:
-    entries = {e.label: e for e in compared(np.full(31, 1000), "concat", "bfd", "padding").entries}
+    entries = {e.strategy: e for e in compared(np.full(31, 1000), "concat", "bfd", "padding").entries}
     assert entries["concat"].metrics.padding_ratio > WASTE
     assert waste(entries["concat"]) == 0
     assert "padding, less than a row in all" in judged(np.full(31, 1000), "concat").choice.reason
@@ -231,8 +231,8 @@ def test_no_documents_no_advice() -> None:
 
 def test_rows_of_equal_lengths_are_named() -> None:
     array = np.array([10] * 4000 + [20] * 4000, np.int64)
-    text = said(compare(array, candidates(["bfd"], [512], grid={"mix_rows": [True, False]})).advice)
-    assert "Mix the rows of bfd unmixed: --mix-rows." in text
+    text = said(compare(array, candidates(["bfd"], [512], {"mix_rows": False})).advice)
+    assert "Mix the rows of bfd: --mix-rows." in text
     assert "hold equal lengths but for one" in text
 
 

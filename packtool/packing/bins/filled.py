@@ -1,8 +1,7 @@
-"""Documents cut to whole rows and a tail each, and the tails in bins: as a plan, or as counts alone.
+"""Documents cut to whole rows and a tail each, and the tails in bins.
 
-Every bin-packing strategy begins and ends here. What it puts between says how many tails of each length lie in a bin.
-That is enough to count rows, since equal bins are counted once and multiplied; a plan then assigns documents to the
-tails.
+Every bin-packing strategy begins and ends here. What it puts between says how many tails of each length lie in a bin;
+the plan then assigns documents to the tails.
 """
 
 from __future__ import annotations
@@ -13,16 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from packtool.metrics.tally import Tally
 from packtool.options.pack import PackOptions
 from packtool.packing.bins.optimize import near_optimal
-from packtool.packing.bins.runs import Keys, Runs, assign, longer_than, stable_order
+from packtool.packing.bins.runs import Keys, Runs, assign, stable_order
 from packtool.packing.plans import Bins, LongRows, RowsPlan, StreamPlan
-from packtool.packing.strategy import Counted
-from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
+from packtool.plan import I64, Ints, offsets_of
 
 _BATCH = 1 << 18  # documents that are cut at a time
-_ROWS = 1 << 12  # rows of a stream that are counted at a time
 
 RowsAndTails = Callable[[I64, int], tuple[I64, I64]]
 """From the lengths of documents of at least L tokens, and L: rows of each, tokens of each one's tail (below L)."""
@@ -98,7 +94,7 @@ def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]
 
 @dataclass(frozen=True)
 class FilledBins:
-    """Long rows, and tails in bins. Only a plan needs to know which document has which tail.
+    """Long rows, and tails in bins.
 
     Attributes:
         lengths: tokens of each document with its EOS.
@@ -143,20 +139,6 @@ class FilledBins:
             least_rows=self.least_rows,
         )
 
-    def count(self) -> Counted:
-        """Count the rows of the plan."""
-        tally, (_, short) = Tally(self.lengths, self.sequence_length), self._full_and_short
-        dropped, eos_omitted = self._beyond()
-        self._count_long_rows(tally)
-        self._count_full(tally)
-        if len(short.bins):
-            self._count_stream(tally)
-            stream = self._stream[2]
-            dropped, eos_omitted = dropped + stream.dropped, eos_omitted + stream.eos_omitted
-        # Tails of long documents were counted like short documents, which are whole.
-        tally.intact -= self._long_tails_kept()
-        return Counted(tally, dropped, eos_omitted)
-
     @cached_property
     def _full_and_short(self) -> tuple[Runs, Runs]:
         """Bins that are rows, and those that are joined to a stream."""
@@ -196,74 +178,3 @@ class FilledBins:
         # Each item runs to its document's end, so one that is cut loses its EOS.
         cut = int(bins[kept < tail].sum())
         return int((tail - kept) @ bins) - cut, cut + self.documents.eos_alone
-
-    def _count_long_rows(self, tally: Tally) -> None:
-        """Count rows that hold one long document alone."""
-        length = self.lengths[self.documents.long].astype(np.int64)
-        row = self.sequence_length
-        held = self.documents.rows * row
-        slide = held > length
-        repeated = int((held - length)[slide].sum())
-        exact, one_more = int(np.count_nonzero(length == row)), int(np.count_nonzero(length == row + 1))
-        ending = int(np.count_nonzero(held >= length)) - exact
-        others = self.documents.whole_rows - exact - one_more - ending
-        # As documents of L, of L + 1, the last row of a longer one, and any other row of it.
-        whole = np.array([row, row + 1, 2 * row, 3 * row])
-        start = np.array([0, 0, row, row])
-        times = np.array([exact, one_more, ending, others])
-        some, zeros = np.arange(4), np.zeros(4, np.int64)
-        tally.add(Segments(some, start, np.full(4, row), zeros, np.arange(5)), times, whole)
-        tally.repeated += repeated
-        tally.placed -= repeated
-        tally.unlisted_overlaps += int(np.count_nonzero(slide))
-
-    def _count_full(self, tally: Tally) -> None:
-        """Count bins that are rows, cut at L."""
-        runs = self._full_and_short[0]
-        tail, kept_tokens = self._clipped(runs)
-        kept = kept_tokens > 0
-        row_offsets = offsets_of(kept.view(np.uint8))[offsets_of(runs.items())]
-        zeros = np.zeros(int(row_offsets[-1]), np.int64)
-        tally.add(Segments(np.arange(len(zeros)), zeros, kept_tokens[kept], zeros, row_offsets), runs.bins, tail[kept])
-        missing = self.sequence_length - np.minimum(runs.tokens(), self.sequence_length)
-        tally.padding += int(missing @ runs.bins)
-
-    def _count_stream(self, tally: Tally) -> None:
-        """Count bins below a row, joined to a stream and cut."""
-        left, begin, stream = self._stream
-        for first in range(0, stream.rows, _ROWS):
-            part = stream.segments(np.arange(first, min(first + _ROWS, stream.rows)))
-            start = begin[part.document] + part.start
-            document = left[part.document].astype(np.int64)
-            tally.add(pad(Segments(document, start, part.length, part.repeated, part.offsets), stream.unit))
-
-    def _long_tails_kept(self) -> int:
-        """Count tails of long documents that lie whole in full rows: all there are, less those that do not."""
-        tails = int(np.count_nonzero(self.documents.keys[self.documents.long] < self.sequence_length))
-        if not tails:
-            return 0
-        full, short = self._full_and_short
-        opens = self.after_rows.length == self.sequence_length
-        tails -= self._long_among(self.after_rows, np.where(opens, self.after_rows.count, 0))
-        tail, kept = self._clipped(full)
-        entry = np.repeat(np.arange(len(full.count)), full.count)
-        # Without its EOS, which may be cut off, a document is whole.
-        whole = np.bincount(entry, kept >= tail - 1, minlength=len(full.count)).astype(np.int64)
-        tails -= self._long_among(full, whole)
-        if len(short.bins):
-            tails -= int(np.count_nonzero(self.lengths[self._stream[0]] >= self.sequence_length))
-        return tails
-
-    def _long_among(self, runs: Runs, skipped: I64) -> int:
-        """Count tails of long documents among the items of each entry after the first `skipped` in every bin."""
-        wanted = runs.count - skipped
-        some = np.flatnonzero(wanted)
-        if not len(some):
-            return 0  # as with bins of L tokens: the order of documents need not be known
-        bins = runs.bins[runs.run_of()[some]]
-        bin = ranges(np.zeros_like(bins), bins, offsets_of(bins))
-        entry = np.repeat(some, bins)
-        first = longer_than(self.documents.counts)[runs.length[entry]] + runs.first[entry]
-        first += bin * runs.count[entry] + skipped[entry]
-        places = ranges(first, wanted[entry], offsets_of(wanted[entry]))
-        return int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
