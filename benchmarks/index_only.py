@@ -4,9 +4,8 @@
 installed, through `packtool.torch.Loader`, too. CPU seconds, both datasets in turn, medians of the rounds and of the
 ratios of rounds. `beyond` is from disk, with a quarter of the store's bytes as memory where a control group can be made
 (else with nothing in the page cache, and readers that ask for nothing): random rows, and rows in random order within
-two of the windows, of 1/16 of the dataset, which the store was packed by; what was read before, some rows or a window,
-is not counted. `writing` has real lengths and no tokens: an index is written without reading any; once where documents
-are many.
+two of the windows, of 1/16 of the dataset, which the store was packed by. `writing` has real lengths and no tokens: an
+index is written without reading any; once where documents are many.
 
     python -m benchmarks.index_only reading [--tokens 3e7] [--rounds 7]
     python -m benchmarks.index_only beyond [--tokens 1e9] [--rounds 5] [--rows 8]
@@ -117,8 +116,7 @@ def beyond(tokens: float, rounds: int, size: int) -> list[dict[str, Any]]:
     files = [file for path in (store, *paths.values()) for file in path.rglob("*.npy")]
     ordered = _by_document(packtool.open(paths["index"]))
     found = []
-    memory = int(tokens / 2)
-    with memory_limit(memory) as limited:
+    with memory_limit(int(tokens / 2)) as limited:
         for order, windows in (("random", 1), ("windows", WINDOWS)):
             figures: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in KINDS}
             for number in range(rounds):
@@ -129,11 +127,7 @@ def beyond(tokens: float, rounds: int, size: int) -> list[dict[str, Any]]:
                         _drop(file)
                     dataset = packtool.open(paths[kind])
                     batches = (4000 if order == "random" else len(dataset) // WINDOWS) // size
-                    numbers, before = _numbers(ordered, windows, size, seed=number), _bytes_read()
-                    for each in numbers:  # fill memory twice: then it is clear whether the page cache helps
-                        dataset.batch(each)
-                        if _bytes_read() - before > 2 * memory:
-                            break
+                    numbers = _numbers(ordered, windows, size, seed=number)
                     began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
                     rows = sum(len(dataset.batch(each)["labels"]) for each in islice(numbers, 2 * batches))
                     cpu, wall, count = time.process_time() - began, time.perf_counter() - wall, rows * LENGTH

@@ -6,7 +6,6 @@ which takes more CPU time than to read what a slice covers. What is in memory is
 
 from __future__ import annotations
 
-import math
 import os
 import resource
 from collections.abc import Sequence
@@ -15,109 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from packtool.places.direct import DirectReader, NoWayAroundError, block_of, bypass_cache
 from packtool.places.local import LocalPlace, require_array
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.place import I64
 
 _OPEN = 1 / 8
-"""Share of the files this process may have open that a reader keeps open each way; one of loss may be beside it."""
+"""Share of the files this process may have open that a reader keeps open; one of loss may be beside it."""
 _TOGETHER = 128
 """Slices that are read at the same time."""
-_BLOCK = 512
-"""Bytes that the system counts as one, whatever it reads at once."""
-_PAGE = 1 << 12
-_MANY = 24 * _PAGE
-"""Bytes of pages from which on it takes less to read around their cache; fewer are not worth the arrangements."""
-_WORTHLESS = 2 / 3
-"""Share of the pages asked for that come from disk, above which the page cache is not worth what it takes."""
-_AROUND = 15
-"""How long slices are read around the page cache before it is tried again, in memories' worth of pages."""
-
-
-class CacheTrial:
-    """Finds out whether the page cache has what is read, and decides whether to read around it.
-
-    As many pages as memory has are read through the cache, to fill it, then as many again. Where most of these came
-    from disk all the same, reading goes around the cache, until it is tried again.
-
-    Args:
-        memory: bytes.
-
-    Attributes:
-        around: read around the cache.
-
-    >>> trial = CacheTrial(memory=1000)
-    >>> trial.note(1000, read=1000), trial.note(900, read=700), trial.around
-    (None, None, False)
-    >>> trial.note(100, read=100), trial.around
-    (None, True)
-    """
-
-    def __init__(self, memory: int) -> None:
-        self._memory = memory
-        self._left = 2 * memory
-        self._asked = self._read = 0
-        self.around = False
-
-    def note(self, asked: int, read: int) -> None:
-        """Note the bytes of the pages that were asked for, and how many were read from disk."""
-        if self._left <= self._memory:
-            self._asked += asked
-            self._read += read
-        self._left -= asked
-        if self._left <= 0:
-            tried = not self.around
-            self.around = tried and self._read > self._asked * _WORTHLESS
-            self._left = self._memory * (_AROUND if self.around else 1 if tried else 2)
-            self._asked = self._read = 0
 
 
 class SliceReader:
     """Reads slices of arrays from local files, all at the same time.
 
     One after the other, each would be waited for, and read with as much of its file as the disk reads ahead: 8 MiB on
-    some.
+    some. So the system is told of all of them first.
 
     Args:
         files: the place and entry of each.
         dtype: of their items.
-        memory: bytes of it, which are less than the files'.
-
-    Attributes:
-        trial: of the page cache.
-        direct: reads around it; None where that can't be.
     """
 
-    def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], memory: int) -> None:
+    def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any]) -> None:
         self._files = files
-        self._itemsize = dtype.itemsize
         self._dtype = dtype
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = max(1, int(most * _OPEN))
         self._at_once = min(_TOGETHER, self._most)
-        self._opened = {direct: _OpenFiles(files, dtype, direct=direct) for direct in (False, True)}
-        self.direct = DirectReader(_TOGETHER) if hasattr(os, "O_DIRECT") else None
-        self._block = 0  # of their disk; not known yet
-        self.trial = CacheTrial(memory)
-        self._read, self._asked, self._pages = _bytes_read(), 0, 0
-
-    def pays(self, slices: int, items: int, step: int = 1) -> bool:
-        """Return whether slices are faster to read than to copy from maps, judging by the last ones.
-
-        Of those, at least a quarter came from disk: the system says what this process has read.
-
-        Args:
-            slices: how many there are.
-            items: of all of them.
-            step: they begin at multiples of so many items.
-        """
-        last, asked = self._read, self._asked
-        self._read, self._asked = _bytes_read(), items * self._itemsize
-        if asked:
-            self.trial.note(self._pages, self._read - last)
-        self._pages = self._asked + slices * (_PAGE - math.gcd(step * self._itemsize, _PAGE))  # on average
-        return self._read - last >= asked // 4
+        self._opened = _OpenFiles(files, dtype)
 
     def __call__(self, number: I64, first: I64, count: I64) -> list[bytes]:
         """Read items ``first:first + count`` of the array of each number.
@@ -125,25 +49,18 @@ class SliceReader:
         Raises:
             DataError: a file is gone, is another array, or ends before its manifest says.
         """
-        if 0 < len(number) <= self._at_once:
-            return self._together(number, first, count)
         parts: list[bytes] = []
         for at in range(0, len(number), self._at_once):
             parts += self._together(*(each[at : at + self._at_once] for each in (number, first, count)))
         return parts
 
     def _together(self, number: I64, first: I64, count: I64) -> list[bytes]:
-        begin, size = HEADER_BYTES + first * self._itemsize, count * self._itemsize
-        if self.direct is not None and self.trial.around and self._pages >= _MANY:
-            try:
-                opened = self._open(len(number), direct=True)
-                handles = opened.of(number)
-                self._block = self._block or block_of(int(handles[0]))
-                return self.direct(handles, begin, size, self._block)
-            except NoWayAroundError:  # through the cache it says what is wrong, if anything is
-                self.direct = None
-        opened = self._open(len(number), direct=False)
-        handles, begins, sizes = opened.of(number).tolist(), begin.tolist(), size.tolist()
+        begins = (HEADER_BYTES + first * self._dtype.itemsize).tolist()
+        sizes = (count * self._dtype.itemsize).tolist()
+        if len(self._opened) + len(number) > self._most:
+            self._opened = _OpenFiles(self._files, self._dtype)
+        opened = self._opened  # held until all is read, also where another thread replaces it
+        handles = opened.of(number).tolist()
         if hasattr(os, "posix_fadvise"):
             list(map(os.posix_fadvise, handles, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
         parts = list(map(os.pread, handles, sizes, begins))
@@ -153,28 +70,11 @@ class SliceReader:
             raise place.damaged(entry.name, "is shorter than its manifest says")
         return parts
 
-    def _open(self, more: int, *, direct: bool) -> _OpenFiles:
-        """Return the open files, to be held until all is read; none where some more would be too many."""
-        opened = self._opened[direct]
-        if opened and len(opened) + more > self._most:
-            opened = self._opened[direct] = _OpenFiles(self._files, self._dtype, direct=direct)
-        return opened
-
-
-def _bytes_read() -> int:
-    """Return what this process has had the system read from disk."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_inblock * _BLOCK
-
 
 class _OpenFiles:
-    """Files that are open, each from when it is first needed; closed when nobody holds them any more.
+    """Files that are open, each from when it is first needed; closed when nobody holds them any more."""
 
-    Args:
-        direct: they are read around the page cache.
-    """
-
-    def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], *, direct: bool) -> None:
-        self._direct = direct
+    def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any]) -> None:
         self._files = files
         self._dtype = dtype
         self._open: dict[int, int] = {}
@@ -188,12 +88,7 @@ class _OpenFiles:
             os.close(handle)
 
     def of(self, number: I64) -> I64:
-        """Return the file descriptor of each.
-
-        Raises:
-            DataError: it is gone, or another array.
-            NoWayAroundError: it can't be read around the page cache.
-        """
+        """Return the file descriptor of each; raise a DataError where it is gone, or another array."""
         handles = self._handles.take(number)
         if not np.count_nonzero(handles < 0):
             return handles
@@ -207,8 +102,6 @@ class _OpenFiles:
         handle = place.open(entry.name)
         try:
             require_array(handle, entry, self._dtype, place)
-            if self._direct:
-                bypass_cache(handle)
         except BaseException:
             os.close(handle)
             raise

@@ -111,7 +111,6 @@ def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
 def slice_reader(files: Sequence[tuple[Place, FileEntry]], dtype: np.dtype[Any]) -> SliceReader | None:
     """Return what reads slices of arrays that memory does not hold; None where it does, or files are not local."""
     local = [(place, entry) for place, entry in files if isinstance(place, LocalPlace)]
-    memory = machine_memory()
-    if len(local) < len(files) or sum(entry.bytes for _, entry in local) <= memory:
+    if len(local) < len(files) or sum(entry.bytes for _, entry in local) <= machine_memory():
         return None
-    return SliceReader(local, dtype, memory)
+    return SliceReader(local, dtype)

@@ -139,9 +139,7 @@ class PackedBucket:
         """Copy these rows, (rows, sequence_length)."""
         if self.index_only:
             return self.gathered(self.segments_of(rows))
-        if self._slices is not None and self._slices.pays(
-            len(rows), len(rows) * self.sequence_length, self.sequence_length
-        ):
+        if self._slices is not None:
             number = np.searchsorted(self.first_rows, rows, side="right") - 1
             first = (rows - self.first_rows[number]) * self.sequence_length
             parts = self._slices(number, first, np.full(len(rows), self.sequence_length))

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.npy import HEADER_BYTES, FileEntry, mapped
-from packtool.places.slices import CacheTrial, SliceReader
+from packtool.places.slices import SliceReader
 from packtool.storage.files import write_array
 
 BLOCK = 1 << 13
-MEMORY = 1 << 40
 
 
 def written(directory: Path, *arrays: np.ndarray) -> list[tuple[LocalPlace, FileEntry]]:
@@ -36,7 +35,7 @@ def test_slices_are_those_of_the_arrays(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
 ) -> None:
     arrays = [np.arange(size, dtype="<u2") + 100 * number for number, size in enumerate(sizes)]
-    read = SliceReader(written(tmp_path_factory.mktemp("slices"), *arrays), np.dtype("<u2"), MEMORY)
+    read = SliceReader(written(tmp_path_factory.mktemp("slices"), *arrays), np.dtype("<u2"))
     number = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=300))
     first = [data.draw(st.integers(0, sizes[each])) for each in number[:20]] + [0] * len(number[20:])
     count = [data.draw(st.integers(0, sizes[n] - at)) for n, at in list(zip(number, first, strict=True))[:20]]
@@ -54,7 +53,7 @@ def test_no_more_files_stay_open_than_a_share_of_those_allowed(tmp_path: Path) -
     held = len(list(Path("/proc/self/fd").iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (held + 300, limits[1]))
     try:
-        read = SliceReader(files, np.dtype("<u2"), MEMORY)
+        read = SliceReader(files, np.dtype("<u2"))
         for _ in range(2):
             assert b"".join(read(every, 0 * every, one)) == every.astype("<u2").tobytes()
         assert len(list(Path("/proc/self/fd").iterdir())) - held <= (held + 300) // 8
@@ -66,7 +65,7 @@ def test_no_more_files_stay_open_than_a_share_of_those_allowed(tmp_path: Path) -
 
 def test_what_is_not_in_memory_is_read_at_the_same_time_and_no_more(disk: Path) -> None:
     size = 64 * BLOCK
-    read = SliceReader(written(disk, np.zeros(0, "u1"), np.zeros(size - HEADER_BYTES, "u1")), np.dtype("u1"), MEMORY)
+    read = SliceReader(written(disk, np.zeros(0, "u1"), np.zeros(size - HEADER_BYTES, "u1")), np.dtype("u1"))
     nothing = np.zeros(1, np.int64)
     read(nothing + 1, nothing, nothing)  # opens the file, and looks at its header
     path = disk / "tokens-00001.npy"
@@ -92,25 +91,17 @@ def test_what_is_not_in_memory_is_read_at_the_same_time_and_no_more(disk: Path) 
     assert cached() == [3, 30]
     ask(50, size=BLOCK)
     assert cached() == [3, 30, 50, 51]
-    before, much = resource.getrusage(resource.RUSAGE_SELF).ru_inblock, 16 * BLOCK
-    read.pays(1, much)
-    ask(10, size=much)
-    if resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before:
-        pytest.skip("this system does not count what is read from its disk")
-    assert read.pays(1, much), "all of the last slice came from disk"
-    ask(10, size=much)
-    assert not read.pays(1, much), "nothing of it did"
 
 
 def test_a_file_that_is_gone_or_another_or_cut_is_named(tmp_path: Path) -> None:
     one, path = np.ones(1, np.int64), tmp_path / "tokens-00000.npy"
     files = written(tmp_path, np.arange(9, dtype="<u2"))
-    read = SliceReader(files, np.dtype("<u2"), MEMORY)
+    read = SliceReader(files, np.dtype("<u2"))
     assert read(0 * one, one, 3 * one) == [np.arange(1, 4, dtype="<u2").tobytes()]
     os.truncate(path, HEADER_BYTES + 5)
     with pytest.raises(DataError, match=r"tokens-00000.npy: is shorter than its manifest says"):
         read(0 * one, one, 3 * one)
-    again = SliceReader(files, np.dtype("<u2"), MEMORY)
+    again = SliceReader(files, np.dtype("<u2"))
     with pytest.raises(DataError, match=r"tokens-00000.npy: has 4101 bytes, but an array of shape \(9,\) has 4114"):
         again(0 * one, one, one)
     path.unlink()
@@ -118,23 +109,12 @@ def test_a_file_that_is_gone_or_another_or_cut_is_named(tmp_path: Path) -> None:
         again(0 * one, one, one)
 
 
-def test_the_cache_is_tried_when_memory_is_full_and_again_later() -> None:
-    memory = 1 << 20
-    for misses, around in ((0.6, False), (0.7, True)):
-        trial = CacheTrial(memory)
-        seen = []
-        for number in range(2 * 32 * 17):
-            seen.append(trial.around)
-            trial.note(memory // 32, read=int(memory // 32 * (1 if number < 32 else misses)))
-        assert seen == ([False] * 64 + [around] * 32 * 15) * 2
-
-
 def test_threads_that_open_the_same_files_leave_none_open(tmp_path: Path) -> None:
     files = written(tmp_path, *(np.array([number], "<u2") for number in range(50)))
     every, one = np.arange(50), np.ones(50, np.int64)
     held = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
-        read, found = SliceReader(files, np.dtype("<u2"), MEMORY), list[bytes]()
+        read, found = SliceReader(files, np.dtype("<u2")), list[bytes]()
         threads = [
             threading.Thread(target=lambda read=read, found=found: found.append(b"".join(read(every, 0 * every, one))))
             for _ in range(4)

@@ -24,9 +24,6 @@ class FromShards(SliceReader):
     def __init__(self, shards: list[np.ndarray]) -> None:
         self._shards = shards
 
-    def pays(self, slices: int, items: int) -> bool:
-        return items % 2 == 0
-
     def __call__(self, number: np.ndarray, first: np.ndarray, count: np.ndarray) -> list[bytes]:
         return [self._shards[n][at : at + size].tobytes() for n, at, size in zip(number, first, count, strict=True)]
 
