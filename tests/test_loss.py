@@ -129,14 +129,14 @@ def test_packed_rows_carry_the_column(stores: list[Path], tmp_path: Path, kind: 
     assert contents(tmp_path / "narrow") == contents(tmp_path / "packed")
     packtool.pack(stores, tmp_path / "index", **options, index_only=True)
     assert load(tmp_path / "index")["ledger"] == load(tmp_path / "packed")["ledger"]
-    assert packtool.verify(tmp_path / "index").problems == []
-    packtool.materialize(tmp_path / "index", tmp_path / "again")
+    assert packtool.verify(tmp_path / "index", store=stores).problems == []
+    packtool.materialize(tmp_path / "index", tmp_path / "again", store=stores)
     assert contents(tmp_path / "again") == contents(tmp_path / "packed")
     for memory in (1 << 12, 1 << 30):
         packtool.shuffle(tmp_path / "packed", tmp_path / f"epoch-{memory}", epoch=1, memory=memory)
         check(tmp_path / f"epoch-{memory}")
     assert contents(tmp_path / f"epoch-{1 << 12}") == contents(tmp_path / f"epoch-{1 << 30}")
-    packtool.shuffle(tmp_path / "index", tmp_path / "from-index", epoch=1)
+    packtool.shuffle(tmp_path / "index", tmp_path / "from-index", epoch=1, store=stores)
     assert contents(tmp_path / "from-index") == contents(tmp_path / f"epoch-{1 << 12}")
 
 
@@ -231,6 +231,19 @@ def test_verify_counts_rows_without_segments(stores: list[Path], tmp_path: Path)
     rewrite(tmp_path / "packed", "loss-00000.npy", lambda loss: loss.__setitem__((0, 3), loss[0, 3] ^ 1))
     (problem,) = packtool.verify(tmp_path / "packed").problems
     assert "trained, but the ledger says" in str(problem)
+
+
+@pytest.mark.parametrize("value", [1, 2])
+def test_a_store_that_counts_other_tokens_than_train_is_blamed(tmp_path: Path, value: int) -> None:
+    """With all checksums made again; `pack` said that its own output was not to be used."""
+    store = write_store(tmp_path / "store", [9, 8, 7], loss=document_loss)
+    rewrite(store, "loss-00000.npy", lambda loss: loss.__setitem__(int(np.flatnonzero(loss == 0)[0]), value))
+    for options in ({}, {"index_only": True}):
+        with pytest.raises(
+            DataError, match=r"store: \d+ tokens train, but the manifest says|store/loss-00000.npy: token"
+        ) as caught:
+            packtool.pack(store, tmp_path / "packed", **KINDS["concat"], **options, overwrite=True)
+        assert caught.value.code == ("wrong-count" if value == 1 else "bad-loss")
 
 
 def test_a_manifest_without_its_column_is_refused(stores: list[Path], tmp_path: Path) -> None:

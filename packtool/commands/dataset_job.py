@@ -16,6 +16,7 @@ from packtool.commands.count_rows import source_mix
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result
 from packtool.engines import engine_for
+from packtool.errors import DataError
 from packtool.metrics.ledger import balance
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
@@ -214,7 +215,12 @@ def write_corpus(
     buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
     trained = corpus.trained() if corpus.has_loss else None
-    ledger = balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
+    try:
+        ledger = balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
+    except DataError:
+        for store in corpus.stores:
+            store.require_trained()  # what the ledger goes by; else the fault is ours
+        raise
     inputs = job.input_entries()
     report = report_of_rows(
         strategy=strategy,
@@ -257,8 +263,13 @@ def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bo
     """Return the version of a manifest, and where the stores of a dataset without tokens are, if it has any."""
     return {
         "format_version": packed_version(index_only=stores is not None, has_loss=has_loss),
-        "stores": UNSET if stores is None else [name_for(store, str(output.place)) for store in stores],
+        "stores": UNSET if stores is None else index_names(stores, output.place),
     }
+
+
+def index_names(stores: Sequence[Place], output: Typed) -> list[str]:
+    """Return what the manifest of a dataset without tokens calls its stores. Errors are those of `name_for`."""
+    return [name_for(store, str(output)) for store in stores]
 
 
 def _tokenizer_files(corpus: Corpus, output: Output) -> list[OtherFile]:

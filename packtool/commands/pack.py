@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from packtool import packing
-from packtool.commands.dataset_job import DatasetResult, dataset_job, write_corpus
+from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names, write_corpus
 from packtool.commands.document_choice import check_choice, choose, require_distinct
 from packtool.commands.places import warn_of_scatter
 from packtool.errors import DataError, UsageError
@@ -40,6 +40,8 @@ def pack(options: PackArguments) -> DatasetResult:
     strategy = check_options(options)
     with dataset_job("pack", options, options.stores) as job:
         require_distinct(job.inputs)
+        if options.index_only:
+            index_names(job.inputs, options.output)
         corpus = Corpus(job.inputs)
         described = _describe(strategy, options, padding_id(options.pad_token, corpus.tokenizer))
         order = None

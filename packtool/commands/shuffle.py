@@ -20,6 +20,7 @@ from packtool.commands.dataset_job import (
     DatasetResult,
     dataset_job,
     index_fields,
+    index_names,
     with_documents,
     write_corpus,
 )
@@ -196,6 +197,8 @@ def write_rows(
     index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
     if index_only and not dataset.has_segments:
         raise no_segments(dataset.place)
+    if index_of is not None:
+        index_names(index_of, job.options.output)
     output = job.begin(record, known={"rows": base.ledger.rows, "tokens": base.ledger.output})
     if isinstance(output, DatasetResult):
         return output

@@ -30,7 +30,7 @@ from packtool.progress import Progress
 from packtool.report.packed import packed_sources, read_report
 from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
-from packtool.storage.names import ORIGIN, shard_file
+from packtool.storage.names import ORIGIN
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
 from packtool.storage.token_store import Corpus, TokenStore, count_trained, document_lengths
@@ -152,22 +152,12 @@ def _check_store(place: Place, problems: list[PacktoolError]) -> int:
         documents += len(offsets) - 1
     if store.loss is not None:
         with _collecting(problems):
-            _check_loss(store)
+            store.require_trained()
     if store.manifest.shards and store.manifest.shards[0].columns is not None:
         for name in store.kept_fields:
             with _collecting(problems):
                 store.column(name)  # that there is a value for each document
     return store.tokens
-
-
-def _check_loss(store: TokenStore) -> None:
-    """Check that every token trains or does not, and that as many do as the manifest says."""
-    trained = 0
-    for number, loss in enumerate(store.loss or ()):
-        trained += count_trained(loss, store.place.where(shard_file("loss", number)))
-    if trained != (said := store.manifest.counts["trained_tokens"]):
-        what = f"{trained} tokens train, but the manifest says {said}"
-        raise DataError("wrong-count", what, remedy=AGAIN, where=str(store.place))
 
 
 def _check_origins(store: TokenStore, entry: FileEntry) -> None:

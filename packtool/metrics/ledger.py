@@ -95,7 +95,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return {
             "output = trained + masked + padding": (self.output, trained + masked + self.padding),
             "trained stored + again = trained + dropped": (sum(stored) + again, trained + dropped),
-            "tokens dropped that train are among those dropped": (min(dropped, gone), dropped),
+            "tokens dropped that train are among those dropped": (min(max(dropped, 0), gone), dropped),
             "tokens that train again are among those repeated or inserted": (
                 min(again, self.output - self.placed - self.padding),
                 again,

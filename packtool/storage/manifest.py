@@ -7,6 +7,7 @@ hash of all bytes before it, so that a manifest in which a single bit has change
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -71,8 +72,20 @@ class _Kind(msgspec.Struct):
 
 
 def encode(value: Any) -> bytes:
-    """Encode a record as stable, readable JSON."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    """Encode a record as stable, readable JSON; names of files whose bytes are not UTF-8 have backslashes in them."""
+    try:
+        raw = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raw = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
+    return msgspec.json.format(raw, indent=2) + b"\n"
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_text(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    return os.fsencode(value).decode("utf-8", "backslashreplace") if isinstance(value, str) else value
 
 
 def decode(raw: bytes, kind: type[_Content]) -> _Content:

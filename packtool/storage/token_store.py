@@ -273,6 +273,16 @@ class TokenStore:
             trained += int(lengths @ times[first : first + len(lengths)])
         return trained
 
+    def require_trained(self) -> None:
+        """Raise a DataError where a token's loss is neither 0 nor 1, or others train than the manifest counts."""
+        trained = 0
+        for number, loss in enumerate(self.loss or ()):
+            entry = self.manifest.shards[number].loss
+            trained += count_trained(loss, self.place.where(entry.name if entry else ""))
+        if self.loss is not None and trained != (said := self.manifest.counts["trained_tokens"]):
+            what = f"{trained} tokens train, but the manifest says {said}"
+            raise DataError("wrong-count", what, remedy=_AGAIN, where=str(self.place))
+
     def release(self) -> None:
         """Give back the memory that maps the tokens, offsets and loss read so far."""
         release([*held(self.shards), *held(self.offsets), *held(self.loss or ())])

@@ -62,10 +62,11 @@ def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) ->
     """Find the stores of a dataset without tokens.
 
     Args:
-        given: where they lie; none for where the manifest says.
+        given: where they lie; none for where the manifest says, as far as that is in the directory that holds the
+            dataset: who wrote the manifest must not choose what of this machine or its object stores is read.
 
     Raises:
-        DataError: one is gone, or is another than was packed.
+        DataError: one is gone, or is another than was packed; its manifest names one elsewhere.
         UsageError: there are more or fewer of them.
     """
     manifest = dataset.manifest
@@ -88,23 +89,35 @@ def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) ->
 
 
 def _named(name: str, dataset: Place) -> Place:
-    """Return the place of a store that a dataset's manifest names, read through the cache of the dataset if any."""
-    if not is_remote(name):
-        if isinstance(dataset, LocalPlace):
-            return LocalPlace(os.path.normpath(dataset.path.resolve() / name))
+    """Return the place of a store that a dataset's manifest names, read through the cache of the dataset if any.
+
+    Raises:
+        DataError: it is not in the directory that holds the dataset, or a link there leads elsewhere.
+    """
+    if isinstance(dataset, LocalPlace):
+        held = dataset.path.resolve()
+        path = held if is_remote(name) else Path(os.path.normpath(held / name))
+        if path != held and held.parent in path.parents and held.parent in Path(os.path.realpath(path)).parents:
+            return LocalPlace(path)
+    else:
         url = urlsplit(str(dataset))
-        name = f"{url.scheme}://{url.netloc}{posixpath.normpath(posixpath.join(url.path, name))}"
-    place = place_of(name)
-    if isinstance(dataset, CachedPlace) and isinstance(place, StorePlace):
-        return CachedPlace(place, dataset.cache, dataset.ranged)
-    return place
+        bucket, above = f"{url.scheme}://{url.netloc}", posixpath.dirname(url.path).rstrip("/")
+        key = posixpath.normpath(name.removeprefix(bucket) if is_remote(name) else posixpath.join(url.path, name))
+        if key.startswith(f"{above}/") and (not is_remote(name) or name.startswith(f"{bucket}/")):
+            place = place_of(bucket + key)
+            if isinstance(dataset, CachedPlace) and isinstance(place, StorePlace):
+                return CachedPlace(place, dataset.cache, dataset.ranged)
+            return place
+    what = f"its manifest names a token store that is not in the directory that holds the dataset: {name}"
+    remedy = "if you trust it, name the stores with --store on the command line or stores=[…] in Python"
+    raise DataError("store-elsewhere", what, remedy=remedy, where=str(dataset))
 
 
 def name_for(store: Place, dataset: str) -> str:
     """Name a store in the manifest of a dataset, by its path relative to the dataset if both lie in one place.
 
     Raises:
-        UsageError: the dataset lies in an object store, but the token store on this machine.
+        UsageError: the dataset lies in an object store, but the token store on this machine; the name is no text.
 
     >>> from packtool.places.store import StorePlace
     >>> name_for(LocalPlace("/data/tokens"), "/data/packed")
@@ -116,7 +129,15 @@ def name_for(store: Place, dataset: str) -> str:
         if is_remote(dataset):
             what = "a dataset without tokens in an object store needs its token stores in one, too"
             raise UsageError("unsupported-store", what, remedy="copy the store there first", where=str(store))
-        return Path(os.path.relpath(store.path.resolve(), Path(dataset).resolve())).as_posix()
+        name = Path(os.path.relpath(store.path.resolve(), Path(dataset).resolve())).as_posix()
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            what = "the name of its directory is not UTF-8, so the manifest of a dataset without tokens can't hold it"
+            raise UsageError(
+                "bad-name", what, remedy="rename it, or leave --index-only out", where=str(store)
+            ) from None
+        return name
     mine, theirs = urlsplit(dataset), urlsplit(str(store))
     if (mine.scheme, mine.netloc) == (theirs.scheme, theirs.netloc):
         return posixpath.relpath(theirs.path, mine.path)

@@ -27,8 +27,10 @@ index-only = true
 [shuffle]
 epoch = 1
 index-only = true
+store = "PLACE/store"
 
 [materialize]
+store = "PLACE/store"
 
 [stats]
 """
@@ -43,7 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_run_tries_orders_without_tokens_and_writes_them_last(place: Path) -> None:
-    (place / "c.toml").write_text(CONFIG)
+    (place / "c.toml").write_text(CONFIG.replace("PLACE", str(place)))
     given: dict[str, Any] = {"input": place / "store", "output": place / "out"}
     assert [each.state for each in packtool.run(place / "c.toml", **given, dry_run=True)] == ["would do"] * 4
     assert [each.state for each in packtool.run(place / "c.toml", **given)] == ["done"] * 4

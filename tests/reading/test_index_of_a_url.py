@@ -17,7 +17,7 @@ from tests.stores import contents, document_loss, write_store
 from tests.writing.test_stored_tokens import require_same
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
-URL = "s3://bucket/runs/index"
+URL, STORE = "s3://bucket/runs/index", "s3://bucket/store"
 OPTIONS = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 256}
 
 
@@ -42,13 +42,17 @@ def test_what_is_packed_there_names_its_store_as_seen_from_it(bucket: Bucket, he
     manifest = manifests.read(URL)
     assert isinstance(manifest, manifests.PackedManifest)
     assert manifest.stores == ["../../store"]
+    with pytest.raises(
+        DataError, match=r"names a token store that is not in the directory .*: \.\./\.\./store\. If you"
+    ):
+        packtool.open(URL, cache=tmp_path / "cache")
     assert not [name for name in bucket.names("runs/index") if name.startswith("tokens-")]
-    require_same(packtool.open(URL, cache=tmp_path / "cache"), packtool.open(here / "whole"))
-    assert packtool.verify(URL).problems == []
-    assert packtool.show(URL, 3).segments == packtool.show(here / "whole", 3).segments
-    packtool.materialize(URL, here / "written")
+    require_same(packtool.open(URL, cache=tmp_path / "cache", stores=STORE), packtool.open(here / "whole"))
+    assert packtool.verify(URL, store=STORE).problems == []
+    assert packtool.show(URL, 3, store=STORE).segments == packtool.show(here / "whole", 3).segments
+    packtool.materialize(URL, here / "written", store=STORE)
     assert contents(here / "written") == contents(here / "whole")
-    packtool.shuffle(URL, here / "shuffled", epoch=1)
+    packtool.shuffle(URL, here / "shuffled", epoch=1, store=STORE)
     packtool.shuffle(here / "whole", here / "expected", epoch=1)
     assert contents(here / "shuffled") == contents(here / "expected")
 

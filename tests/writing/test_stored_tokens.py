@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,45 @@ def test_a_store_that_changed_is_refused(index: Path) -> None:
         packtool.verify(index)
 
 
+@pytest.mark.parametrize(
+    "name", ["../../store", "/absolute", "../link", "s3://other/store", "../index", "../../index/../store"]
+)
+def test_a_manifest_names_stores_in_the_directory_that_holds_it_alone(
+    index: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """Who wrote it would choose what of this machine, or of its object stores, is read."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (index.parent / "link").symlink_to(elsewhere)
+    store = shutil.move(index.parent / "store", elsewhere / "store")
+    manifest = load(index)
+    manifest["stores"] = [name.replace("/absolute", str(store)).replace("../link", "../link/store")]
+    reseal(index, manifest)
+    for read in (packtool.open, packtool.verify, lambda path: packtool.materialize(path, tmp_path / "out")):
+        with pytest.raises(
+            DataError, match=r"is not in the directory that holds the dataset: .* If you trust it, name"
+        ) as caught:
+            read(index)  # type: ignore[operator]
+        assert caught.value.code == "store-elsewhere"
+    assert len(packtool.open(index, stores=store)) > 0
+    assert packtool.verify(index, store=store).problems == []
+
+
+def test_a_store_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    text = tmp_path / os.fsdecode(b"caf\xe9")
+    store = write_store(text / "store", LENGTHS, per_shard=40)
+    packtool.pack(store, text / "index", strategy="bfd", sequence_length=64, index_only=True)
+    packtool.pack(store, tmp_path / "whole", strategy="bfd", sequence_length=64)
+    require_same(packtool.open(text / "index"), packtool.open(tmp_path / "whole"))
+    for output in (tmp_path / "index", tmp_path / "again"):
+        with pytest.raises(UsageError, match="the name of its directory is not UTF-8") as caught:
+            if output.name == "index":
+                packtool.pack(store, output, strategy="bfd", sequence_length=64, index_only=True)
+            else:
+                packtool.shuffle(tmp_path / "whole", output, index_only=True, store=store)
+        assert caught.value.code == "bad-name"
+        assert not output.exists()
+
+
 def test_another_number_of_stores_is_refused(index: Path) -> None:
     store = index.parent / "store"
     with pytest.raises(UsageError, match="was packed from 1 stores, but 2 are given"):
@@ -268,7 +309,7 @@ def test_its_manifest_names_a_later_format(index: Path) -> None:
     assert manifest["stores"] == ["../store"]
     manifest["format_version"] = 3
     reseal(index, manifest)
-    with pytest.raises(DataError, match="contradicts itself: format_version is 3, not 4"):
+    with pytest.raises(DataError, match="its format_version is 3, not 4"):
         packtool.open(index)
 
 
