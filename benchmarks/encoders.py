@@ -39,7 +39,7 @@ def measured(name: str, path: Path) -> dict[str, float | str]:
     slow = (time.process_time() - loaded) * sum(map(len, texts)) / sum(map(len, few)) + loaded - began
     began = time.process_time()
     found = FoundTokenizer({"tokenizer.json": data}, name)
-    recipe = choose(found.spec, vocab_size=found.vocab_size)
+    recipe = choose(found)
     fast = load_encoder(recipe, data)
     load = time.process_time() - began
     for at in range(0, len(texts), TOGETHER):

@@ -91,22 +91,23 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
         if tokens or options.tokenizer is not None:
             loaded = load(options.tokenizer, eos_token=options.eos_token)
             (folder / "tokenizer.json").write_bytes(loaded.found.data)
-            recipe = choose(loaded.found.spec, vocab_size=loaded.info.vocab_size)
+            recipe = choose(loaded.found)
             context = _Context(context.text_field, str(folder / "tokenizer.json"), recipe)
             info = loaded.info
         if not engine.shares_memory:
             files = list(map(found_from_anywhere, files))
         engine = engine.processes
         (folder / _SHARED).touch()
-        try:
-            measured = _run(context, files, engine, folder, quiet=options.quiet)
-        except (EncoderMismatchError, EncoderUnsuitableError) as error:
-            warn(
-                "encoder-fallback", error.what, remedy="the ids are the same, but tokenizers is slower", where=location
-            )
-            assert context.recipe is not None
-            slower = msgspec.structs.replace(context, recipe=context.recipe.instead(error.what))
-            measured = _run(slower, files, engine, folder, quiet=options.quiet)
+        measured = None
+        while measured is None:
+            try:
+                measured = _run(context, files, engine, folder, quiet=options.quiet)
+            except (EncoderMismatchError, EncoderUnsuitableError) as error:
+                if isinstance(error, EncoderMismatchError):
+                    remedy = "the ids are the same, but tokenizers is slower"
+                    warn("encoder-fallback", error.what, remedy=remedy, where=location)
+                assert context.recipe is not None
+                context = msgspec.structs.replace(context, recipe=context.recipe.fallback(error))
     return _join(measured, files, info, location)
 
 

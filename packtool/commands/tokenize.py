@@ -115,18 +115,18 @@ def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, ou
 
 
 def _run(job: Job, out: Output, encoder: str) -> None:
-    """Run all blocks, and fall back to the reference encoder if the fast one is wrong."""
+    """Run all blocks, and fall back to another encoder if the fast one is wrong, or refuses the tokenizer."""
     try:
-        try:
-            job.run()
-        except (EncoderMismatchError, EncoderUnsuitableError) as error:
-            if encoder != "auto":
-                raise
-            if isinstance(error, EncoderMismatchError):
-                remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
-                warn("encoder-fallback", error.what, remedy=remedy, where=error.where)
-            job.fall_back(error.what)
-            job.run()
+        while True:
+            try:
+                return job.run()
+            except (EncoderMismatchError, EncoderUnsuitableError) as error:
+                if encoder != "auto":
+                    raise
+                if isinstance(error, EncoderMismatchError):
+                    remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
+                    warn("encoder-fallback", error.what, remedy=remedy, where=error.where)
+                job.fall_back(error)
     except PacktoolError:
         if not job.encoders:
             out.discard()  # nothing there that a resumed run could use

@@ -106,10 +106,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         bos_token=options.bos_token,
         chats=chats,
     )
-    as_text = options.special_tokens == "text"
-    encoder = choose(
-        tokenizer.found.spec, options.encoder, vocab_size=tokenizer.info.vocab_size, special_as_text=as_text
-    )
+    encoder = choose(tokenizer.found, options.encoder, special_as_text=options.special_tokens == "text")
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     chat = None
     if chats:

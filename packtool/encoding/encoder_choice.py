@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from packtool.encoding import families, fastokens, gigatoken
 from packtool.encoding.encoders import Encode, EncoderRecipe, ReferenceEncoder, unsuitable_error
 from packtool.encoding.families import Shape
+from packtool.encoding.load import FoundTokenizer
 from packtool.encoding.long_texts import cut_of
+from packtool.encoding.odd_files import odd
 from packtool.encoding.verify import Verified, probes
 from packtool.errors import UsageError
 
@@ -35,14 +39,12 @@ FAST = {
 ENCODERS = ("auto", "tokenizers", *FAST)
 
 
-def choose(
-    spec: Mapping[str, Any], wanted: str = "auto", *, vocab_size: int = 1 << 31, special_as_text: bool = False
-) -> EncoderRecipe:
-    """Choose the encoder, and say why, from the parsed tokenizer.json alone; load nothing.
+def choose(tokenizer: FoundTokenizer, wanted: str = "auto", *, special_as_text: bool = False) -> EncoderRecipe:
+    """Choose the encoder, and say why, from the tokenizer.json alone; load none.
 
     Args:
         wanted: one of `ENCODERS`.
-        vocab_size, special_as_text: see `EncoderRecipe`.
+        special_as_text: see `EncoderRecipe`.
 
     Raises:
         UsageError: no such encoder, or a fast one asked for where it is not installed or known to be right.
@@ -50,29 +52,34 @@ def choose(
     if wanted not in ENCODERS:
         what, remedy = f"no encoder {wanted!r}", f"choose {', '.join(ENCODERS)}"
         raise UsageError("unknown-encoder", what, remedy=remedy, where="--encoder")
+    spec = tokenizer.spec
     recipe = partial(
         EncoderRecipe,
         cut=cut_of(spec),
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
-        vocab_size=vocab_size,
+        vocab_size=tokenizer.vocab_size,
         special_as_text=special_as_text,
     )
     if wanted == "tokenizers":
         return recipe(encoder="tokenizers", why="asked for", shape=Shape())
     kind = spec["model"].get("type")
-    reasons = []
+    strange = odd(spec, tokenizer.vocab, tokenizer.data) if kind == "BPE" else ""
+    reasons: list[str] = []
+    fitting: list[EncoderRecipe] = []
     for name in FAST if wanted == "auto" else [wanted]:
-        shape = FAST[name].shape(spec) if kind == "BPE" else f"its model is {kind}, not BPE"
+        shape = strange or (FAST[name].shape(spec) if kind == "BPE" else f"its model is {kind}, not BPE")
         if not installed(name):
             reasons.append(f"{name} is not installed")
         elif isinstance(shape, str):
             reasons.append(f"{name} does not support this tokenizer: {shape}")
         else:
             why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
-            return recipe(encoder=name, why=why, shape=shape)
-    if wanted in FAST:
+            fitting.append(recipe(encoder=name, why=why, shape=shape))
+    if wanted == "auto":
+        fitting.append(recipe(encoder="tokenizers", why="; ".join(reasons), shape=Shape()))
+    elif not fitting:
         raise unsuitable_error(reasons[0])
-    return recipe(encoder="tokenizers", why="; ".join(reasons), shape=Shape())
+    return msgspec.structs.replace(fitting[0], rest=tuple(fitting[1:]))
 
 
 def installed(encoder: str) -> bool:

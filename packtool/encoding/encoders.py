@@ -37,6 +37,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
         added_tokens: texts of its added tokens.
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
+        rest: the next best encoders, should this one not serve after all; none where it was asked for.
     """
 
     encoder: str
@@ -46,10 +47,20 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
     added_tokens: tuple[str, ...]
     vocab_size: int
     special_as_text: bool
+    rest: tuple[EncoderRecipe, ...] = ()
+
+    def fallback(self, error: EncoderMismatchError | EncoderUnsuitableError) -> EncoderRecipe:
+        """Return the recipe to go on with: of the reference where this encoder was wrong, of the next best where it
+        refuses the tokenizer."""
+        if isinstance(error, EncoderMismatchError):
+            return self.instead(error.what)
+        following, *rest = self.rest
+        why = "; ".join(filter(None, [error.what, following.why]))
+        return msgspec.structs.replace(following, why=why, rest=tuple(rest))
 
     def instead(self, why: str) -> EncoderRecipe:
         """Return the recipe of the reference in place of this encoder."""
-        return msgspec.structs.replace(self, encoder="tokenizers", why=why)
+        return msgspec.structs.replace(self, encoder="tokenizers", why=why, rest=())
 
 
 class EncoderMismatchError(PacktoolError):

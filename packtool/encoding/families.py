@@ -57,7 +57,7 @@ NFC = {"type": "NFC"}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How a fast encoder encodes a tokenizer; all but `newer` is passed to gigatoken.
+    """How a fast encoder encodes a tokenizer; all but the last two are passed to gigatoken.
 
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
@@ -65,6 +65,8 @@ class Shape(msgspec.Struct, frozen=True):
         digits: every numeric character is a pre-token of its own (see gigatoken.py).
         foreign: the vocabulary has entries that are not byte-level strings, which must be left out.
         newer: names of the sets of characters whose texts go to the reference (see unicode.py).
+        lacks_bytes: some bytes have no entry; ids beyond the vocabulary stand for them, and their texts go to the
+            reference.
     """
 
     rewritten: tuple[tuple[str, str], ...] = ()
@@ -72,6 +74,7 @@ class Shape(msgspec.Struct, frozen=True):
     digits: bool = False
     foreign: bool = False
     newer: tuple[str, ...] = ()
+    lacks_bytes: bool = False
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:

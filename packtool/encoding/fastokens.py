@@ -38,10 +38,12 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
         return "its BPE is not on bytes"
     if model.get("continuing_subword_prefix"):
         return "it has a prefix on continuing subwords"
-    if model.get("unk_token") and BYTE_CHARACTERS - model["vocab"].keys():
+    lacks_bytes = not model["vocab"].keys() >= BYTE_CHARACTERS
+    if model.get("unk_token") and lacks_bytes:
         return "it has an unknown token, and bytes without an entry"
     # It looks for tokens in normalized text, too.
-    return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), []) or Shape(newer=unicode.PCRE)
+    reason = _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), [])
+    return reason or Shape(newer=unicode.PCRE, lacks_bytes=lacks_bytes)
 
 
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:

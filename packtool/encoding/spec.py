@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -36,6 +37,20 @@ def parse(data: bytes) -> dict[str, Any]:
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
         decode(others.get(name, _NULL), type=type_ | None)
     return {"model": model, **{name: decode(raw) for name, raw in others.items()}}
+
+
+def repeated_merge(data: bytes) -> str | None:
+    """Return a merge of a BPE that is given twice, of which libraries take one or the other; None if none is.
+
+    >>> repeated_merge(b'{"model": {"merges": ["a b", "b c", "a b"]}}'), repeated_merge(b'{"model": {}}')
+    ('a b', None)
+    """
+    model, _ = _entries(data)
+    merges = decode(model.get("merges", _NULL), type=_Merges | None) or []
+    if len(set(merges)) == len(merges):
+        return None
+    merge, _ = Counter(merges).most_common(1)[0]
+    return merge if isinstance(merge, str) else " ".join(merge)
 
 
 def for_encoding(data: bytes) -> dict[str, Any]:

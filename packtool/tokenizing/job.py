@@ -18,6 +18,7 @@ from msgspec import UNSET
 from packtool.clock import Clock
 from packtool.corpus import blocks
 from packtool.corpus.records import Block, CorpusFile
+from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.engines import Engine
 from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
@@ -63,7 +64,7 @@ class Job:
         self._forget(set(range(self.pieces)) - self.done.keys())
         self._fallback = Pieces(output, "fallback", str)
         if why := self._fallback.recorded([0]).get(0):
-            self.fall_back(why)
+            self._use_reference(why)
 
     def _files(self, piece: int, done: tasks.BlockResult) -> tuple[Path, list[FileEntry | InputEntry]]:
         return tasks.block_directory(self._output.scratch, piece), done.files()
@@ -81,8 +82,15 @@ class Job:
         """What encoded the blocks that are done."""
         return {result.encoder for result in self.done.values()}
 
-    def fall_back(self, why: str) -> None:
-        """Discard the fast encoder's work, and let the reference encode, here and in a resumed run."""
+    def fall_back(self, error: EncoderMismatchError | EncoderUnsuitableError) -> None:
+        """Go on with another encoder. Where the fast one was wrong, discard its work, and let the reference encode: in
+        a resumed run, too."""
+        if isinstance(error, EncoderMismatchError):
+            self._use_reference(error.what)
+        else:
+            self.context = msgspec.structs.replace(self.context, recipe=self.context.recipe.fallback(error))
+
+    def _use_reference(self, why: str) -> None:
         self._fallback.record(0, why)
         recipe = self.context.recipe.instead(why)
         others = {piece for piece, result in self.done.items() if result.encoder != recipe.encoder}

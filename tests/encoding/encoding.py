@@ -19,8 +19,12 @@ from packtool.encoding.verify import Verified
 
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     found = FoundTokenizer({"tokenizer.json": data}, "t")
-    recipe = choose(found.spec, encoder, vocab_size=found.vocab_size, special_as_text=special_as_text)
+    recipe = choose(found, encoder, special_as_text=special_as_text)
     return load_encoder(recipe, data)
+
+
+def chosen(spec: dict[str, Any], encoder: str = "auto") -> EncoderRecipe:
+    return choose(FoundTokenizer({"tokenizer.json": json.dumps(spec).encode()}, "t"), encoder)
 
 
 def recipe(encoder: str, shape: Shape | None = None, cut: str = "") -> EncoderRecipe:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from packtool.encoding import gigatoken
-from packtool.encoding.encoder_choice import choose, installed
+from packtool.encoding.encoder_choice import installed
 from packtool.encoding.encoders import EncoderUnsuitableError
 from packtool.encoding.gigatoken import digit_tokens
 from tests.encoding import fuzz, listed, shapes
-from tests.encoding.encoding import alone, build, expected, ids
+from tests.encoding.encoding import alone, build, chosen, expected, ids
 
 needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
@@ -19,7 +19,7 @@ needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there i
 @pytest.mark.parametrize("name", listed.LISTED)
 def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
     spec = listed.LISTED[name]
-    assert choose(spec).encoder == "gigatoken"
+    assert chosen(spec).encoder == "gigatoken"
     texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
     encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
     assert ids(encoder, texts) == expected(spec, texts, special_as_text)
@@ -61,7 +61,7 @@ def test_ids_of_20000_texts(name: str) -> None:
 def test_a_pattern_that_was_not_compared_is_refused_before_it_is_loaded() -> None:
     spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
     with pytest.raises(EncoderUnsuitableError, match="does not split as any that is listed"):
-        choose(spec, "gigatoken")
+        chosen(spec, "gigatoken")
 
 
 @needs_gigatoken

@@ -11,11 +11,10 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from packtool.encoding import long_texts as pieces_module
-from packtool.encoding.encoder_choice import choose
 from packtool.encoding.encoders import reference_tokenizer
 from packtool.encoding.long_texts import AT, BEFORE, PIECE, cut_of, pieces
 from tests.encoding import fuzz, listed, shapes
-from tests.encoding.encoding import build
+from tests.encoding.encoding import build, chosen
 
 CUT = {name: spec for name, spec in listed.LISTED.items() if cut_of(spec)}
 
@@ -67,7 +66,7 @@ def test_pieces_give_the_ids_of_the_whole(name: str, monkeypatch: pytest.MonkeyP
     tokenizer = reference_tokenizer(shapes.data(CUT[name]))
     monkeypatch.setattr(pieces_module, "PIECE", 12)
     cuts = 0
-    encoder = choose(CUT[name]).encoder
+    encoder = chosen(CUT[name]).encoder
     fast = None if encoder == "tokenizers" else build(shapes.data(CUT[name]), encoder)
     texts = [*shapes.texts(900, seed=7), *fuzz.texts(CUT[name], 900, seed=7)]
     for text in map(" ".join, zip(texts[::3], texts[1::3], texts[2::3], strict=True)):

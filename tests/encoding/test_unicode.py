@@ -10,10 +10,10 @@ import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from packtool.encoding import families, unicode
-from packtool.encoding.encoder_choice import choose, installed
+from packtool.encoding.encoder_choice import installed
 from packtool.encoding.unicode import having, table
 from tests.encoding import ranks, shapes
-from tests.encoding.encoding import alone, build, ids
+from tests.encoding.encoding import alone, build, chosen, ids
 
 needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
@@ -33,7 +33,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def differing(spec: dict[str, Any], codes: list[int]) -> list[str]:
     """Code points with a context whose ids are not those of the library."""
     reference = Tokenizer.from_str(json.dumps(spec))
-    encoder = build(shapes.data(spec), choose(spec).encoder)
+    encoder = build(shapes.data(spec), chosen(spec).encoder)
     found = []
     for at in range(0, len(codes), 4000):
         part = codes[at : at + 4000]

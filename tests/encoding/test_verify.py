@@ -11,7 +11,9 @@ from tokenizers import AddedToken
 
 from packtool.encoding.encode import encoded, joined
 from packtool.encoding.encoders import EncoderMismatchError, ReferenceEncoder
+from packtool.encoding.families import Shape
 from packtool.encoding.long_texts import BEFORE, PIECE
+from packtool.encoding.unicode import NFC, PATTERNS
 from packtool.encoding.verify import SAMPLE, Verified, probes
 from tests.encoding import shapes
 from tests.encoding.encoding import recipe
@@ -77,6 +79,36 @@ def test_a_cut_is_checked_with_both_of_its_sides() -> None:
         encoder.encode(["the lazy do", "g over the fox"], ends=[False, True])
     encoder.encode(["cut where words", " begin"], ends=[False, True])
     assert encoder.checked == 2
+
+
+def beyond(text: str, ids: Any) -> Any:
+    return np.array([1 << 20], np.uint32) if "<" in text else ids
+
+
+def test_an_id_beyond_the_vocabulary_is_a_difference() -> None:
+    """Texts with one once went to the reference, and so did the probes of added tokens that got one."""
+    encoder = verified(beyond)
+    for check in (encoder.require, encoder.encode):
+        with pytest.raises(EncoderMismatchError, match="give different ids"):
+            check(["plain", "<x>"])
+    lacks = recipe("gigatoken", Shape(lacks_bytes=True), cut=BEFORE)
+    encoder = Verified(Lying(beyond).encode, ReferenceEncoder(shapes.data(shapes.spec())), lacks)
+    encoder.require(["plain", "<x>"])
+    assert encoder.checked == 1, "but for those that the reference encodes"
+
+
+def test_no_probe_goes_to_the_reference() -> None:
+    """Of what is too new, the probe keeps the rest."""
+
+    def wrong(text: str, ids: Any) -> Any:
+        return ids[1:] if "B" in text else ids
+
+    for shape in (Shape(newer=PATTERNS), Shape(newer=NFC)):
+        reference = ReferenceEncoder(shapes.data(shapes.spec()))
+        encoder = Verified(Lying(wrong).encode, reference, recipe("gigatoken", shape))
+        assert encoder.encode(["A\u1ad1 B"])[0].tolist() == reference.spell("A\u1ad1 B").tolist()
+        with pytest.raises(EncoderMismatchError, match="give different ids"):
+            encoder.require(["A\u1ad1 B"])
 
 
 def test_every_added_token_is_probed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 
 from packtool.corpus import blocks
 from packtool.encoding import gigatoken
-from packtool.encoding.encoders import EncoderMismatchError
+from packtool.encoding.encoder_choice import installed
+from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing import block
 from packtool.warnings import PacktoolWarning
+from tests.encoding import shapes
+from tests.encoding.test_fastokens import LISTED
 from tests.stores import contents
 from tests.tokenizing.runs import TEXTS, jsonl, run, special_texts
 
@@ -71,3 +75,19 @@ def test_a_mismatch_falls_back_for_everything(
     with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
         run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
     block._loaded.cache_clear()
+
+
+@special_texts
+@pytest.mark.skipif(not (installed("gigatoken") and installed("fastokens")), reason="one is not for this platform")
+def test_where_one_encoder_refuses_the_tokenizer_the_next_is_tried(tmp_path: Path) -> None:
+    spec = LISTED["bytes without an entry"] | {"pre_tokenizer": shapes.byte_level()}
+    (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    options = {"tokenizer": tmp_path, "eos_token": shapes.EOS}
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers", **options).path)
+    result = run(tmp_path / "a.jsonl", tmp_path / "o", **options)
+    assert result.run["encoder"] == "fastokens"
+    assert re.fullmatch(r"gigatoken failed \(.*\); the tokenizer is one that fastokens .*", result.run["encoder_why"])
+    assert contents(result.path) == expected
+    with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
+        run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken", **options)
