@@ -89,6 +89,7 @@ def real_lengths() -> dict[str, Any]:
                     texts["functions"].append("\n".join(lines[node.lineno - 1 : node.end_lineno]))
     found = {}
     for name, each in texts.items():
+        WORK.mkdir(exist_ok=True)
         corpus, store = WORK / f"mix-{name}.jsonl", WORK / f"mix-{name}"
         corpus.write_bytes(b"".join(json.dumps({"text": text}).encode() + b"\n" for text in each if text))
         packtool.tokenize(corpus, store, overwrite=True)

@@ -12,7 +12,6 @@ PACKAGES = {
     "chat": "jinja2",
     "dask": "distributed",
     "hub": "huggingface_hub",
-    "optimize": "scipy",
     "torch": "torch",
 }
 """What each extra installs."""

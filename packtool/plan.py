@@ -116,7 +116,6 @@ class Plan(ABC):
         dropped: text tokens (not EOS) of the input that no unit holds.
         eos_omitted: stored EOS tokens that no unit holds.
         eos_inserted: EOS tokens the units hold that no document has.
-        least_rows: a proof: no packing of the same segments has fewer rows; None where nothing is proven.
     """
 
     sequence_length: int
@@ -128,7 +127,6 @@ class Plan(ABC):
     atom_units: int = 1
     atom_offsets: I64 | None = None
     last_atom_stays: bool = False
-    least_rows: int | None = None
 
     @property
     def rows(self) -> int:

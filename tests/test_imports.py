@@ -73,7 +73,6 @@ HEAVY = (
     "gigatoken",
     "tqdm",
     "msgspec",
-    "scipy",
     "xxhash",
 )
 
@@ -144,14 +143,11 @@ def breaches(path: str, source: str) -> list[str]:
         if within(name, PURE):
             if within(imported, TOUCHES_FILES):
                 found.append(f"{path} plans, but imports what touches files ({imported})")
-            # Two exceptions: --optimize is an extra, loaded by the function that needs it; what is counted is written
-            # to manifests and reports, so metrics declare it as they do.
-            more = ("scipy", "msgspec") if within(name, ("packtool.metrics",)) else ("scipy",)
+            # What is counted is written to manifests and reports, so metrics declare it as they do.
+            more = ("msgspec",) if within(name, ("packtool.metrics",)) else ()
             if not standard(imported) and not within(imported, (*PURE_MAY_USE, *more)):
                 found.append(f"{path} plans, but imports {imported}")
     for imported in imports(source, top_level=True):
-        if within(name, PURE) and within(imported, ("scipy",)):
-            found.append(f"{path} imports scipy when it is loaded")
         if path.startswith(LIGHT) and (
             within(imported, HEAVY)
             or (not standard(imported) and imported not in NAMES_ONLY and not within(imported, LIGHT_MAY_USE))
@@ -179,7 +175,6 @@ def test_directions(path: str) -> None:
         ("packtool/plan.py", "def f():\n    from pathlib import Path", "touches files (pathlib.Path)"),
         ("packtool/metrics/x.py", "from packtool.storage import files", "plans, but imports packtool.storage.files"),
         ("packtool/shuffling/x.py", "import numpy as np\nnp.load('a')", "reads or writes files (line 2)"),
-        ("packtool/packing/x.py", "from scipy import optimize", "scipy when it is loaded"),
         ("packtool/storage/x.py", "from packtool import packing", "imports a strategy (packtool.packing)"),
         ("packtool/writing/gather.py", "import packtool.cli", "packtool.cli, which does not lie below it"),
         ("packtool/storage/x.py", "from packtool.writing import gather", "does not lie below it"),

@@ -33,7 +33,6 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackO
         **choose("padding_threshold", [Fraction(1, 100), Fraction(0), Fraction(1, 4), Fraction(1)]),
         **choose("max_repetition", [Fraction(3, 10), Fraction(0), Fraction(1), Fraction("0.123456789123456789")]),
         **choose("extra_capacity", [1, 0, size - 1]),
-        **choose("optimize", [False, True]),
         **choose("mix_rows", [None, True, False]),
         **choose("min_bucket", [1, 2, 1 << size.bit_length() - 1]),
         seed=42 if draw is None else draw.draw(st.integers(0, 1 << 63), label="seed"),

@@ -112,8 +112,6 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
             if report.metrics is not None:
                 typer.echo(key_figures(report.metrics))
             typer.echo(tokenizer_line(_manifest_of(path).tokenizer))
-        if "least_rows" in run:
-            typer.echo(f"Proven: no packing of these pieces has fewer than {plural(run['least_rows'], 'row')}.")
         if "batches" in run:
             typer.echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]

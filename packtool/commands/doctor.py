@@ -31,7 +31,6 @@ OPTIONAL = {
     "fastokens": "fast encoder for BPE on bytes with other regular expressions",
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
-    "scipy": "pack --optimize",
     "jinja2": "chat templates, for packtool.conversations",
     "torch": "packtool.torch, the loader for PyTorch",
 }

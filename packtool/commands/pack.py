@@ -15,7 +15,6 @@ from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
 from packtool.packing import Strategy
-from packtool.packing.bins.optimize import load_solver
 from packtool.packing.strategy import check, mixes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import plural
@@ -35,7 +34,6 @@ def pack(options: PackArguments) -> DatasetResult:
         UsageError: options that make no sense, or do not fit together.
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
-    from importlib.metadata import version  # reads mail headers, which takes long to load
 
     strategy = check_options(options)
     with dataset_job("pack", options, options.stores) as job:
@@ -55,7 +53,6 @@ def pack(options: PackArguments) -> DatasetResult:
                 strategy.name,
                 described,
                 order,
-                version("scipy") if options.optimize else None,
                 *chosen.options,
                 known={"documents": corpus.documents, "tokens": corpus.tokens},
             )
@@ -69,8 +66,6 @@ def pack(options: PackArguments) -> DatasetResult:
                 seconds = job.clock.seconds()
                 log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
                 facts: dict[str, Any] = {"planned": seconds}
-                if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
-                    facts["least_rows"] = sum(proven)
                 return write_corpus(
                     job,
                     output,
@@ -93,8 +88,6 @@ def check_options(options: PackArguments) -> Strategy:
     if options.index_only and not options.segments:
         what, remedy = "a dataset without tokens is its segment table", "leave one of the two out"
         raise UsageError("bad-option", what, remedy=remedy, where="--index-only")
-    if options.optimize:
-        load_solver()
     return strategy
 
 
@@ -158,7 +151,7 @@ def _describe(strategy: Strategy, options: PackArguments, pad_id: int) -> Option
         value = mixes(strategy, options) if name == "mix_rows" else options.in_effect(name)
         if name == "pad_token":
             described["pad_id"] = pad_id
-        elif name in ("mix_rows", "even_cost"):
+        elif name == "mix_rows":
             if value:  # not mentioned otherwise, as in datasets written before there was a choice
                 described[name] = True
         elif value is not None and (name != "window_tokens" or strategy.windowed):

@@ -69,10 +69,10 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
         UsageError: naming the option.
 
     >>> from packtool.options.pack import PackOptions
-    >>> check_taken(PackOptions(sequence_length=64, optimize=True), "--strategy", "concat")
+    >>> check_taken(PackOptions(sequence_length=64, min_bucket=8), "--strategy", "concat")
     Traceback (most recent call last):
-    packtool.errors.UsageError: --optimize: --strategy concat does not take this option. Leave it out, or use \
---strategy ffd or bfd.
+    packtool.errors.UsageError: --min-bucket: --strategy concat does not take this option. Leave it out, or use \
+--strategy decompose.
     """
     options = declared(type(arguments))
     given = {name: getattr(arguments, name) for name in options}

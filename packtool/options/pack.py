@@ -84,27 +84,15 @@ class PackOptions:
         ),
     ] = EXTRA_CAPACITY
     min_bucket: Annotated[int, _tuning(COUNT, "The shortest row.", unit="tokens", low=1, taken_by=("decompose",))] = 1
-    optimize: Annotated[
-        bool,
-        _tuning(FLAG, "Find near-optimal bins by linear programming; needs scipy.", taken_by=("ffd", "bfd")),
-    ] = False
     mix_rows: Annotated[
         bool | None,
         _rows(
             FLAG,
-            "Exchange documents between rows, so that each holds many lengths; rows stay as full as they are.",
+            "Exchange documents between rows, so that each holds many lengths; padding and truncation stay.",
             default="yes for ffd and bfd, no for the others",
             taken_by=_EXCHANGING,
         ),
     ] = None
-    even_cost: Annotated[
-        bool,
-        _rows(
-            FLAG,
-            "Let the exchange between rows also even out what rows cost in attention within documents.",
-            taken_by=_EXCHANGING,
-        ),
-    ] = False
     seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,

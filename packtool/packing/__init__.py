@@ -127,7 +127,7 @@ def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> l
     plans = cast("list[RowsPlan]", chosen.plan(lengths, options))
     if not mixes(chosen, options):
         return plans
-    return [each.mixed(options.seed, first, even_cost=options.even_cost) for each in plans]
+    return [each.mixed(options.seed, first) for each in plans]
 
 
 def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:

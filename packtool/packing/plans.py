@@ -104,7 +104,6 @@ class RowsPlan(Plan):
         whole: segments of bins are whole documents rather than what is left of one beyond its last multiple of L.
         dropped: text tokens that no row holds.
         eos_omitted: stored EOS that no row holds.
-        least_rows: a proven lower bound, if there is one.
 
     >>> bins = Bins(np.array([2, 0]), np.array([0, 2]))
     >>> lengths = np.array([3, 16, 12])
@@ -124,7 +123,6 @@ class RowsPlan(Plan):
         whole: bool = False,
         dropped: int = 0,
         eos_omitted: int = 0,
-        least_rows: int | None = None,
     ) -> None:
         long = long or LongRows(_none(), _none())
         super().__init__(
@@ -133,7 +131,6 @@ class RowsPlan(Plan):
             units=len(long.document) + len(bins.offsets) - 1,
             dropped=dropped,
             eos_omitted=eos_omitted,
-            least_rows=least_rows,
         )
         self._lengths = lengths
         self._long = long
@@ -152,7 +149,6 @@ class RowsPlan(Plan):
         """
         kind, none = index_type(len(lengths)), [0] * len(plans)
         segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
-        least = [plan.least_rows for plan in plans if plan.least_rows is not None]
         return cls(
             plans[0].sequence_length,
             lengths,
@@ -171,18 +167,16 @@ class RowsPlan(Plan):
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
-            least_rows=sum(least) if len(least) == len(plans) else None,
         )
 
-    def mixed(self, seed: int, window: int, *, even_cost: bool = False) -> RowsPlan:
-        """Exchange segments between bins, so that each holds many lengths; bins stay as many, none gets too long.
+    def mixed(self, seed: int, window: int) -> RowsPlan:
+        """Exchange segments between bins, so that each holds many lengths; each bin keeps its tokens.
 
         Rows of one document alone stay.
 
         Args:
             seed: of all draws.
             window: a number that differs from one plan of the same corpus to the next.
-            even_cost: even out what rows cost in attention within documents, too.
         """
         bins, listed = self._bins, len(self._bins.listed) > 0
         # Where each document has one segment, its number tells which; elsewhere segments are known by their places.
@@ -193,8 +187,6 @@ class RowsPlan(Plan):
             self.sequence_length,
             seed=seed,
             window=window,
-            long_rows=len(self._long.document),
-            even_cost=even_cost,
         )
         if listed:
             is_listed = np.zeros(len(mixed), np.bool_)

@@ -60,13 +60,6 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     check_taken(options, "--strategy", strategy.name)
     if options.atom_size is not None:
         require_fit(options.atom, options.row_length)
-    if options.even_cost and not mixes(strategy, options):
-        raise UsageError(
-            "bad-option",
-            "costs are evened out by exchanging documents between rows, and these rows are not mixed",
-            remedy="add --mix-rows, or leave it out",
-            where="--even-cost",
-        )
     if not options.buckets or len(set(options.buckets)) < len(options.buckets):
         raise UsageError(
             "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"

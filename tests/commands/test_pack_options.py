@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import packtool
 from packtool.cli import run
 from packtool.commands.verify import verify
 from packtool.errors import UsageError
-from packtool.shuffling.balance import pairs_of
 from packtool.storage.packed import PackedDataset
-from tests.cli.running import ENVIRONMENT
 from tests.stores import EOS, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]
@@ -73,53 +68,3 @@ def test_refusals(
     assert message in error
     assert "Traceback" not in error
     assert not Path("out").exists()
-
-
-def test_optimize_without_scipy_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    write_store(tmp_path / "store", [5, 9])
-    program = "import sys; sys.modules['scipy'] = None; from packtool.cli import main; main()"
-    command = ["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "16", "--optimize"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *command],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith(
-        "packtool: error[missing-extra]: --optimize: optimising needs scipy, which is not installed. Install it: "
-    )
-    assert not (tmp_path / "out").exists()
-
-
-def test_even_costs_are_asked_for_recorded_and_less_uneven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lengths = np.round(np.random.default_rng(0).lognormal(np.log(24), 0.7, 4_000)).astype(int) + 1
-    store = str(write_store(tmp_path / "store", lengths.tolist(), per_shard=4_000))
-    found = {}
-    for name, more in {"mixed": [], "even": ["--even-cost"]}.items():
-        assert run(["pack", store, "-o", str(tmp_path / name), "--strategy", "bfd", "-L", "512", *more]) == 0
-        dataset = PackedDataset(tmp_path / name)
-        assert dataset.manifest.options.get("even_cost", False) is (name == "even")
-        assert verify(tmp_path / name).problems == []
-        segments = packtool.open(tmp_path / name).rows.segments_of(np.arange(dataset.manifest.ledger.rows))
-        found[name] = pairs_of(segments)
-    assert found["mixed"].sum() == found["even"].sum()
-    assert found["even"].std() < found["mixed"].std()
-    capsys.readouterr()
-    refused = [
-        "pack",
-        store,
-        "-o",
-        str(tmp_path / "x"),
-        "--strategy",
-        "bfd",
-        "-L",
-        "512",
-        "--no-mix-rows",
-        "--even-cost",
-    ]
-    assert run(refused) == 2
-    assert "--even-cost: costs are evened out by exchanging documents between rows" in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()

@@ -288,7 +288,7 @@ sequence-length = 16
         ("", 'exclude = "nowhere.txt"', "nowhere.txt: can't be read (no such file or directory)"),
         ("", 'pad-token = "<pad>"', "c.toml:9: pad-token: '<pad>' is not an added token of the tokenizer"),
         ("provenance = false", 'holdout = "1%"', "c.toml:9: holdout: tokens will not know where"),
-        ("", "optimize = 3", "c.toml:9: optimize can't be 3. Give true or false."),
+        ("", "mix-rows = 3", "c.toml:9: mix-rows can't be 3. Give true or false."),
     ],
 )
 def test_mistakes_of_pack_are_found_before_anything_is_tokenized(

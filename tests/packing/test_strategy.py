@@ -30,12 +30,6 @@ from packtool.packing import PackOptions, plan
         ("concat", {"sequence_length": 0}, r"--sequence-length: 0 is out of range"),
         ("ffd", {"sequence_length": 8, "atom_size": 4}, r"--atom-size: .* other atom sizes are for concat and padding"),
         ("ffd", {"sequence_length": 8, "window_tokens": 0}, r"--window-tokens: 0 is out of range"),
-        (
-            "bfd",
-            {"sequence_length": 8, "mix_rows": False, "even_cost": True},
-            r"--even-cost: .* Add --mix-rows, or leave",
-        ),
-        ("seamless", {"sequence_length": 8, "even_cost": True}, r"--even-cost: costs are evened out by exchanging"),
         ("tetris", {}, r"--strategy: there is no strategy 'tetris'\. Choose one of concat, padding, ffd, bfd"),
     ],
 )

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from packtool.options.pack import PackOptions
-from packtool.packing.bins.optimize import near_optimal
 from packtool.packing.bins.runs import Keys, Runs, assign, stable_order
 from packtool.packing.plans import Bins, LongRows, RowsPlan, StreamPlan
 from packtool.plan import I64, Ints, offsets_of
@@ -86,10 +85,7 @@ def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTa
 def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]) -> FilledBins:
     """Cut documents to chunks of at most L tokens, and put them into bins of L; a chunk of EOS alone is left out."""
     documents = cut_documents(lengths, options.row_length)
-    if not options.optimize:
-        return FilledBins(lengths, options.row_length, documents, greedy(documents.counts, options.row_length))
-    runs, bound = near_optimal(documents.counts, options.row_length, greedy)
-    return FilledBins(lengths, options.row_length, documents, runs, least_rows=documents.whole_rows + bound)
+    return FilledBins(lengths, options.row_length, documents, greedy(documents.counts, options.row_length))
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,6 @@ class FilledBins:
         after_rows: bins that a whole row opens; their tails are dropped, the row is one of the long rows.
         remainder: None leaves bins below L as they are, to be padded. Else they are joined to one stream and cut at
             L; the last row is padded (``pad``) or dropped (``drop``).
-        least_rows: a proven lower bound, if there is one.
     """
 
     lengths: Ints
@@ -113,7 +108,6 @@ class FilledBins:
     runs: Runs
     after_rows: Runs = field(default_factory=lambda: Runs.of([]))
     remainder: str | None = None
-    least_rows: int | None = None
 
     def plan(self) -> RowsPlan:
         """Assign documents to tails."""
@@ -136,7 +130,6 @@ class FilledBins:
             bins=Bins(document, offsets, listed, start, length),
             dropped=dropped,
             eos_omitted=eos_omitted,
-            least_rows=self.least_rows,
         )
 
     @cached_property
