@@ -142,7 +142,7 @@ def test_the_stages_are_all_of_the_cpu_time(tmp_path: Path) -> None:
     assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
     np.save(tmp_path / "lengths.npy", np.random.default_rng(0).integers(1, 100, 200_000))
     sample = measure([*command[:3], "plan", tmp_path / "lengths.npy", "128"])
-    assert sample.said.keys() >= {"stage sorting groups of segments", "stage mixing: random rounds"}
+    assert sample.said.keys() >= {"stage sorting groups of segments", "stage mixing: dealing groups"}
     assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
 
 
