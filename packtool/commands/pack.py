@@ -13,9 +13,10 @@ from packtool.commands.places import warn_of_scatter
 from packtool.errors import DataError, UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
+from packtool.options.shared import DEFAULT_SEED
 from packtool.options.signature import takes
 from packtool.packing import Strategy
-from packtool.packing.strategy import check, mixes
+from packtool.packing.strategy import check, draws, mixes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import plural
 from packtool.storage.schema import Options, Shuffle, TokenizerInfo
@@ -158,6 +159,7 @@ def _describe(strategy: Strategy, options: PackArguments, pad_id: int) -> Option
             described[name] = str(value) if isinstance(value, Fraction) else value
     if options.epoch:
         described["epoch"] = options.epoch
-    if strategy.random or "mix_rows" in described or options.epoch:
+    # The seed of a shuffle is recorded with it. Of rows in corpus order it is that of the epochs to come.
+    if draws(strategy, described) or (not options.shuffle and options.seed != DEFAULT_SEED):
         described["seed"] = options.seed
     return described

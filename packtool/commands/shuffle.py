@@ -35,7 +35,8 @@ from packtool.options.pack import PackArguments
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.packing.strategy import require_fit
+from packtool.packing import strategy
+from packtool.packing.strategy import draws, require_fit
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling import Method, partial
@@ -223,6 +224,8 @@ def write_rows(
         has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
         require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
     options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
+    if record is not None and not draws(strategy(base.strategy), options):  # it was for epochs, and the order has one
+        options = {name: value for name, value in options.items() if name != "seed"}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
     mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix)

@@ -38,7 +38,7 @@ class DocumentsPerRow:
 class Metrics:
     """The effect of a packing on its documents. A document's length includes its EOS; its text does not.
 
-    L is the sequence length; with several buckets, a document fits if it fits the longest.
+    L is the sequence length; with several buckets, a document fits if its text fits the longest.
 
     Attributes:
         documents: in the dataset, M.
@@ -46,7 +46,7 @@ class Metrics:
         padding_ratio: padding / output tokens (bucket pretraining, equation 1).
         truncated_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
         truncation_ratio: truncated documents / documents (bucket pretraining, equation 2).
-        fitting_documents: documents of length at most L.
+        fitting_documents: documents whose text fits a row: of length at most L + 1.
         avoidably_truncated_documents: fitting documents that are truncated.
         avoidable_truncation_ratio: avoidably truncated / fitting documents.
         concatenation_ratio: documents / rows (bucket pretraining, equation 3).
@@ -104,8 +104,8 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
     )
     # A document of EOS alone has no text to truncate.
     intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
-    fitting = int(np.count_nonzero(lengths <= longest))
-    intact_fitting = intact - sum(t.intact_longer for t in tallies if t.sequence_length == longest)
+    # Text alone decides, as for what is cut: a document of L tokens and EOS is whole in a row without its EOS.
+    fitting = int(np.count_nonzero(lengths <= longest + 1))
     bound = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
     text = int(lengths.sum(dtype=np.int64)) - documents
     homogeneity = HomogeneityCounts()
@@ -118,8 +118,8 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         truncated_documents=documents - intact,
         truncation_ratio=ratio(documents - intact, documents),
         fitting_documents=fitting,
-        avoidably_truncated_documents=fitting - intact_fitting,
-        avoidable_truncation_ratio=ratio(fitting - intact_fitting, fitting),
+        avoidably_truncated_documents=fitting - intact,
+        avoidable_truncation_ratio=ratio(fitting - intact, fitting),
         concatenation_ratio=ratio(documents, rows),
         documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
         mean_context=ratio(sum(_pairs(t.piece_lengths, -1) for t in tallies), output - padding),

@@ -13,7 +13,7 @@ from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, 
 
 _COUNTS = (
     *("rows", "stored_eos", "eos_inserted", "padding", "placed", "repeated"),
-    *("intact", "intact_longer"),
+    "intact",
     *("trained", "trained_again"),
 )
 
@@ -70,8 +70,6 @@ class Tally:
         """Text tokens that an earlier row already has."""
         self.intact = 0
         """Documents whose text lies in one segment of one row."""
-        self.intact_longer = 0
-        """Intact documents of sequence length + 1 tokens: only their EOS is elsewhere."""
         self.trained = 0
         """Tokens that train, where it is known which do."""
         self.trained_again = 0
@@ -131,8 +129,6 @@ class Tally:
         # What is neither an EOS nor a repeat is placed: text that lies in the rows once.
         self.placed += tokens - stored_eos - again
         self.intact += documents + int(np.count_nonzero(intact))
-        # A document one token longer than a row can be intact, without its EOS, but is not one of those that fit.
-        self.intact_longer += int(np.count_nonzero(intact & (whole > self.sequence_length)))
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
         """Count which tokens of rows train.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from packtool.errors import UsageError
@@ -11,7 +11,7 @@ from packtool.options.declare import accepted
 from packtool.options.pack import PackOptions
 from packtool.plan import Plan
 
-__all__ = ["PackOptions", "Strategy", "check", "mixes", "require_fit"]
+__all__ = ["PackOptions", "Strategy", "check", "draws", "mixes", "require_fit"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,15 @@ class Strategy:
 def mixes(strategy: Strategy, options: PackOptions) -> bool:
     """Return whether rows are mixed."""
     return strategy.mixes if options.mix_rows is None else options.mix_rows
+
+
+def draws(strategy: Strategy, described: Mapping[str, object]) -> bool:
+    """Return whether rows depend on the seed before they are shuffled.
+
+    Args:
+        described: the options of a dataset, as its manifest has them.
+    """
+    return strategy.random or "mix_rows" in described or "epoch" in described
 
 
 def check(strategy: Strategy, options: PackOptions) -> None:

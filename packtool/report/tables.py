@@ -142,7 +142,7 @@ def _metric(
 
 
 _CUT = "documents that are cut / documents; a document is cut if its text does not lie whole in one row"
-_AVOIDABLE = "documents no longer than a row (of several lengths, the longest) that are cut / all such documents"
+_AVOIDABLE = "documents whose text fits a row (of several lengths, the longest) that are cut / all such documents"
 _CONTEXT = "tokens of its own document before a token in its row, averaged over all tokens but padding"
 _BETWEEN = (
     "share of the variance of log length of segments that lies between rows; 100% where each row holds one length"

@@ -129,19 +129,42 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     whole = min(best, key=lambda entry: known.get(entry.strategy, len(known)))
     plain = next((e for e in affordable if e.strategy == "concat"), whole)
     if avoidably_cut(plain) - avoidably_cut(whole) >= NOTABLE:
-        return whole, f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}. {_cost(whole)}"
+        reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}{_context(plain, whole)}."
+        close = f" A close call: {plain.strategy} wastes {percent(waste(plain))}." if waste(whole) > WASTE / 2 else ""
+        return whole, f"{reason} {_cost(whole)}{close}"
+    free = [e for e in affordable if _costs_nothing(e, plain)]
+    if free:
+        whole = min(free, key=lambda entry: known.get(entry.strategy, len(known)))
+        reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}, and takes no more rows."
+        return whole, f"{reason} {_cost(whole)}"
     costly = [e for e in one_length if waste(e) > WASTE and avoidably_cut(plain) - avoidably_cut(e) >= NOTABLE]
     if costly:
         closest = min(costly, key=waste)
+        close = " A close call: decide by what a cut document is worth to you." if waste(closest) < 2 * WASTE else ""
         return plain, (
             f"Keeping documents whole would cost {percent(waste(closest))} of the tokens ({closest.strategy}), more "
-            f"than the {percent(WASTE)} it is taken to be worth; {plain.strategy} cuts {_cuts(plain)}. {_cost(plain)}"
+            f"than the {percent(WASTE)} it is taken to be worth; {plain.strategy} cuts {_cuts(plain)}"
+            f"{_context(plain, closest)}. {_cost(plain)}{close}"
         )
     if len(entries) == 1:
         return plain, f"The only one compared. It cuts {_cuts(plain)}. {_cost(plain)}"
     return plain, (
         f"It cuts {_cuts(plain)}; no other strategy keeps one document in a hundred more whole. {_cost(plain)}"
     )
+
+
+def _costs_nothing(entry: Trial, plain: Trial) -> bool:
+    """Return whether an entry cuts fewer documents than another, in as many rows and at no more waste."""
+    fewer = avoidably_cut(entry) < avoidably_cut(plain)
+    return fewer and entry.metrics.rows <= plain.metrics.rows and waste(entry) <= waste(plain)
+
+
+def _context(cut: Trial, whole: Trial) -> str:
+    """Say what cutting documents costs in tokens: those of its own document that a token no longer sees."""
+    if cut.metrics.mean_context >= whole.metrics.mean_context:
+        return ""
+    before, after = number(cut.metrics.mean_context), number(whole.metrics.mean_context)
+    return f", which leaves a token {before} of its own document's tokens before it on average instead of {after}"
 
 
 def _least(entries: Sequence[Trial], figure: Callable[[Trial], float], same: float) -> list[Trial]:

@@ -62,6 +62,19 @@ def test_pack_is_pack_in_corpus_order_then_shuffle(
     assert packtool.verify(tmp_path / "shuffled").problems == []
 
 
+def test_the_seed_of_rows_in_corpus_order_is_that_of_their_epochs(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", LENGTHS)
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 64, "index_only": True}
+    packtool.pack(store, tmp_path / "plain", shuffle=False, seed=7, **options)
+    packtool.pack(store, tmp_path / "packed", seed=7, **options)
+    packtool.shuffle(tmp_path / "plain", tmp_path / "shuffled", index_only=True)
+    assert contents(tmp_path / "packed") == contents(tmp_path / "shuffled")
+    plain, packed = packtool.open(tmp_path / "plain"), packtool.open(tmp_path / "packed")
+    for epoch in (0, 3):
+        assert (plain.epoch(epoch, repack=True)[:] == packed.epoch(epoch, repack=True)[:]).all()
+        assert (plain.epoch(epoch)[:] == packed.epoch(epoch)[:]).all()
+
+
 def test_workers_make_no_difference(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "corpus", strategy="padding", sequence_length=64, atom_size=256, shuffle=False)
     for workers in (1, 2, 5):

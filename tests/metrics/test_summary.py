@@ -34,7 +34,7 @@ def test_buckets_are_measured_together() -> None:
     long.add(segments([[(2, 0, 8, 0)], [(3, 0, 8, 0)]]))
     metrics = measure([short, long], batch_size=1)
     assert metrics.rows == 5
-    assert metrics.fitting_documents == 4
+    assert metrics.fitting_documents == 5  # that of 9 tokens has a text of 8
     assert metrics.truncated_documents == metrics.avoidably_truncated_documents == 1  # the dropped one; 3 lacks its EOS
     assert metrics.steps_per_epoch == 2 + 2  # batches of 8 tokens: two rows of 4, or one of 8
     assert metrics.row_lower_bound == 3 + 2

@@ -120,7 +120,7 @@ def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int,
 
     metrics = measure([tally], batch)
     intact = naive.intact | {d for d, n in enumerate(lengths) if n == 1}
-    fitting = {d for d, n in enumerate(lengths) if n <= size}
+    fitting = {d for d, n in enumerate(lengths) if n - 1 <= size}
     assert metrics.truncated_documents == len(lengths) - len(intact)
     assert metrics.truncation_ratio == (len(lengths) - len(intact)) / len(lengths)
     assert metrics.fitting_documents == len(fitting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import packtool
 from packtool.comparing import candidates, compare
 from packtool.plan import I64
+from packtool.report.figures import number
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import Comparison, Verdict
 from packtool.report.tables import strategies_table
@@ -161,6 +163,45 @@ def test_one_page_gives_one_answer() -> None:
         (verdict,) = comparison.verdicts
         assert verdict.runner_up == verdict.alternatives[0]
         assert all(each.reason.startswith("if ") for each in verdict.alternatives)
+
+
+def test_documents_that_fill_a_row_but_for_their_eos_fit_it() -> None:
+    verdict = judged(np.full(3000, 2049), "concat", "bfd")
+    assert verdict.choice.strategy == "bfd"
+    assert "It cuts no document that fits a row, where concat cuts 99.9" in verdict.choice.reason
+
+
+def test_what_costs_nothing_is_taken_however_little_it_saves() -> None:
+    # Four documents to a row, but that the stream is out of step for a moment: one of 1,000 is cut.
+    lengths = np.concatenate([[512, 512, 300, 512, 724], np.full(995, 512)])
+    entries = {entry.strategy: entry for entry in compared(lengths, "concat", "bfd").entries}
+    assert 0 < avoidably_cut(entries["concat"]) < NOTABLE
+    assert entries["bfd"].metrics.rows == entries["concat"].metrics.rows
+    choice = judged(lengths, "concat", "bfd").choice
+    assert choice.strategy == "bfd"
+    assert "and takes no more rows." in choice.reason
+    assert judged(np.full(1000, 512), "concat", "bfd").choice.strategy == "concat"
+
+
+@pytest.mark.parametrize(("length", "share"), [(513, "24.8"), (1025, "49.9")])
+def test_just_above_a_part_of_a_row_the_loss_is_told_in_tokens(length: int, share: str) -> None:
+    comparison = compared(np.full(8000, length), "concat", "bfd")
+    concat, bfd = (number(entry.metrics.mean_context) for entry in comparison.entries)
+    assert bfd == number((length - 1) / 2)
+    reason = comparison.verdicts[0].choice.reason
+    assert re.search(f"would cost {share}[0-9]% of the tokens", reason)
+    said = f"which leaves a token {concat} of its own document's tokens before it on average instead of {bfd}. "
+    assert said in reason
+
+
+def test_near_the_limit_the_trade_is_named() -> None:
+    near = judged(np.full(3000, 505), "concat", "bfd").choice  # four to a row of 2048: 1.4 % padding
+    assert near.strategy == "bfd"
+    assert near.reason.endswith("A close call: concat wastes 0.")
+    over = judged(np.full(3000, 500), "concat", "bfd").choice  # 2.3 %
+    assert over.strategy == "concat"
+    assert over.reason.endswith("A close call: decide by what a cut document is worth to you.")
+    assert "close call" not in judged(np.full(3000, 511), "concat", "bfd").choice.reason
 
 
 def test_no_documents_no_verdict() -> None:
