@@ -16,7 +16,7 @@ from packtool.commands.inputs import find_files
 from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.conversations.record import ConversationError
 from packtool.corpus.discover import STDIN
-from packtool.corpus.filters import Filters
+from packtool.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
 from packtool.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.corpus.records import CorpusFile, Fields
 from packtool.encoding import load
@@ -91,7 +91,8 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     """
     inputs = [str(each) for each in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
     _check_options(options, inputs, "standard input" if records is None else "what a program yields")
-    filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
+    limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
+    filters = Filters({name: limit for name, limit in limits.items() if limit is not None})
     by_input = [
         None if each == STDIN else find_files(each, options.format, options.include, options.exclude) for each in inputs
     ]
@@ -122,7 +123,7 @@ def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: st
         remedy = "give --on-error skip or quarantine with it"
         raise UsageError("bad-option", "has no effect while --on-error is fail", remedy=remedy, where="--max-errors")
     if options.ids_field is not None:
-        for name in ("min_words", "min_chars", "max_chars"):
+        for name in OF_TEXTS:
             if getattr(options, name) is not None:
                 what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
                 raise UsageError("bad-option", what, remedy=remedy, where=flag(name))

@@ -1,78 +1,92 @@
-"""Leave out documents by their length in words, characters or tokens, and count what was left out."""
+"""Leave out documents by their length in words, characters or tokens, and count what was left out.
+
+A filter is an entry in one of the two tables below, with the name of its option.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+Mask = npt.NDArray[np.bool_]
+
+OF_TEXTS: dict[str, Callable[[str, int], bool]] = {
+    # Splitting stops at the word that decides.
+    "min_words": lambda text, least: not least or len(text.split(None, least - 1)) >= least,
+    "min_chars": lambda text, least: len(text) >= least,
+    "max_chars": lambda text, most: len(text) <= most,
+}
+"""Whether to keep a text, given the limit; these are asked before anything is encoded."""
+OF_TOKENS: dict[str, Callable[[npt.NDArray[np.int64], int], Mask]] = {
+    "min_tokens": lambda tokens, least: tokens >= least,
+    "max_tokens": lambda tokens, most: tokens <= most,
+}
+"""The same for documents of so many tokens each, EOS included."""
+
 
 class DocumentCounts(msgspec.Struct):
-    """Documents, the words (what whitespace separates), characters (code points) and tokens (EOS included) in them.
+    """Documents, the words (what whitespace separates) and characters (code points) in them, and their tokens.
 
     Attributes:
-        empty: those of the documents that have no token.
+        tokens: EOS included, of those that were encoded.
+        unencoded: documents that were not.
     """
 
     documents: int = 0
     words: int = 0
     characters: int = 0
     tokens: int = 0
-    empty: int = 0
+    unencoded: int = 0
 
-    def add(self, documents: Sequence[Any], tokens: npt.NDArray[np.int64]) -> None:
-        """Count documents, and the tokens of each; of ids only these."""
+    def add(self, documents: Sequence[Any], tokens: npt.NDArray[np.int64] | None) -> None:
+        """Count documents, and the tokens of each, None where they were not encoded; of ids only these."""
         self.documents += len(documents)
-        self.tokens += int(tokens.sum())
-        self.empty += int((tokens == 0).sum())
+        self.tokens += 0 if tokens is None else int(tokens.sum())
+        self.unencoded += len(documents) if tokens is None else 0
         for document in documents:
-            if not isinstance(document, list):
+            if isinstance(document, str):
                 words, characters = size(document)
                 self.words += words
                 self.characters += characters
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """Which documents to keep. None asks for nothing.
+    """Which documents to keep.
 
-    >>> Filters(min_words=2).keeps("two words"), Filters(min_words=3).keeps("two words")
-    (True, False)
+    Attributes:
+        limits: by the names of filters; others are not asked.
+
+    >>> Filters({"min_words": 2}).of_texts(["two words", "one"])
+    array([ True, False])
+    >>> Filters({"max_tokens": 3}).of_tokens(np.array([0, 3, 4]))
+    array([ True,  True, False])
     """
 
-    min_words: int | None = None
-    min_chars: int | None = None
-    max_chars: int | None = None
-    min_tokens: int | None = None
-    max_tokens: int | None = None
+    limits: dict[str, int] = {}
 
-    def fit(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Mark the documents whose number of tokens passes; empty ones are left to be counted as empty.
+    @property
+    def need_tokens(self) -> bool:
+        """Whether any of them asks for the number of tokens."""
+        return not OF_TOKENS.keys().isdisjoint(self.limits)
 
-        >>> Filters(max_tokens=3).fit(np.array([0, 3, 4])).tolist()
-        [True, True, False]
-        """
-        least = 0 if self.min_tokens is None else self.min_tokens
-        most = np.iinfo(np.int64).max if self.max_tokens is None else self.max_tokens
-        fits: npt.NDArray[np.bool_] = (tokens == 0) | ((tokens >= least) & (tokens <= most))
+    def of_texts(self, texts: Sequence[str]) -> Mask:
+        """Mark the texts that pass."""
+        asked = [(OF_TEXTS[name], limit) for name, limit in self.limits.items() if name in OF_TEXTS]
+        if not asked:
+            return np.ones(len(texts), np.bool_)
+        return np.array([all(keeps(text, limit) for keeps, limit in asked) for text in texts], np.bool_)
+
+    def of_tokens(self, tokens: npt.NDArray[np.int64]) -> Mask:
+        """Mark the documents whose number of tokens passes; empty ones are left to be counted as empty."""
+        fits: Mask = np.ones(len(tokens), np.bool_)
+        for name, limit in self.limits.items():
+            if name in OF_TOKENS:
+                fits &= OF_TOKENS[name](tokens, limit) | (tokens == 0)
         return fits
-
-    def keeps(self, text: str) -> bool:
-        """Return whether a document passes every filter."""
-        if self.min_chars is not None and len(text) < self.min_chars:
-            return False
-        if self.max_chars is not None and len(text) > self.max_chars:
-            return False
-        # Splitting stops at the word that decides.
-        return not self.min_words or len(text.split(None, self.min_words - 1)) >= self.min_words
-
-    def kept(self, texts: Sequence[str]) -> list[int] | None:
-        """Return the places of the documents that words and characters leave; None if these do not decide."""
-        if self.min_words is None and self.min_chars is None and self.max_chars is None:
-            return None
-        return [place for place, text in enumerate(texts) if self.keeps(text)]
 
 
 def size(text: str) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import numpy as np
 from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
 from packtool.corpus.file_bytes import file_digest
-from packtool.corpus.filters import Filters
+from packtool.corpus.filters import Filters, Mask
 from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, records_before
 from packtool.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
@@ -27,6 +27,7 @@ from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
+from packtool.plan import I64
 from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
@@ -214,23 +215,34 @@ class _Attempt:
 
     def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes]]:
         """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
+        filters = self.context.filters
+        if self.encoder is not None:
+            self._keep(batch, counts, filters.of_texts(batch.documents), None)
         documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
         parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
         if self.talks is not None:
             parts = iter([self.talks.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
         parts = _counted(parts, counts)
-        filters = self.context.filters
-        if filters == Filters():
+        if not filters.need_tokens:
             return parts, utf8
         every = next(parts) if self.talks is not None else joined(parts)
         tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
-        fits = filters.fit(tokens)
-        if (kept := filters.kept(documents)) is not None:
-            fits &= np.isin(np.arange(len(documents)), kept)
-        counts.filtered.add(list(compress(documents, ~fits)), tokens[~fits])
-        left = np.flatnonzero(fits).tolist()
-        batch.keep(left)
-        return [every.of(fits)], [utf8[n] for n in left]
+        fits = filters.of_tokens(tokens)
+        self._keep(batch, counts, fits, tokens)
+        return [every.of(fits)], list(compress(utf8, fits))
+
+    @staticmethod
+    def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:
+        """Count and remove the documents of a batch that do not fit.
+
+        Args:
+            tokens: of each document, where they are known.
+        """
+        if fits.all():
+            return
+        gone = list(compress(batch.documents, ~fits))
+        counts.filtered.add(gone, None if tokens is None else tokens[~fits])
+        batch.keep(np.flatnonzero(fits).tolist())
 
     def _reject(self, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts) -> None:
         """Count and log the rejects of a batch.

@@ -55,7 +55,7 @@ class SpanCounts(msgspec.Struct):
         """Add another span's counts to these."""
         for name in ("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded", "trained"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("documents", "words", "characters", "tokens", "empty"):
+        for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
         for mine, others in ((self.rejected, other.rejected), (self.special, other.special)):
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
@@ -79,7 +79,7 @@ class SpanCounts(msgspec.Struct):
             DataError: it does not add up, which means a defect in packtool.
         """
         gone = self.filtered
-        filtered = gone.tokens - added * (gone.documents - gone.empty)
+        filtered = gone.tokens - added * (gone.documents - gone.unencoded)
         for equation, left, right in (
             ("documents read = stored + empty + filtered", self.read, self.documents + self.empty + gone.documents),
             ("text tokens = stored + filtered", self.encoded, self.tokens - added * self.documents + filtered),

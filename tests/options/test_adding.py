@@ -23,6 +23,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("added")
     shutil.copytree(ROOT / "packtool", place / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding an option")[2]
+    text = text.partition("## Adding a filter")[0]
     declaration, use = (found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL))
     options = place / "packtool/options/pack.py"
     source = options.read_text(encoding="utf-8")
