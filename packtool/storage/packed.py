@@ -76,11 +76,11 @@ class PackedBucket:
             allows.
         column: what is read of each shard: its tokens, or their loss.
         has_loss: the dataset says which tokens train.
+        index_only: its rows are gathered from token stores; only the manifest knows, since a bucket may be empty.
 
     Attributes:
         place: where the bucket lies.
         shards: one (rows, sequence_length) array for each shard; none where rows are gathered.
-        index_only: its rows are gathered from token stores.
         gather: what gathers them, where rows are to be read.
         loss: the same rows with 1 in place of each token that trains, and 0 elsewhere; None where all do.
         first_rows: first row of each shard, then the number of rows.
@@ -95,6 +95,7 @@ class PackedBucket:
         keep: int | None = None,
         column: Literal["tokens", "loss"] = "tokens",
         has_loss: bool = False,
+        index_only: bool = False,
     ) -> None:
         self._dataset = dataset
         self.place = dataset.below(entry.directory)
@@ -106,16 +107,18 @@ class PackedBucket:
         self._column = column
         held: list[FileEntry] = [file for shard in entry.shards if (file := getattr(shard, column))]
         self._files = [(self.place, file) for file in held]
-        self.index_only = len(held) < len(entry.shards)
+        self.index_only = index_only
         self.gather: Gather | None = None
         self.shards = open_arrays(self.place, held, dtype, keep)
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
-        self.loss = PackedBucket(dataset, entry, LOSS, lengths, keep, "loss") if has_loss else None
+        self.loss = (
+            PackedBucket(dataset, entry, LOSS, lengths, keep, "loss", index_only=index_only) if has_loss else None
+        )
         self._lengths = lengths
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column)
+        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column, False, self.index_only)
         return PackedBucket, made, {"gather": self.gather, "loss": self.loss}
 
     @property
@@ -340,7 +343,15 @@ class PackedDataset:
         if manifest.lengths is not None and keep is None:
             self._lengths = self.place.array(manifest.lengths, "<u4")
         self.buckets = [
-            PackedBucket(self.place, bucket, self.dtype, self._lengths, keep, has_loss=manifest.has_loss)
+            PackedBucket(
+                self.place,
+                bucket,
+                self.dtype,
+                self._lengths,
+                keep,
+                has_loss=manifest.has_loss,
+                index_only=manifest.index_only,
+            )
             for bucket in manifest.buckets
         ]
         if keep is not None:
