@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import ROOT, blocks, empty, run_blocks
+from tests.test_docs import ROOT, blocks, command, empty, run_blocks
 
-__all__ = ["empty"]
+__all__ = ["command", "empty"]
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
