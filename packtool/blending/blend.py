@@ -114,6 +114,7 @@ class Blend:
         tokens, rows, steps: the length of the run, one of them; ``"40B"`` is 40 billion. Without stages by default
             every row once.
         batch_size: rows in a step, where something is given in steps.
+        batch_tokens: tokens in a batch of a dataset of several row lengths, by default as its own batches.
 
     Raises:
         UsageError: an unknown key; a value of the wrong kind; stages out of order; weights that are all zero.
@@ -132,9 +133,10 @@ class Blend:
         rows: str | int | None = None,
         steps: str | int | None = None,
         batch_size: int | None = None,
+        batch_tokens: int | None = None,
     ) -> None:
         given = {"sources": sources, "stages": stages, "tokens": tokens, "rows": rows, "steps": steps}
-        given |= {"batch_size": batch_size}
+        given |= {"batch_size": batch_size, "batch_tokens": batch_tokens}
         self._set("blend", None, _Reader(), {key: value for key, value in given.items() if value not in (None, ())})
 
     @classmethod
@@ -157,10 +159,11 @@ class Blend:
             base: what paths are relative to; None for the working directory.
         """
         self.name = name
-        top = reader.table((), values, ("sources", "stages", *_UNITS, "batch_size"))
+        top = reader.table((), values, ("sources", "stages", *_UNITS, "batch_size", "batch_tokens"))
         written = reader.mapping(("sources",), top.get("sources"), "sources: at least one packed dataset by its name")
         self.sources = {key: reader.source(key, value, base) for key, value in written.items()}
         self.batch_size = None if "batch_size" not in top else reader.count(("batch_size",), top["batch_size"])
+        self.batch_tokens = None if "batch_tokens" not in top else reader.count(("batch_tokens",), top["batch_tokens"])
         lengths = [unit for unit in _UNITS if unit in top]
         if len(lengths) > 1:
             raise reader.error(
@@ -171,11 +174,6 @@ class Blend:
         if not isinstance(stages, Sequence) or isinstance(stages, str):
             raise reader.error("bad-type", ("stages",), "stages are not a list", "write [[stages]] for each")
         self.stages = [reader.stage(number, each) for number, each in enumerate(stages)]
-        amounts = [self.length, *(stage.begin for stage in self.stages), *(stage.ramp for stage in self.stages)]
-        for amount in amounts:
-            if isinstance(amount, Amount) and amount.unit == "steps" and self.batch_size is None:
-                remedy = "give batch-size, the rows of a step over all ranks"
-                raise UsageError("missing-option", "steps of an unknown size", remedy=remedy, where=amount.where)
 
     def __repr__(self) -> str:
         return f"<packtool blend: {', '.join(sorted(self.sources))}, {self.name}>"
@@ -184,7 +182,7 @@ class Blend:
         """Return an amount in samples, rounded down.
 
         Raises:
-            UsageError: not a single one; rows where samples are batches; a share of a run of unknown length.
+            UsageError: rows where samples are batches; steps of an unknown size.
         """
         if amount.unit == "rows" and sizes.batches:
             remedy = "give tokens, steps or a share of the run"
@@ -193,8 +191,12 @@ class Blend:
             return int(amount.number * sizes.samples)
         if amount.unit == "tokens":
             return int(amount.number / sizes.tokens)
-        in_step = 1 if sizes.batches or amount.unit == "rows" else self.batch_size or 1
-        return int(amount.number * in_step)
+        if amount.unit == "rows" or sizes.batches:
+            return int(amount.number)
+        if self.batch_size is None:
+            remedy = "give batch-size, the rows of a step over all ranks"
+            raise UsageError("missing-option", "steps of an unknown size", remedy=remedy, where=amount.where)
+        return int(amount.number * self.batch_size)
 
     def resolved(self, sizes: Sizes) -> list[Stage]:
         """Return the stages in samples.

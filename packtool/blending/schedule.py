@@ -97,6 +97,7 @@ class Schedule:
         stages: by their first samples; the first begins with sample 0, at once.
         limits: rows that a source has, where that is bounded.
         stops: sources whose weight the others have once their limit is reached.
+        use_all: where all that have weight have stopped, the others share by the rows that they have left.
     """
 
     names: tuple[str, ...]
@@ -104,12 +105,13 @@ class Schedule:
     stages: tuple[Stage, ...]
     limits: Mapping[str, int]
     stops: frozenset[str]
+    use_all: bool = False
 
     @cached_property
     def pieces(self) -> list[Piece]:
         """The shares as straight lines; raises `Exhausted` where all that have weight have stopped."""
         stops = {name: limit for name, limit in self.limits.items() if name in self.stops}
-        return pieces_of(self.stages, self.names, self.samples, stops)
+        return pieces_of(self.stages, self.names, self.samples, stops, use_all=self.use_all)
 
     def rows(self, sample: int) -> Shares:
         """Integrate the shares up to a sample: (sources)."""

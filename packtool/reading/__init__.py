@@ -24,7 +24,7 @@ from packtool.blending.blend import Blend, names_blend
 from packtool.errors import UsageError
 from packtool.places.typed import places_of
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.blended import BlendedRows
+from packtool.reading.blended import BlendedRows, open_blend
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 
@@ -63,7 +63,7 @@ def open(
             what, remedy = "a blend names the stores of each of its sources", "write them in the blend"
             raise UsageError("option-not-taken", what, remedy=remedy, where="stores")
         blend = path if isinstance(path, Blend) else Blend.read(path)
-        return BlendedRows(blend, dtype, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
+        return open_blend(blend, dtype=dtype, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
     place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
     return open_recipe(
         Recipe(

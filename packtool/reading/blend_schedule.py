@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from packtool.blending.blend import Blend, Sizes
+from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Exhausted, Schedule, Stage
 from packtool.errors import UsageError
 from packtool.options.check import suggest
@@ -55,6 +60,54 @@ def schedule_of(blend: Blend, extents: Mapping[str, Extent], tokens: int) -> Sch
     schedule = Schedule(names, samples, stages, limits, stops)
     check_limits(blend, schedule, extents)
     return schedule
+
+
+def lengths_schedule(blend: Blend, batches: Mapping[int, int], tokens: int) -> Schedule:
+    """Return the schedule of the row lengths of one dataset, each of whose batches comes once.
+
+    Where a length is used up the others have its weight; where all that have weight are used up, the rest comes by what
+    is left of it.
+
+    Args:
+        batches: of each length.
+        tokens: in a batch.
+
+    Raises:
+        UsageError: weights of no such length, or a length without one; what the dataset says itself.
+    """
+    names, samples = tuple(map(str, sorted(batches))), sum(batches.values())
+    source = next(iter(blend.sources.values()))
+    own = source.max_epochs is not None or source.stop or not source.shuffle
+    for where in [blend.length.where if blend.length else None, source.where if own else None]:
+        if where is not None:
+            what = "where weights are of row lengths, every row comes once an epoch, and the epochs are the trainer's"
+            remedy = "leave out the length of the run, max-epochs, stop and shuffle"
+            raise UsageError("option-not-taken", what, remedy=remedy, where=where)
+    check_names(blend, names, "row length")
+    limits = {str(length): count for length, count in batches.items()}
+    by_size = Stage(0, {name: Fraction(count) for name, count in limits.items()})
+    stages = tuple(blend.resolved(Sizes(tokens, samples, batches=True))) or (by_size,)
+    return Schedule(names, samples, stages, limits, frozenset(names), use_all=True)
+
+
+def lengths_in_turn(table: npt.NDArray[Any], lengths: Sequence[int], blend: Blend, tokens: int) -> npt.NDArray[Any]:
+    """Order the batches of an epoch by weights of their row lengths; those of one length stay in their order.
+
+    Args:
+        table: of `packtool.plan.BATCH`.
+        lengths: of the dataset.
+        tokens: in a batch.
+
+    Raises:
+        UsageError: as of `lengths_schedule`.
+    """
+    places = [np.flatnonzero(table["bucket"] == length) for length in sorted(lengths)]
+    counts = {length: len(place) for length, place in zip(sorted(lengths), places, strict=True)}
+    source, row = Dealing(lengths_schedule(blend, counts, tokens)).locate(np.arange(len(table)))
+    order = np.empty(len(table), np.int64)
+    for number, place in enumerate(places):
+        order[source == number] = place[row[source == number]]
+    return table[order]
 
 
 def check_names(blend: Blend, names: Sequence[str], what: str) -> None:

@@ -47,7 +47,7 @@ class Sources:
         self.blend = blend
         self.names = tuple(sorted(blend.sources))
         written = {name: source for name, source in sorted(blend.sources.items()) if source.path is not None}
-        self.streams = {name: _stream(name, source, options) for name, source in written.items()}
+        self.streams = {name: _stream(source, options) for name, source in written.items()}
         first = {name: cast("Dataset", stream.epoch(0)) for name, stream in self.streams.items()}
         _require_alike(blend, first)
         self.sequence_length = next(iter(first.values())).sequence_length
@@ -86,13 +86,36 @@ class Sources:
         return _joined(parts)
 
 
-def _stream(name: str, source: Source, options: Mapping[str, Any]) -> Stream:
-    kept = options.get("cache"), options.get("cache_bytes", CACHE_BYTES), options.get("fetch", SHARDS)
-    manifest = manifests.read(training_place(str(source.path), *kept))
-    if isinstance(manifest, PackedManifest) and not single(manifest):
-        lengths = ", ".join(str(bucket.sequence_length) for bucket in manifest.buckets)
-        what = f"{name} has rows of several lengths ({lengths}), so it can't be blended with others"
+def several_lengths(blend: Blend, options: Mapping[str, Any]) -> Source | None:
+    """Return the only source of a blend where that has rows of several lengths, which then have the weights.
+
+    Args:
+        options: of places, as of `packtool.open`.
+
+    Raises:
+        UsageError: one of several sources has rows of several lengths.
+    """
+    for name, source in blend.sources.items():
+        lengths = [] if source.path is None else _lengths(source.path, options)
+        if not lengths:
+            continue
+        if len(blend.sources) == 1:
+            return source
+        listed = ", ".join(map(str, lengths))
+        what = f"{name} has rows of several lengths ({listed}), so it can't be blended with others"
         raise UsageError("sources-differ", what, remedy="pack it to rows of one length", where=source.where)
+    return None
+
+
+def _lengths(path: str, options: Mapping[str, Any]) -> list[int]:
+    kept = options.get("cache"), options.get("cache_bytes", CACHE_BYTES), options.get("fetch", SHARDS)
+    manifest = manifests.read(training_place(path, *kept))
+    if not isinstance(manifest, PackedManifest) or single(manifest):
+        return []
+    return [bucket.sequence_length for bucket in manifest.buckets]
+
+
+def _stream(source: Source, options: Mapping[str, Any]) -> Stream:
     own = {"repack": source.repack, "shuffle": source.shuffle, "seed": source.seed, "stores": source.stores}
     return Stream(str(source.path), **own, **options)  # type: ignore[arg-type]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from packtool.blending.blend import Blend
 from packtool.plan import I64
 from packtool.reading.batch import FIELDS, Batch, make_batch
-from packtool.reading.blend_sources import Sources
+from packtool.reading.blend_sources import Sources, several_lengths
+from packtool.reading.dataset import BucketDataset, open_recipe
+from packtool.reading.recipe import Recipe, training_place
 from packtool.reading.rows import Array, Index, number_of, numbers_of
 
 _ROWS_AT_ONCE = 64  # that iteration reads at a time
@@ -38,7 +41,7 @@ class BlendedRows:
         self.sequence_length = self._sources.sequence_length
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open, self._opened_with
+        return _reopened, self._opened_with
 
     def __len__(self) -> int:
         return self._sources.schedule.samples
@@ -83,5 +86,21 @@ def blended_batch(sources: Sources, source: I64, row: I64, options: Mapping[str,
     return batch
 
 
-def _open(blend: Blend, options: Mapping[str, Any]) -> BlendedRows:
+def open_blend(blend: Blend, **options: Any) -> BlendedRows | BucketDataset:
+    """Open a blend: as a sequence of rows; of one dataset of several row lengths, as a sequence of its batches.
+
+    Args:
+        options: as of `packtool.open`.
+    """
+    source = several_lengths(blend, options)
+    if source is None:
+        return BlendedRows(blend, **options)
+    place = partial(training_place, directory=options["cache"], size=options["cache_bytes"], fetch=options["fetch"])
+    dtype = None if options["dtype"] is None else np.dtype(options["dtype"]).str
+    dataset = open_recipe(Recipe(place(str(source.path)), dtype=dtype, stores=tuple(map(place, source.stores))))
+    one = cast("BucketDataset", dataset)
+    return one.epoch(0, seed=source.seed, batch_tokens=blend.batch_tokens, repack=source.repack, blend=blend)
+
+
+def _reopened(blend: Blend, options: Mapping[str, Any]) -> BlendedRows:
     return BlendedRows(blend, **options)

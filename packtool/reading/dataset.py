@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.plan import I64, Segments
 from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
@@ -190,6 +191,7 @@ class BucketDataset(_Packed):
         batch_tokens: int | None = None,
         drop_rest: bool = False,
         repack: bool = False,
+        blend: Blend | None = None,
     ) -> BucketDataset:
         """Return the batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
 
@@ -198,11 +200,12 @@ class BucketDataset(_Packed):
             batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's own.
             drop_rest: rows of a bucket that do not fill a batch are in none; else they make a smaller one.
             repack: as of `Dataset.epoch`.
+            blend: says by its weights of row lengths when which length comes: short rows first, say.
         """
         if batch_tokens is None and self.manifest.shuffle is not None:
             batch_tokens = self.manifest.shuffle.batch_tokens
         other: BucketDataset = self._in_epoch(
-            number, seed, batch_tokens=batch_tokens, drop_rest=drop_rest, repack=repack
+            number, seed, batch_tokens=batch_tokens, drop_rest=drop_rest, repack=repack, blend=blend
         )
         return other
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.local import LocalPlace
@@ -18,6 +19,7 @@ from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.plan import I64, Plan
+from packtool.reading.blend_schedule import lengths_in_turn
 from packtool.reading.rows import ReorderedRows, RotatedRows, Rows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
@@ -50,6 +52,7 @@ class Epoch:
         batch_tokens: tokens in a batch, for a dataset of several lengths; None for the others.
         drop_rest: rows that do not fill a batch are in none.
         repack: documents are packed again, as ``packtool pack --epoch`` would.
+        blend: says by its weights of row lengths when which length comes; None for as drawn.
     """
 
     number: int
@@ -57,6 +60,7 @@ class Epoch:
     batch_tokens: int | None = None
     drop_rest: bool = False
     repack: bool = False
+    blend: Blend | None = None
 
 
 @dataclass(frozen=True)
@@ -197,4 +201,7 @@ def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: 
             remedy="give batch_tokens, a multiple of every row length",
             where="batch_tokens",
         )
-    return batches(sizes, epoch.batch_tokens, keep_rest=not epoch.drop_rest, seed=epoch.seed, epoch=epoch.number)
+    table = batches(sizes, epoch.batch_tokens, keep_rest=not epoch.drop_rest, seed=epoch.seed, epoch=epoch.number)
+    if epoch.blend is None:
+        return table
+    return lengths_in_turn(table, [length for length, _ in sizes], epoch.blend, epoch.batch_tokens)

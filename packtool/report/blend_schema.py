@@ -11,23 +11,23 @@ from packtool.report.schema import FORMAT, SCHEMA_VERSION, DocumentsReport, Meas
 
 
 class BlendedSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A source over the whole run.
+    """A source, or a row length, over the whole run.
 
     Attributes:
         name: of the source.
-        epoch_rows: rows in its first epoch; 0 where it has no path.
-        rows: that the run takes.
-        tokens: in these rows, padding included.
-        share: of the rows of the run.
-        epochs: how often the run takes it: rows / epoch_rows; null where the source has no path.
+        epoch_samples: samples in its first epoch; 0 where it has no path.
+        samples: that the run takes.
+        tokens: in these samples, padding included.
+        share: of the samples of the run.
+        epochs: how often the run takes it: samples / epoch_samples; null where the source has no path.
         max_epochs: how often it may be taken; null for no limit.
-        repeats_from: the row of the run that is the first of its second epoch; null where it does not repeat.
-        stops_at: the row of the run from which on the others have its weight; null where it does not stop.
+        repeats_from: the sample of the run that is the first of its second epoch; null where it does not repeat.
+        stops_at: the sample of the run from which on the others have its weight; null where it does not stop.
     """
 
     name: str
-    epoch_rows: int
-    rows: int
+    epoch_samples: int
+    samples: int
     tokens: int
     share: float
     epochs: float | None
@@ -41,18 +41,18 @@ class StageShare(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: of the source.
-        begin: its share of the rows where the stage begins.
+        begin: its share where the stage begins.
         end: its share where the stage ends.
-        rows: that the stage takes.
-        tokens: in these rows, padding included.
-        share: of the rows of the stage.
+        samples: that the stage takes.
+        tokens: in these samples, padding included.
+        share: of the samples of the stage.
         epochs: how often the stage takes the source; null where it has no path.
     """
 
     name: str
     begin: float
     end: float
-    rows: int
+    samples: int
     tokens: int
     share: float
     epochs: float | None
@@ -62,27 +62,27 @@ class BlendStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of the run with weights of its own.
 
     Attributes:
-        first_row: of the run.
-        rows: in the stage.
+        first_sample: of the run.
+        samples: in the stage.
         ramp: the weights are reached in a straight line.
         sources: what it takes of each.
     """
 
-    first_row: int
-    rows: int
+    first_sample: int
+    samples: int
     ramp: bool
     sources: list[StageShare]
 
 
 class WeightPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The shares at one row of the run; between two points they are straight lines.
+    """The shares at one sample of the run; between two points they are straight lines.
 
     Attributes:
-        row: of the run.
+        sample: of the run.
         shares: of each source, in the order of `sources`.
     """
 
-    row: int
+    sample: int
     shares: list[float]
 
 
@@ -95,12 +95,13 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
         schema_version: as in every report.
         packtool_version: the version that wrote the report.
         kind: what was measured.
-        sequence_length: tokens in a row.
-        rows: in the run.
-        tokens: in these rows, padding included.
+        unit: what samples are: rows; or batches, where row lengths have weights.
+        sample_tokens: tokens in a sample; the last batch of a row length may have fewer, and counts as a whole one.
+        samples: in the run.
+        tokens: in these samples, padding included.
         sources: over the whole run, by name.
         stages: in order.
-        weights: where shares change, in order; two points at a row where they change at once.
+        weights: where shares change, in order; two points at a sample where they change at once.
     """
 
     path: str
@@ -108,15 +109,17 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: Literal[1] = SCHEMA_VERSION
     packtool_version: str = __version__
     kind: Literal["blend"] = "blend"
-    sequence_length: int
-    rows: int
+    unit: Literal["rows", "batches"]
+    sample_tokens: int
+    samples: int
     tokens: int
     sources: list[BlendedSource]
     stages: list[BlendStage]
     weights: list[WeightPoint]
 
     def __repr__(self) -> str:
-        return f"<BlendReport: {self.path}, {self.rows:,} rows of {', '.join(each.name for each in self.sources)}>"
+        names = ", ".join(source.name for source in self.sources)
+        return f"<BlendReport: {self.path}, {self.samples:,} {self.unit} of {names}>"
 
 
 Report: TypeAlias = MeasuredReport | DocumentsReport | BlendReport

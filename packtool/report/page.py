@@ -119,11 +119,10 @@ def _plain(value: Any) -> str:
 
 def _blend_sections(report: BlendReport) -> Iterator[str]:
     yield tiles(
-        [("rows", short(report.rows)), ("tokens", short(report.tokens)), ("sources", count(len(report.sources)))]
+        [(report.unit, short(report.samples)), ("tokens", short(report.tokens)), ("stages", count(len(report.stages)))]
     )
-    drawing = charts.lines(
-        "Shares over the run", lines := weight_lines(report), x_label="tokens", y_label="share of the rows", top=1
-    )
+    lines, share = weight_lines(report), f"share of the {report.unit}"
+    drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1)
     names = charts.legend([(each.name, f"c{each.colour % charts.COLOURS}") for each in lines])
     yield grid([figure("Shares over the run", drawing, "", names)])
     yield section(sources_table(report))

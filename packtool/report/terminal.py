@@ -94,7 +94,9 @@ def _print_headline(report: PackedReport, console: Console) -> None:
 
 
 def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
-    held = f"{plural(report.rows, 'row')} of {count(report.sequence_length)} tokens, {plural(report.tokens, 'token')}"
+    held = (
+        f"{count(report.samples)} {report.unit} of {count(report.sample_tokens)} tokens, {count(report.tokens)} in all"
+    )
     console.print(Text.assemble((report.path, "bold"), f" · {held}"))
     print_table(sources_table(report), console, full=full)
     print_table(stages_table(report), console, full=full)

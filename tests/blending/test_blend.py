@@ -113,7 +113,6 @@ ONE = '[sources]\na = "a"\nb = "b"\n'
         (f"weights = {{a = 1}}\n{ONE}", "FILE:1: a blend has no key 'weights' here. Choose one of sources, stages"),
         (f"tokens = '4X'\n{ONE}", "FILE:1: tokens can't be '4X'. Give a number, such as 40B, 5M or 1000000."),
         (f"tokens = 5\nrows = 7\n{ONE}", "FILE:2: the run has tokens already. Give one length of the run."),
-        (f"steps = 5\n{ONE}", "FILE:1: steps of an unknown size. Give batch-size, the rows of a step over all ranks."),
         (f"{ONE}[stages]\nx = 1", "FILE:4: stages are not a list. Write [[stages]] for each."),
         (f"{ONE}[[stages]]\n", "FILE:4: no weights. Give a weight for each source."),
         (f"{ONE}[[stages]]\n\nweights = {{a = 0, b = 0.0}}", "FILE:6: all weights are zero. Give a source a weight."),
@@ -147,6 +146,16 @@ def test_stages_out_of_order(stages: list[tuple[str, Any]], message: str) -> Non
     blend = Blend({"a": "a"}, [{"weights": {"a": 1}}, *written], rows=1000)
     with pytest.raises(UsageError, match=message):
         blend.resolved(Sizes(10, 1000))
+
+
+def test_steps_need_a_size(tmp_path: Path) -> None:
+    blend = read(tmp_path, f"steps = 5\n{ONE}")
+    assert blend.length is not None
+    with pytest.raises(
+        UsageError, match=r"blend.toml:1: steps of an unknown size. Give batch-size, the rows of a step"
+    ):
+        blend.samples(blend.length, Sizes(10, 0))
+    assert blend.samples(blend.length, Sizes(10, 0, batches=True)) == 5
 
 
 def test_no_such_file(tmp_path: Path) -> None:
