@@ -30,6 +30,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import xxhash
+
 from packtool.blending.schedule import Stage
 from packtool.errors import UsageError
 from packtool.options.check import suggest
@@ -178,6 +180,12 @@ class Blend:
     def __repr__(self) -> str:
         return f"<packtool blend: {', '.join(sorted(self.sources))}, {self.name}>"
 
+    def digest(self) -> str:
+        """Return the digest of the stages, as they are written."""
+        written = [(stage.begin, stage.ramp, sorted(stage.weights.items())) for stage in self.stages]
+        plain = [[_plain(begin), _plain(ramp), *map(str, weights)] for begin, ramp, weights in written]
+        return xxhash.xxh3_64_hexdigest(repr(plain).encode())
+
     def samples(self, amount: Amount, sizes: Sizes) -> int:
         """Return an amount in samples, rounded down.
 
@@ -217,6 +225,18 @@ class Blend:
                 raise UsageError("bad-option", what, remedy="let it end later", where=stage.where)
             out.append(Stage(first, stage.weights, reached if stage.ramp else None))
         return out
+
+
+def weights_of(written: Mapping[str, float]) -> dict[str, Fraction]:
+    """Return weights exactly as written.
+
+    Raises:
+        UsageError: not numbers of 0 or more, or all zero.
+
+    >>> weights_of({"web": 0.3})
+    {'web': Fraction(3, 10)}
+    """
+    return _Reader().weights(("weights",), written)
 
 
 def names_blend(path: str | Path) -> bool:
@@ -330,7 +350,7 @@ class _Reader:
     def stage(self, number: int, value: Any) -> WrittenStage:
         keys: tuple[Key, ...] = ("stages", number)
         given = self.table(keys, value, ("from", "ramp", "weights"))
-        weights = self.mapping((*keys, "weights"), given.get("weights"), "a weight for each source")
+        weights = self.weights((*keys, "weights"), given.get("weights"))
         begin = self._amount((*keys, "from"), given["from"]) if "from" in given else None
         if (begin is None or not begin.number) is not (number == 0):
             what = "the first stage does not begin with the run" if number == 0 else "it is not said where it begins"
@@ -342,11 +362,15 @@ class _Reader:
             raise self.error(
                 "bad-option", (*keys, "ramp"), "there is nothing to ramp from", "leave it out in the first stage"
             )
-        parsed = {name: self._weight((*keys, "weights", name), each) for name, each in weights.items()}
-        if not any(parsed.values()):
-            raise self.error("bad-option", (*keys, "weights"), "all weights are zero", "give a source a weight")
         places = {name: self._place(*keys, "weights", name) for name in weights}
-        return WrittenStage(self._place(*keys), parsed, begin, ramp, places)
+        return WrittenStage(self._place(*keys), weights, begin, ramp, places)
+
+    def weights(self, keys: tuple[Key, ...], value: Any) -> dict[str, Fraction]:
+        written = self.mapping(keys, value, "a weight for each source")
+        parsed = {name: self._weight((*keys, name), each) for name, each in written.items()}
+        if not any(parsed.values()):
+            raise self.error("bad-option", keys, "all weights are zero", "give a source a weight")
+        return parsed
 
     def _weight(self, keys: tuple[Key, ...], value: Any) -> Fraction:
         number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
@@ -367,6 +391,10 @@ class _Reader:
             pass
         remedy = 'give a share of the run, or tokens, rows or steps, as "60%", "24B tokens", "12M rows", "6000 steps"'
         raise self.error("bad-type", keys, f"{keys[-1]} can't be {value!r}", remedy)
+
+
+def _plain(amount: Amount | bool | None) -> str:
+    return f"{amount.number} {amount.unit}" if isinstance(amount, Amount) else str(amount)
 
 
 def _in_python(*keys: Key) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from packtool.places.typed import Typed
 from packtool.reading import BucketDataset
 from packtool.reading import open as packtool_open
 from packtool.reading.blend_schedule import lengths_schedule
-from packtool.reading.blend_sources import Sources
+from packtool.reading.blend_sources import Sources, several_lengths
 from packtool.report.blend_schema import BlendedSource, BlendReport, BlendStage, StageShare, WeightPoint
 
 _TAKEN = ("path", "html", "quiet", "workers", "scheduler")
@@ -35,12 +35,12 @@ def blend_report(path: Typed, options: StatsArguments) -> BlendReport:
     others = [name for name in declared(StatsArguments) if name not in _TAKEN]
     refuse(options, others, "a blend does not take this option", "give it for one of its sources")
     blend = Blend.read(str(path))
-    opened = packtool_open(blend)
-    if isinstance(opened, BucketDataset):
-        return _of_lengths(opened, blend, str(path))
+    if several_lengths(blend, {}) is not None:
+        return _of_lengths(cast("BucketDataset", packtool_open(blend)), blend, str(path))
     sources = Sources(blend)
     most = {name: source.max_epochs for name, source in blend.sources.items()}
-    return _report(str(path), sources.schedule, sources.epoch_rows, most, sources.sequence_length, "rows")
+    rows = {name: extent.rows for name, extent in sources.extents.items()}
+    return _report(str(path), sources.schedule, rows, most, sources.sequence_length, "rows")
 
 
 def _of_lengths(dataset: BucketDataset, blend: Blend, path: str) -> BlendReport:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from packtool.blending.blend import Blend, Source
-from packtool.blending.dealing import Dealing
 from packtool.errors import UsageError
 from packtool.plan import I64, Segments, distinct, offsets_of, ranges
 from packtool.reading.blend_schedule import Extent, schedule_of
@@ -35,7 +33,7 @@ class Sources:
         names: of the sources, in alphabetical order; a number of a source is its place here.
         streams: of those that have a path.
         sequence_length: tokens in a row.
-        epoch_rows: rows in the first epoch of each source.
+        extents: how much each source has.
         schedule: of the run.
 
     Raises:
@@ -51,9 +49,8 @@ class Sources:
         first = {name: cast("Dataset", stream.epoch(0)) for name, stream in self.streams.items()}
         _require_alike(blend, first)
         self.sequence_length = next(iter(first.values())).sequence_length
-        extents = {name: self._extent(name, source) for name, source in blend.sources.items()}
-        self.epoch_rows = {name: extent.rows for name, extent in extents.items()}
-        self.schedule = schedule_of(blend, extents, self.sequence_length)
+        self.extents = {name: self._extent(name, source) for name, source in blend.sources.items()}
+        self.schedule = schedule_of(blend, self.extents, self.sequence_length)
 
     def _extent(self, name: str, source: Source) -> Extent:
         if name not in self.streams:
@@ -62,10 +59,30 @@ class Sources:
         epochs = 1 if source.stop and source.max_epochs is None else source.max_epochs
         return Extent(stream.items, None if epochs is None else stream.begin_of(epochs))
 
-    @cached_property
-    def dealing(self) -> Dealing:
-        """Which source each sample is from."""
-        return Dealing(self.schedule, gone=set(self.names) - self.streams.keys())
+    @property
+    def gone(self) -> set[str]:
+        """Sources without a path, whose rows are all in the past of a run that is resumed."""
+        return set(self.names) - self.streams.keys()
+
+    def require_paths(self) -> None:
+        """Refuse to begin a run without all of its sources.
+
+        Raises:
+            UsageError: a source has no path.
+        """
+        for name in sorted(self.gone):
+            what, remedy = f"{name} has no path", "give it one, or resume from a state in which its rows are past"
+            raise UsageError("missing-option", what, remedy=remedy, where=self.blend.sources[name].where)
+
+    def stream(self, number: int) -> Stream:
+        """Return the stream of a source by its number.
+
+        Raises:
+            UsageError: it has no path.
+        """
+        if self.names[number] not in self.streams:
+            self.require_paths()
+        return self.streams[self.names[number]]
 
     def read(self, source: I64, row: I64, options: Mapping[str, Any]) -> tuple[Array, Segments | None, Array | None]:
         """Read what a training batch is made of, of rows of some sources, in the given order.
@@ -75,9 +92,11 @@ class Sources:
             row: which of the rows of its source it is, through all epochs.
             options: of `packtool.reading.make_batch`.
         """
+        if not len(source):
+            return np.empty((0, self.sequence_length), np.uint16), None, None
         parts = []
         for number in distinct(source).tolist():
-            stream = self.streams[self.names[number]]
+            stream = self.stream(number)
             places = np.flatnonzero(source == number)
             epochs, items = stream.epochs_of(row[places])
             for epoch in distinct(epochs).tolist():

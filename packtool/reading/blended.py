@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
 
 from packtool.blending.blend import Blend
+from packtool.blending.dealing import Dealing
 from packtool.plan import I64
 from packtool.reading.batch import FIELDS, Batch, make_batch
 from packtool.reading.blend_sources import Sources, several_lengths
@@ -36,6 +37,7 @@ class BlendedRows:
     def __init__(self, blend: Blend, dtype: str | None = None, **options: Any) -> None:
         self._opened_with = blend, {"dtype": dtype, **options}
         self._sources = Sources(blend, **options)
+        self._sources.require_paths()
         self._dtype = None if dtype is None else np.dtype(dtype)
         self.sources = list(self._sources.names)
         self.sequence_length = self._sources.sequence_length
@@ -62,9 +64,13 @@ class BlendedRows:
         what = f"{len(self)} rows of {self.sequence_length} tokens, of {', '.join(self.sources)}"
         return f"<packtool blend: {what}, {self._sources.blend.name}>"
 
+    @cached_property
+    def _dealing(self) -> Dealing:
+        return Dealing(self._sources.schedule)
+
     def origins(self, index: Index) -> tuple[I64, I64]:
         """Return the source of each of some rows, and which of the source's rows it is, counted through its epochs."""
-        return self._sources.dealing.locate(numbers_of(index, len(self), "row"))
+        return self._dealing.locate(numbers_of(index, len(self), "row"))
 
     def batch(self, index: Index, *, fields: Collection[str] = (*FIELDS, "source"), **options: Any) -> Batch:
         """Build a training batch of some rows.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import UsageError
+from packtool.reading.blend_stream import BlendStream
 from packtool.reading.stream import Key, Stream
 from packtool.shuffling.balance import STEP, TURN, dealt_in
-from packtool.warnings import warn
 
 _AHEAD = 512  # global batches that are dealt at once
 
@@ -42,7 +42,7 @@ class GlobalBatches:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: Stream | BlendStream,
         batch_size: int | None = None,
         *,
         rank: int = 0,
@@ -80,6 +80,7 @@ class GlobalBatches:
         self._begun = 0  # where the iteration began
         self._pass = 0
         self._end = len(stream)  # of the pass
+        self._ahead = 0  # samples that batches were made of, whoever read ahead
         self._resumed = False  # a state was loaded, and nothing was read since
 
     def __iter__(self) -> Iterator[list[Key]]:
@@ -110,6 +111,15 @@ class GlobalBatches:
         """Samples of this pass before the next global batch."""
         return self.consumed - self._bounds(self._pass)[0]
 
+    def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
+        """Give the sources of a blend other weights, as of `BlendStream.add_stage`, after all that was read ahead.
+
+        Raises:
+            UsageError: not a blend.
+        """
+        _require(isinstance(self.stream, BlendStream), "not a blend", "give the loader a blend", "weights")
+        return cast("BlendStream", self.stream).add_stage(weights, self._ahead, ramp_rows)
+
     def reset(self) -> None:
         """Begin with the first sample again."""
         self._go_to(0, 0)
@@ -134,7 +144,7 @@ class GlobalBatches:
         return self._turns(self.consumed, self._end)
 
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
-        """Return the state to resume from: samples consumed, and what identifies dataset, order and seed.
+        """Return the state to resume from: samples consumed, and what identifies dataset, order and seed, or the blend.
 
         Args:
             taken: batches of this iteration that the training loop has got, where workers of a plain `DataLoader` read
@@ -149,27 +159,15 @@ class GlobalBatches:
                 for first in range(0, most, size)
             )
             consumed = max(islice(ends, taken), default=self._begun)
-        return {"samples": consumed, **self.stream.identity}
+        return self.stream.state(consumed)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another run stopped, with any world size, batch size or number of epochs.
 
         Raises:
-            DataError: not a state; or that of another dataset, order or seed.
+            DataError: not a state; or that of another dataset, order or seed, or of a blend with another past.
         """
-        where, mine = str(self.stream.recipe.place), self.stream.identity
-        samples = state.get("samples") if isinstance(state, Mapping) else None
-        if not isinstance(samples, int) or samples < 0 or "items" not in state:
-            what = "not the state of a loader, which has samples, items, dataset, order and seed"
-            raise DataError("bad-state", what, remedy="give what its state_dict returned", where=where)
-        if "dataset" not in state and state["items"] == mine["items"]:
-            what = "the state names no dataset, as packtool 0.1 wrote it, so only the number of rows was compared"
-            warn("state-unnamed", what, remedy="make sure that dataset, order and seed are the same", where=where)
-        for name, value in mine.items():
-            if name in state and state[name] != value:
-                what = f"the {name} of the state is {state[name]}, that of this loader {value}"
-                remedy = "resume with the dataset, order and seed that the run began with"
-                raise DataError("state-differs", what, remedy=remedy, where=where)
+        samples = self.stream.restore(state)
         number = 0
         if len(self.stream) and samples:  # the end of a pass belongs to it
             number = self.stream.epoch_of(samples - 1)[0] // self.stream.epochs
@@ -188,7 +186,7 @@ class GlobalBatches:
         return self.stream.begin_of(number * epochs), self.stream.begin_of((number + 1) * epochs)
 
     def _go_to(self, consumed: int, number: int) -> None:
-        self.consumed = self._begun = consumed
+        self.consumed = self._begun = self._ahead = consumed
         self._pass, self._end = number, self._bounds(number)[1]
         self._resumed = False
 
@@ -212,6 +210,7 @@ class GlobalBatches:
                     chosen = mine[first : first + size]
                     if not chosen and self.stream.bucketed:
                         chosen = [(before, -1)]
+                    self._ahead = after
                     yield chosen, after if first + size >= most else before
 
     def _shares(self, batches: Sequence[Sequence[Key]]) -> list[list[Key]]:

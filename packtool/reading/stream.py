@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from packtool.errors import UsageError
+from packtool.blending.blend import Blend
+from packtool.errors import DataError, UsageError
 from packtool.places.typed import cache_directory, places_of
 from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
@@ -27,6 +28,7 @@ from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 from packtool.reading.rows import Rows
 from packtool.shuffling.balance import pairs_of
 from packtool.storage.manifest import input_entry
+from packtool.warnings import warn
 
 Key: TypeAlias = "int | tuple[int, int]"
 """A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
@@ -51,6 +53,7 @@ class Stream:
             of one length a row.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
         repack: pack the documents again for each epoch; for a dataset without tokens.
+        blend: says by its weights of row lengths when which length comes.
         cache, cache_bytes, fetch, stores: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
@@ -70,6 +73,7 @@ class Stream:
         batch_tokens: int | None = None,
         drop_rest: bool = False,
         repack: bool = False,
+        blend: Blend | None = None,
         cache: str | Path | None = None,
         cache_bytes: str | int = CACHE_BYTES,
         fetch: str = SHARDS,
@@ -92,13 +96,14 @@ class Stream:
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
         self._repack = repack
+        self._blend = blend
         self._begins = [0]
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
         self._pairs: dict[int, I64] = {}
         first = self.epoch(0)
         self.bucketed = isinstance(first, BucketDataset)
         self.items = len(first)
-        self.batch_rows = 1 if isinstance(first, BucketDataset) else _rows_of(batch_tokens, first.sequence_length)
+        self.batch_rows = 1 if isinstance(first, BucketDataset) else rows_in(batch_tokens, first.sequence_length)
         self.batch([])  # options that make no sense are found here, not in a worker
 
     def __getstate__(self) -> dict[str, Any]:
@@ -107,6 +112,14 @@ class Stream:
     def __len__(self) -> int:
         """Count the samples of the first pass: of all its epochs."""
         return self.begin_of(self.epochs)
+
+    def __repr__(self) -> str:
+        return repr(self.epoch(0))
+
+    @property
+    def near(self) -> bool:
+        """Whether it lies in a directory of this machine."""
+        return self.recipe.place.near
 
     def begin_of(self, number: int) -> int:
         """Return the first sample of an epoch. Where epochs are repacked, this plans those before it."""
@@ -140,15 +153,44 @@ class Stream:
         Returns:
             items: samples in an epoch.
             dataset: the digest of its manifest.
-            order: ``computed``; ``repacked``; or ``stored``.
+            order: ``computed``; ``repacked``; or ``stored``; where row lengths have weights, with their digest.
             seed: of computed orders, else None.
         """
         order = "repacked" if self._repack else "computed" if self._shuffle else "stored"
         seed = None
-        if order in ("computed", "repacked"):
+        if self._shuffle:
             seed = self.epoch(0).manifest.seed if self._seed is None else self._seed
+        if self._blend is not None:
+            order += f", row lengths by weights {self._blend.digest()}"
         digest = input_entry(self.recipe.place).xxh3_128
         return {"items": self.items, "dataset": digest, "order": order, "seed": seed}
+
+    def state(self, samples: int) -> dict[str, Any]:
+        """Return the state after some samples: how many, and `identity`."""
+        return {"samples": samples, **self.identity}
+
+    def restore(self, state: Mapping[str, Any]) -> int:
+        """Return the samples of a state of this stream.
+
+        Raises:
+            DataError: not a state; or that of another dataset, order or seed.
+        """
+        where = str(self.recipe.place)
+        samples = state.get("samples") if isinstance(state, Mapping) else None
+        if not isinstance(samples, int) or samples < 0 or "items" not in state:
+            what = "not the state of a loader, which has samples, items, dataset, order and seed"
+            raise DataError("bad-state", what, remedy="give what its state_dict returned", where=where)
+        if "dataset" not in state and state["items"] == self.identity["items"]:
+            what = "the state names no dataset, as packtool 0.1 wrote it, so only the number of rows was compared"
+            warn("state-unnamed", what, remedy="make sure that dataset, order and seed are the same", where=where)
+        for name, value in self.identity.items():
+            if name in state and state[name] != value:
+                raise state_differs(name, state[name], value, where)
+        return samples
+
+    def located(self, samples: Sequence[Key]) -> Sequence[Key]:
+        """Return what a batch of some samples is asked for by."""
+        return samples
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
         """Return the dataset in the order of one epoch, from 0."""
@@ -234,10 +276,17 @@ class Stream:
         dataset = open_recipe(self.recipe)
         wanted: dict[str, Any] = {"seed": self._seed, "repack": self._repack}
         if isinstance(dataset, BucketDataset):
-            wanted |= {"batch_tokens": self._batch_tokens, "drop_rest": self._drop_rest}
+            wanted |= {"batch_tokens": self._batch_tokens, "drop_rest": self._drop_rest, "blend": self._blend}
             if dataset.batches is None and not self._shuffle:
                 return dataset.epoch(0, **wanted)
         return dataset.epoch(number, **wanted) if self._shuffle else dataset
+
+
+def state_differs(name: str, saved: object, mine: object, where: str) -> DataError:
+    """Return the error for a state of something else."""
+    what = f"the {name} of the state is {saved}, that of this loader {mine}"
+    remedy = "resume with the dataset, order and seed that the run began with"
+    return DataError("state-differs", what, remedy=remedy, where=where)
 
 
 def row_pairs(rows: Rows, numbers: I64) -> I64:
@@ -291,7 +340,7 @@ def _joined(parts: Sequence[Batch]) -> Batch:
     return cast("Batch", whole)
 
 
-def _rows_of(batch_tokens: int | None, length: int) -> int:
+def rows_in(batch_tokens: int | None, length: int) -> int:
     if batch_tokens is None:
         return 1
     if batch_tokens < length or batch_tokens % length:

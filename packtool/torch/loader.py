@@ -21,8 +21,10 @@ import torch
 import torch.distributed
 from torch.utils.data import DataLoader, get_worker_info
 
+from packtool.blending.blend import Blend
 from packtool.errors import UsageError
-from packtool.reading.batch import DTYPES, FIELDS, check_options, make_batch
+from packtool.reading.batch import DTYPES, check_options, make_batch
+from packtool.reading.blend_stream import open_stream
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Key, Stream
 
@@ -34,7 +36,8 @@ class Loader:
     Leaving a loop keeps the place: the next one goes on from there, unless `set_epoch` begins a pass.
 
     Args:
-        source: path or URL of a packed dataset.
+        source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which says itself how
+            long the run is, and of each source its epochs, orders and seed.
         batch_size: rows in a global batch, over all ranks; by default as many as make `batch_tokens`, or one. Not for
             datasets of several lengths.
         batch_tokens: tokens in a global batch; for datasets of several lengths by default as its own batches.
@@ -48,7 +51,7 @@ class Loader:
             some ranks may be empty.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
             `GlobalBatches`.
-        fields: of a batch, from `FIELDS`; by default all of them.
+        fields: of a batch, from `FIELDS`; by default all of them, and of a blend `source`.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as of `packtool.open`.
@@ -57,12 +60,13 @@ class Loader:
         consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
             handed out, whatever workers read ahead.
         left_out: samples at the end of a pass that fill no global batch.
+        sources: of a blend, the names of its sources, by the numbers that `source` has in a batch.
         sampler, batch_sampler: the samples of each batch, by the names that trainers look for to set the epoch.
     """
 
     def __init__(
         self,
-        source: str | Path,
+        source: str | Path | Blend,
         *,
         batch_size: int | None = None,
         batch_tokens: int | None = None,
@@ -74,7 +78,7 @@ class Loader:
         world_size: int | None = None,
         drop_last: bool = True,
         balance: Literal["step", "turn"] | None = None,
-        fields: Sequence[str] = FIELDS,
+        fields: Sequence[str] | None = None,
         num_workers: int = 0,
         multiprocessing_context: str | None = None,
         pin_memory: bool = False,
@@ -104,14 +108,14 @@ class Loader:
         )
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:
-            if multiprocessing_context is None and not self._samples.stream.recipe.place.near:
+            if multiprocessing_context is None and not self._samples.stream.near:
                 multiprocessing_context = "spawn"  # clients of object stores do not survive a fork
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
         returned, sent = tee(self.sampler.begin())
-        keys = (each for each, _ in sent)
+        keys = (self.sampler.stream.located(each) for each, _ in sent)
         batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
         for batch, (_, consumed) in zip(batches, returned, strict=True):
             self.sampler.consumed = consumed
@@ -124,7 +128,7 @@ class Loader:
     def __repr__(self) -> str:
         sampler = self.sampler
         place = f"{sampler.passed} of {len(sampler.stream)} samples consumed, {sampler.left_out} left out"
-        return f"<packtool loader: rank {sampler.rank} of {sampler.world_size}, {place}, {sampler.stream.epoch(0)!r}>"
+        return f"<packtool loader: rank {sampler.rank} of {sampler.world_size}, {place}, {sampler.stream!r}>"
 
     @property
     def consumed(self) -> int:
@@ -133,6 +137,28 @@ class Loader:
     @property
     def left_out(self) -> int:
         return self.sampler.left_out
+
+    @property
+    def sources(self) -> list[str]:
+        return list(getattr(self.sampler.stream, "names", ()))
+
+    def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
+        """Give the sources of a blend other weights while training, from the next block of 4,096 rows on.
+
+        They hold until the next stage of the blend begins, and are in the state. Call it on every rank at the same
+        step; batches that workers have read ahead stay as they are, so all ranks need as many workers.
+
+        Args:
+            weights: of sources; those it does not name have none.
+            ramp_rows: in which they are reached in a straight line; 0 for at once.
+
+        Returns:
+            The row of the run from which on they hold.
+
+        Raises:
+            UsageError: not a blend; no such source; more rows would be needed than there are; the run ends before.
+        """
+        return self.sampler.reweight(weights, ramp_rows)
 
     def reset(self) -> None:
         """Begin with the first sample again."""
@@ -149,8 +175,10 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another run stopped, with any world size, batch size or number of epochs.
 
+        What comes after may be changed in a blend: its weights, stages, length and sources.
+
         Raises:
-            DataError: not a state; or that of another dataset, order or seed.
+            DataError: not a state; or that of another dataset, order or seed, or of a blend with another past.
         """
         self.sampler.load_state_dict(state)
 
@@ -172,15 +200,17 @@ class Samples:
     tokens.
 
     Args:
-        source, options: as of `packtool.reading.stream.Stream`.
-        fields: of a batch, from `packtool.reading.batch.FIELDS`; by default all of them.
+        source: as of `Loader`.
+        options: as of `packtool.reading.stream.Stream`.
+        fields: of a batch, from `packtool.reading.batch.FIELDS`; by default all of them, and of a blend `source`.
 
     Attributes:
         stream: where the samples come from.
     """
 
-    def __init__(self, source: str | Path, *, fields: Sequence[str] = FIELDS, **options: Any) -> None:
-        self.stream = Stream(source, fields=tuple(fields), **options)
+    def __init__(self, source: str | Path | Blend, *, fields: Sequence[str] | None = None, **options: Any) -> None:
+        chosen = {} if fields is None else {"fields": tuple(fields)}
+        self.stream = open_stream(source, **chosen, **options)
         self._watched = False
 
     def __len__(self) -> int:

@@ -1,0 +1,323 @@
+"""The samples of a blend: the same for any number of ranks, from any state; the future may change, the past may not."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.blending.dealing import BLOCK
+from packtool.errors import DataError, UsageError
+from packtool.reading.blend_stream import BlendStream, open_stream
+from packtool.reading.sampler import GlobalBatches
+from tests.stores import write_store
+
+SIZES = {"web": 600, "code": 260, "chat": 120}
+ROWS = 12_000
+WEIGHTS = [
+    {"weights": {"web": 0.5, "code": 0.4, "chat": 0.1}},
+    {"from": "60%", "ramp": True, "weights": {"web": 0.1, "chat": 0.9}},
+]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    root, paths = tmp_path_factory.mktemp("blend-stream"), {}
+    for number, (name, documents) in enumerate(SIZES.items()):
+        lengths = np.random.default_rng(number).integers(2, 30, documents).tolist()
+        store = write_store(root / f"{name}-store", lengths, first=1000 * number)
+        paths[name] = root / name
+        packtool.pack(store, paths[name], strategy="bfd", sequence_length=16, seed=number)
+    return paths
+
+
+def stream_of(sources: dict[str, Any], stages: Any = WEIGHTS, rows: int = ROWS, **options: Any) -> BlendStream:
+    stream = open_stream(packtool.Blend(sources, stages, rows=rows), **options)
+    assert isinstance(stream, BlendStream)
+    return stream
+
+
+Read = list[tuple[str, int]]
+"""Rows in the order in which they are trained on: source, and which of its rows."""
+
+
+def read(batches: GlobalBatches, steps: int | None = None) -> Read:
+    """What a rank gets from here on, or in so many steps."""
+    return [row for step in taken(batches, steps) for row in step]
+
+
+def taken(batches: GlobalBatches, steps: int | None = None) -> Iterator[Read]:
+    stream = batches.stream
+    assert isinstance(stream, BlendStream)
+    for number, keys in enumerate(batches):
+        yield [(stream.names[source], row) for source, row in stream.located(keys)]  # type: ignore[misc]
+        if number + 1 == steps:
+            return
+
+
+def each_once(rows: Read, before: dict[str, int] | None = None) -> None:
+    """The rows of each source one after the other, each once, from those before on."""
+    for name in {name for name, _ in rows}:
+        mine = [row for each, row in rows if each == name]
+        first = (before or {}).get(name, 0)
+        assert mine == list(range(first, first + len(mine)))
+
+
+def test_the_rows_are_those_of_the_sequence(sources: dict[str, Any]) -> None:
+    stream, rows = stream_of(sources), packtool.open(packtool.Blend(sources, WEIGHTS, rows=ROWS))
+    samples = [0, 4095, 4096, 7200, 11_999, 17]
+    batch, same = stream.batch(samples), rows.batch(samples)
+    assert set(batch) == set(same)
+    for name, value in batch.items():
+        assert np.array_equal(value, same[name])  # type: ignore[literal-required,arg-type]
+    assert stream.batch(stream.located(samples))["source"].tolist() == same["source"].tolist()
+    assert len(stream.batch([])["source"]) == 0
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 64])
+def test_ranks_read_the_same_samples(sources: dict[str, Any], ranks: int) -> None:
+    alone = read(GlobalBatches(stream_of(sources), 64))
+    stream = stream_of(sources)
+    parts = [list(taken(GlobalBatches(stream, 64, rank=rank, world_size=ranks))) for rank in range(ranks)]
+    dealt = [part[i] for step in zip(*parts, strict=True) for i in range(64 // ranks) for part in step]
+    assert dealt == alone
+    each_once(alone)
+    assert len(alone) == ROWS // 64 * 64
+
+
+@pytest.mark.parametrize("balance", ["step", "turn"])
+def test_balanced_batches_hold_the_same_rows(sources: dict[str, Any], balance: Any) -> None:
+    alone, stream = list(taken(GlobalBatches(stream_of(sources), 32))), stream_of(sources)
+    parts = [taken(GlobalBatches(stream, 32, rank=rank, world_size=4, balance=balance)) for rank in range(4)]
+    for whole, step in zip(alone, zip(*parts, strict=True), strict=True):
+        assert sorted(whole) == sorted(row for part in step for row in part)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 40, 64, 120, 187])
+def test_from_any_state_on_any_number_of_ranks(sources: dict[str, Any], steps: int) -> None:
+    whole = read(GlobalBatches(stream_of(sources), 32))
+    first = GlobalBatches(stream_of(sources), 64)
+    before = read(first, steps) if steps else []
+    state = json.loads(json.dumps(first.state_dict()))
+    assert state["samples"] == 64 * steps
+    again = GlobalBatches(stream_of(sources), 32, rank=1, world_size=2)
+    again.load_state_dict(state)
+    assert read(again) == whole[len(before) + 1 :: 2]
+
+
+def test_a_worker_gets_what_was_chosen(sources: dict[str, Any]) -> None:
+    stream = stream_of(sources)
+    copy = pickle.loads(pickle.dumps(stream))
+    keys = stream.located([5, 9000])
+    assert np.array_equal(copy.batch(keys)["input_ids"], stream.batch([5, 9000])["input_ids"])
+    assert copy.located([5, 9000]) == keys
+
+
+CHANGED: list[dict[str, Any]] = [
+    WEIGHTS[0],
+    {"from": "5000 rows", "weights": {"web": 0.2, "code": 0.2, "chat": 0.6}},
+    {"from": "8000 rows", "ramp": True, "weights": {"web": 1}},
+]
+
+
+def stopped_at(sources: dict[str, Any], samples: int, stages: Any = WEIGHTS) -> tuple[Read, dict[str, Any]]:
+    batches = GlobalBatches(stream_of(sources, stages), 50)
+    return read(batches, samples // 50), batches.state_dict()
+
+
+@pytest.mark.parametrize("stages", [CHANGED, [WEIGHTS[0]]])
+@pytest.mark.parametrize("samples", [50, 4950, 5000])
+def test_another_future(sources: dict[str, Any], samples: int, stages: Any) -> None:
+    """Every source goes on where it was; shares are of the new weights after the next block."""
+    before, state = stopped_at(sources, samples)
+    rows = {name: source["rows"] for name, source in state["sources"].items()}
+    stream = stream_of(sources, stages, rows=15_000)
+    batches = GlobalBatches(stream, 50)
+    batches.load_state_dict(state)
+    after = read(batches)
+    assert len(before) + len(after) == 15_000
+    each_once([*before, *after])
+    each_once(after, rows)
+    whole = stream.schedule.rows(15_000)
+    for number, name in enumerate(stream.names):
+        assert abs(len([1 for each, _ in [*before, *after] if each == name]) - whole[number]) <= 1.1
+
+
+def test_a_changed_run_resumes_like_any_other(sources: dict[str, Any]) -> None:
+    """Stopped after the change, it goes on as if it had not been: the state says where dealing began anew."""
+    _, state = stopped_at(sources, 4950)
+    first = GlobalBatches(stream_of(sources, CHANGED), 50)
+    first.load_state_dict(state)
+    whole = read(first)
+    for steps in (0, 1, 3, 60):
+        one = GlobalBatches(stream_of(sources, CHANGED), 50)
+        one.load_state_dict(state)
+        before = read(one, steps) if steps else []
+        other = GlobalBatches(stream_of(sources, CHANGED), 50)
+        other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+        assert [*before, *read(other)] == whole
+
+
+def test_sources_come_and_go(sources: dict[str, Any]) -> None:
+    first = [{"weights": {"web": 1, "code": 1}}]
+    two = {name: sources[name] for name in ("web", "code")}
+    before, state = stopped_at(two, 3000, first)
+    gone = {"code": sources["code"], "chat": sources["chat"], "web": {}}
+    stages = [*first, {"from": "3000 rows", "weights": {"code": 1, "chat": 3}}]
+    stream = stream_of(gone, stages)
+    batches = GlobalBatches(stream, 50)
+    batches.load_state_dict(state)
+    after = read(batches, 100)
+    each_once([*before, *after])
+    assert {name for name, _ in after} == {"code", "chat"}
+    again = GlobalBatches(stream_of(gone, stages), 50)
+    again.load_state_dict(batches.state_dict())
+    rest = read(again)
+    each_once([*before, *after, *rest])
+    assert rest == read(batches)
+    with pytest.raises(UsageError, match=r"web has no path\. Give it one, or resume from a state in which its rows"):
+        stream_of(gone, stages).batch([0])
+    with pytest.raises(DataError, match=r"the state has 1,500 rows of web, which the blend no longer names\. Name it"):
+        stream_of({"code": sources["code"]}, ()).restore(state)
+
+
+def refused(stream: BlendStream, state: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        stream.restore(state)
+    return str(caught.value)
+
+
+def test_another_past_is_refused(sources: dict[str, Any]) -> None:
+    _, state = stopped_at(sources, 9000)
+    other = [{"weights": {"web": 0.5, "code": 0.3, "chat": 0.2}}, WEIGHTS[1]]
+    message = "blend: the blend is another one before sample 9,000, up to which the state goes. Restore its stages and"
+    assert refused(stream_of(sources, other), state).startswith(message)
+    assert refused(stream_of(sources, rows=ROWS + 1000), state).startswith(message)  # 60% begins elsewhere
+    assert refused(stream_of(sources, rows=8000), state).startswith(message)
+    fixed = [WEIGHTS[0], {"from": "7200 rows", "ramp": "12000 rows", "weights": WEIGHTS[1]["weights"]}]
+    assert stream_of(sources, fixed, rows=20_000).restore(state) == 9000
+
+
+def test_another_dataset_is_refused(sources: dict[str, Any], tmp_path: Path) -> None:
+    _, state = stopped_at(sources, 500)
+    lengths = np.random.default_rng(8).integers(2, 30, 300).tolist()
+    packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "other", strategy="bfd", sequence_length=16)
+    said = refused(stream_of({**sources, "code": tmp_path / "other"}), state)
+    assert said.startswith("blend: the items of code of the state is ")
+    said = refused(stream_of({**sources, "code": {"path": sources["code"], "seed": 9}}), state)
+    assert said.startswith("blend: the seed of code of the state is 1, that of this loader 9.")
+
+
+@pytest.mark.parametrize("state", [None, {}, {"samples": 3}, {"samples": 3, "items": 9, "dataset": "x"}])
+def test_not_a_state(sources: dict[str, Any], state: Any) -> None:
+    message = "blend: not the state of a blend, which has samples, past, sources, begin and stages. Give what its"
+    assert refused(stream_of(sources), state).startswith(message)
+
+
+def test_other_weights_while_training(sources: dict[str, Any]) -> None:
+    """From the next block on, until the blend's next stage; in the state, so that it resumes without being told."""
+    batches = GlobalBatches(stream_of(sources), 50)
+    before = read(batches, 30)
+    assert batches.reweight({"code": 1, "chat": 1}) == BLOCK
+    state = batches.state_dict()
+    after = read(batches)
+    whole = [*before, *after]
+    each_once(whole)
+    held = [name for name, _ in whole[BLOCK:7200]]
+    assert set(held) == {"code", "chat"}
+    assert abs(held.count("code") - (7200 - BLOCK) / 2) <= 2
+    assert "web" in [name for name, _ in whole[9000:]]
+    again = GlobalBatches(stream_of(sources), 25, rank=1, world_size=5)
+    again.load_state_dict(json.loads(json.dumps(state)))
+    assert read(again) == whole[1500:][1::5]
+    late = GlobalBatches(stream_of(sources), 50)
+    late.load_state_dict(json.loads(json.dumps(batches.state_dict())))  # the added stage is past
+    assert late.consumed == ROWS
+
+
+def test_a_ramp_while_training_cuts_a_ramp(sources: dict[str, Any]) -> None:
+    batches = GlobalBatches(stream_of(sources), 50)
+    read(batches, 150)
+    first = batches.reweight({"code": 1}, ramp_rows=1000)
+    assert first == 2 * BLOCK
+    stream = batches.stream
+    assert isinstance(stream, BlendStream)
+    assert [(piece.first, piece.last) for piece in stream.schedule.pieces] == [
+        (0, 7200),
+        (7200, first),
+        (first, first + 1000),
+        (first + 1000, ROWS),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "weights", "message"),
+    [
+        (3, {"coed": 1}, "weights: there is no source 'coed'. Did you mean code?"),
+        (3, {"code": -1}, "weights.code: a weight can't be -1. Give a number of 0 or more."),
+        (3, {"code": 0}, "weights: all weights are zero. Give a source a weight."),
+        (239, {"code": 1}, "blend: the run ends before the next block. Make it longer in the blend."),
+    ],
+)
+def test_weights_that_make_no_sense(sources: dict[str, Any], steps: int, weights: Any, message: str) -> None:
+    batches = GlobalBatches(stream_of(sources), 50)
+    read(batches, steps)
+    state = batches.state_dict()
+    with pytest.raises(UsageError) as caught:
+        batches.reweight(weights)
+    assert str(caught.value).startswith(message)
+    assert batches.state_dict() == state
+
+
+def test_weights_may_not_ask_for_more_epochs(sources: dict[str, Any]) -> None:
+    rows = len(packtool.open(sources["code"]))
+    limited = {**sources, "code": {"path": sources["code"], "max_epochs": 4800 // rows + 1}}
+    batches = GlobalBatches(stream_of(limited), 50)
+    read(batches, 3)
+    with pytest.raises(UsageError, match=r"the run takes [\d,]+ rows of code, "):
+        batches.reweight({"code": 1})
+
+
+def test_after_the_run_there_is_nothing(sources: dict[str, Any]) -> None:
+    batches = GlobalBatches(stream_of(sources, rows=500), 50)
+    assert len(read(batches)) == 500
+    with pytest.raises(UsageError, match=r"blend: the run ends with its 500 rows\. Make it longer in the blend\."):
+        read(batches)
+
+
+@pytest.mark.parametrize("options", [{"epochs": 2}, {"shuffle": False}, {"seed": 3}, {"repack": True}])
+def test_what_a_blend_says_itself(sources: dict[str, Any], options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(UsageError, match=f"^{name}: a blend says this itself, of each source. Write it in the blend"):
+        stream_of(sources, **options)
+    with pytest.raises(UsageError, match="there is no such option"):
+        stream_of(sources, lables="same")
+
+
+def test_not_a_blend(sources: dict[str, Any]) -> None:
+    batches = GlobalBatches(open_stream(sources["web"]), 4)
+    with pytest.raises(UsageError, match=r"weights: not a blend\. Give the loader a blend\."):
+        batches.reweight({"web": 1})
+
+
+def test_row_lengths_in_turn(tmp_path: Path) -> None:
+    lengths = np.random.default_rng(8).integers(2, 120, 300).tolist()
+    store = write_store(tmp_path / "store", lengths)
+    packtool.pack(store, tmp_path / "rows", strategy="decompose", sequence_length=64, min_bucket=16)
+    stages = [{"weights": {"16": 1, "32": 0}}, {"from": "40%", "weights": {"32": 1, "64": 1}}]
+    blend = packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128)
+    stream = open_stream(blend, epochs=2, fields=("input_ids",))
+    batches = GlobalBatches(stream, rank=1, world_size=2)
+    widths = [stream.batch(keys)["input_ids"].shape[1] for keys in batches]
+    table = packtool.open(blend).batches["bucket"].tolist()
+    assert widths[: len(table)] == table
+    assert len(widths) == 2 * len(table)
+    plain = open_stream(tmp_path / "rows", batch_tokens=128)
+    with pytest.raises(DataError, match="the order of the state is computed, row lengths by weights"):
+        plain.restore(batches.state_dict())
