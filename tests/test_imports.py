@@ -17,10 +17,11 @@ from packtool.commands.doctor import MODULES
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "installing", "temporary", "toml_file"),
+    ("errors", "sizes", "warnings", "clock", "progress", "installing", "temporary", "toml_file", "version"),
     ("engines", "places"),
     ("options",),
     ("arrays",),
+    ("array_files",),
     ("plan",),
     ("shuffling", "metrics", "blending"),
     ("packing", "selecting"),
@@ -61,8 +62,8 @@ LIGHT = (
     "packtool/cli/",
 )
 """Loaded by `packtool --help`."""
-LIGHT_MAY_USE = ("packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
-NAMES_ONLY = ("packtool", "packtool.__version__")
+LIGHT_MAY_USE = ("packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "packtool.version", "typer")
+NAMES_ONLY = ("packtool",)
 """The public names, which load nothing until they are used."""
 HEAVY = (
     "pydantic",
@@ -121,7 +122,7 @@ def layer(name: str) -> tuple[int, str]:
 
 def upward(name: str, imported: str) -> bool:
     """Whether an import of one module of the package by another goes up, or sideways to another room."""
-    if name in ("packtool", "packtool.__main__") or imported == "packtool.__version__":
+    if name in ("packtool", "packtool.__main__"):
         return False
     if imported == "packtool":  # the public names, made of commands
         return layer(name)[1] != "cli"

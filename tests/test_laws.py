@@ -1,5 +1,6 @@
 """The laws that every registered strategy obeys, for every corpus and every choice of its options."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -111,6 +112,38 @@ def test_laws(name, data):
     size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
     lengths = data.draw(corpora(size), label="lengths")
     check_laws(lengths, plan(name, lengths, options_of(name, size, data)))
+
+
+@pytest.mark.parametrize("name", [name for name, each in STRATEGIES.items() if each.whole])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_strategy_that_keeps_documents_whole_never_cuts_one_that_fits(name, data):
+    size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
+    lengths = data.draw(corpora(size), label="lengths")
+    options = options_of(name, size, data)
+    [only] = plan(name, lengths, options)
+    rows = rows_of(only)
+    stored = rows.document >= 0
+    pieces = np.bincount(rows.document[stored], minlength=len(lengths))
+    held = np.bincount(rows.document[stored], rows.length[stored], minlength=len(lengths))
+    fits = (lengths <= min(options.atom, size)) & (pieces > 0)
+    assert (pieces[fits] == 1).all()
+    assert (held[fits] >= lengths[fits].astype(np.int64) - 1).all(), "its text, if not its EOS"
+
+
+@pytest.mark.parametrize("name", [name for name, each in STRATEGIES.items() if not each.random])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_the_seed_changes_nothing_where_a_strategy_is_not_random(name, data):
+    size = data.draw(st.sampled_from(SIZES[1:]), label="size")
+    lengths = data.draw(corpora(size), label="lengths")
+    options = options_of(name, size, data)
+    if "mix_rows" in STRATEGIES[name].accepts:
+        options = replace(options, mix_rows=False)  # which draws
+    for one, other in zip(*(plan(name, lengths, replace(options, seed=seed)) for seed in (1, 2)), strict=True):
+        units = np.arange(one.units)
+        for column in ("document", "start", "length", "repeated", "offsets"):
+            np.testing.assert_array_equal(getattr(one.segments(units), column), getattr(other.segments(units), column))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -15,11 +15,11 @@ import typer
 from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from packtool import __version__
 from packtool.cli import terminal as effects
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
+from packtool.version import __version__
 
 Values = dict[str, Any]
 """Arguments of a function by name."""

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from packtool import __version__, packing
 from packtool.clock import Clock
 from packtool.commands.count_rows import source_mix
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
@@ -20,17 +19,18 @@ from packtool.errors import DataError
 from packtool.metrics.ledger import balance
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+from packtool.packing import Strategy
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
 from packtool.plan import I64, Plan
 from packtool.report.packed import packed_sources, read_report, report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.shuffling.atom import AtomShuffle
+from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
 from packtool.storage.files import write_array
-from packtool.storage.names import CHOSEN, LENGTHS, bucket_directory
+from packtool.storage.names import CHOSEN, LENGTHS
 from packtool.storage.output import Output
 from packtool.storage.schema import (
     Choice,
@@ -44,8 +44,9 @@ from packtool.storage.schema import (
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.temporary import discard_runs
+from packtool.version import __version__
 from packtool.writing.memory import Budget
-from packtool.writing.shards import BucketJob, BucketWriter, ShardForm, Written
+from packtool.writing.shards import write_shards
 from packtool.writing.source import StoreSource
 from packtool.writing.stored_tokens import name_for
 
@@ -75,7 +76,6 @@ class DatasetJob:
         options: as the command takes them.
         budget: memory and engine.
         clock: started with the command.
-        held: contexts to leave when the command ends.
     """
 
     command: str
@@ -84,64 +84,53 @@ class DatasetJob:
     options: PackArguments | ShuffleArguments | MaterializeArguments
     budget: Budget
     clock: Clock
-    held: ExitStack
 
     def input_entries(self) -> list[DatasetEntry]:
         """List the inputs as manifests identify them."""
         return [manifests.input_entry(place) for place in self.inputs]
 
-    def begin(self, *options: Any, known: dict[str, int]) -> Output | DatasetResult:
-        """Prepare the output, or return the result where there is nothing to do: of a dry run, or of a finished run.
+    def key(self, *options: Any) -> str:
+        """Return the key of the output: a digest of all that it depends on.
 
         Args:
-            options: all that the output depends on, beside the inputs, packtool's version and `index_only`.
-            known: amounts of the input, for a dry run.
+            options: beside the inputs, packtool's version and `index_only`.
         """
         without_tokens = ["index-only"] if self.options.index_only else []
-        key = key_of(__version__, *options, *without_tokens, self.input_entries())
-        if self.options.dry_run:
-            return DatasetResult.previewed(self.command, self.options, self.options.output, key, known)
-        place = self.held.enter_context(
-            claim(
-                self.options.output,
-                self.command,
-                self.options,
-                key=key,
-                inputs=map(str, self.inputs),
-            )
-        )
-        if not place.finished:
-            fetch_inputs(self.inputs, quiet=self.options.quiet)
-            return place
-        made = manifests.read(place.place)
-        report = read_report(place.place, made) if isinstance(made, PackedManifest) else None
-        return DatasetResult(path=place.shown, report=report, run=manifests.read_run(place.place), kept=True)
+        return key_of(__version__, *options, *without_tokens, self.input_entries())
 
-    def write(
-        self, place: Output, form: ShardForm, buckets: Sequence[BucketJob], read: Iterable[MappedFile]
-    ) -> Written:
-        """Write the rows of each bucket.
+    def preview(self, key: str, known: dict[str, int]) -> DatasetResult:
+        """Return the result of a dry run, with amounts of the input."""
+        return DatasetResult.previewed(self.command, self.options, self.options.output, key, known)
 
-        Args:
-            read: files that the rows depend on.
-        """
-        checked = read if self.options.check_input else ()
-        writer = BucketWriter(place, form, self.budget)
-        return writer.write(buckets, checked, self.command, quiet=self.options.quiet)
+    def claim(self, key: str) -> Output:
+        """Claim the output; fetch inputs at URLs unless it is finished already."""
+        output = claim(self.options.output, self.command, self.options, key=key, inputs=map(str, self.inputs))
+        if not output.finished:
+            with ExitStack() as until_fetched:
+                until_fetched.enter_context(output)
+                fetch_inputs(self.inputs, quiet=self.options.quiet)
+                until_fetched.pop_all()
+        return output
+
+    def checked(self, files: Iterable[MappedFile]) -> Iterable[MappedFile]:
+        """Return the input files to hash while rows are written: none where the input is trusted."""
+        return files if self.options.check_input else ()
+
+    def kept(self, output: Output) -> DatasetResult:
+        """Return the result of an output that was finished before."""
+        manifest = manifests.read_as(output.place, PackedManifest)
+        report, run = read_report(output.place, manifest), manifests.read_run(output.place)
+        return DatasetResult(path=output.shown, report=report, run=run, kept=True)
 
     def finish(
-        self,
-        output: Output,
-        manifest: PackedManifest,
-        report: PackedReport | None = None,
-        facts: Mapping[str, Any] | None = None,
+        self, output: Output, manifest: PackedManifest, report: PackedReport, facts: Mapping[str, Any]
     ) -> DatasetResult:
         """Publish what was written, with more `facts` in its `run.json`, and return the result."""
         run = {
             "inputs": [place.name for place in self.inputs],
             "workers": self.budget.engine.workers,
             "written": self.clock.seconds(),
-            **(facts or {}),
+            **facts,
         }
         output.finish(manifest, run)
         return DatasetResult(path=output.shown, report=report, run=run)
@@ -154,7 +143,7 @@ def dataset_job(
     inputs: Typed | Sequence[Typed],
     stores: Typed | Sequence[Typed] = (),
 ) -> Iterator[DatasetJob]:
-    """Set up a command's job, with an engine that runs as long as the block.
+    """Open the inputs of a command, and an engine that runs as long as the block.
 
     Args:
         inputs: the datasets to read, as the user typed them.
@@ -167,17 +156,9 @@ def dataset_job(
     with (
         places_to_write_from(options, inputs, stores) as (datasets, tokens),
         engine_for(options.scheduler, options.workers, command, at_end=discard_runs) as engine,
-        ExitStack() as held,
     ):
-        yield DatasetJob(
-            command=command,
-            inputs=datasets,
-            stores=tokens,
-            options=options,
-            budget=Budget(memory_granted(options.memory), engine, in_order=in_part(datasets)),
-            clock=clock,
-            held=held,
-        )
+        budget = Budget(memory_granted(options.memory), engine, in_order=in_part(datasets))
+        yield DatasetJob(command, datasets, tokens, options, budget, clock)
 
 
 def write_corpus(
@@ -185,9 +166,8 @@ def write_corpus(
     output: Output,
     corpus: Corpus,
     plans: Sequence[Plan],
-    shuffles: Sequence[AtomShuffle | None],
     *,
-    strategy: str,
+    strategy: Strategy,
     options: Options,
     order: Shuffle | None,
     choice: Choice | None = None,
@@ -196,23 +176,31 @@ def write_corpus(
     """Write the rows of each plan, and all that goes with them.
 
     Args:
-        shuffles: of each plan's atoms; None keeps the plan's order.
-        options: for the manifest, as is `order`.
+        options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
         choice: of the documents of the corpus, without a file yet; None where each is packed once.
         facts: for `run.json`.
     """
     index_only = job.options.index_only
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
-    multi_bucket = packing.strategy(strategy).multi_bucket
-    directories = [bucket_directory(plan.sequence_length) if multi_bucket else "" for plan in plans]
-    sources = [StoreSource(corpus, plan, pad_id) for plan in plans]
-    written = job.write(
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if order is not None and order.method == "atom":
+        shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
+    buckets, tallies = write_shards(
         output,
-        ShardForm(lengths, options["shard_tokens"], with_segments, with_tokens=not index_only),
-        [BucketJob(*each) for each in zip(directories, sources, shuffles, strict=True)],
-        (file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss"))),
+        [StoreSource(corpus, plan, pad_id) for plan in plans],
+        shuffles,
+        lengths,
+        job.budget,
+        by_length=strategy.multi_bucket,
+        shard_tokens=options["shard_tokens"],
+        with_segments=with_segments,
+        with_tokens=not index_only,
+        checked=job.checked(
+            file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss"))
+        ),
+        label=job.command,
+        quiet=job.options.quiet,
     )
-    buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
     trained = corpus.trained() if corpus.has_loss else None
     try:
@@ -223,7 +211,7 @@ def write_corpus(
         raise
     inputs = job.input_entries()
     report = report_of_rows(
-        strategy=strategy,
+        strategy=strategy.name,
         options=options,
         shuffle=order,
         ledger=ledger,
@@ -232,7 +220,7 @@ def write_corpus(
         source_mix=source_mix(output, buckets, corpus.dtype, corpus.store_documents, order),
     )
     manifest = PackedManifest(
-        strategy=strategy,
+        strategy=strategy.name,
         options=options,
         shuffle=order,
         inputs=inputs,
@@ -249,7 +237,7 @@ def write_corpus(
         tokenizer_files=_tokenizer_files(corpus, output),
         **index_fields(job.inputs if index_only else None, output, has_loss=corpus.has_loss),
     )
-    return job.finish(output, manifest, report, facts)
+    return job.finish(output, manifest, report, facts or {})
 
 
 def with_documents(choice: Choice | None, documents: I64 | None, output: Output) -> Choice | None:

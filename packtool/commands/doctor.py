@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from packtool import __version__
 from packtool.installing import how_to_install
+from packtool.version import __version__
 
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",

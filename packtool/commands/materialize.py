@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from packtool.commands.dataset_job import DatasetResult, dataset_job
-from packtool.commands.shuffle import write_rows
+from packtool.commands.stored_rows import write_rows
 from packtool.options.shuffle import MaterializeArguments
 from packtool.options.signature import takes
 from packtool.writing.stored_tokens import open_packed

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy.typing as npt
 
-from packtool import __version__
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.errors import DataError, UsageError
 from packtool.places.local import PARTIAL, LocalPlace
@@ -26,6 +25,7 @@ from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import Shuffle
 from packtool.storage.segment_table import no_segments
 from packtool.temporary import temporary_directory
+from packtool.version import __version__
 from packtool.writing.input_check import InputCheck
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
 from packtool.writing.two_passes import order_parts

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from fractions import Fraction
-from typing import Any
+from dataclasses import replace
 
 from packtool import packing
 from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names, write_corpus
 from packtool.commands.document_choice import check_choice, choose, require_distinct
 from packtool.commands.places import warn_of_scatter
 from packtool.errors import DataError, UsageError
-from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
+from packtool.options.record import recorded
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.signature import takes
-from packtool.packing import Strategy
+from packtool.packing import STRATEGIES, Strategy
 from packtool.packing.strategy import check, draws, mixes
-from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import plural
 from packtool.storage.schema import Options, Shuffle, TokenizerInfo
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
 from packtool.writing.planning import planned
-
-log = logging.getLogger(__name__)
 
 
 @takes(PackArguments)
@@ -35,54 +30,46 @@ def pack(options: PackArguments) -> DatasetResult:
         UsageError: options that make no sense, or do not fit together.
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
-
     strategy = check_options(options)
-    with dataset_job("pack", options, options.stores) as job:
+    with dataset_job("pack", options, options.stores) as job, temporary_directory() as work:
         require_distinct(job.inputs)
         if options.index_only:
             index_names(job.inputs, options.output)
         corpus = Corpus(job.inputs)
-        described = _describe(strategy, options, padding_id(options.pad_token, corpus.tokenizer))
+        described = _recorded(strategy, options, padding_id(options.pad_token, corpus.tokenizer))
         order = None
         if options.shuffle:
             order = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
-        whole = _most_of_conversation(corpus, options, strategy)
+        longest = _longest_conversation(corpus, options, strategy)
         row_length = options.sequence_length or max(options.buckets)
-        with temporary_directory() as work, job.budget.arrays_for(corpus.documents, work) as arrays:
-            chosen = choose(corpus, options, row_length, arrays, whole)
-            output = job.begin(
-                strategy.name,
-                described,
-                order,
-                *chosen.options,
-                known={"documents": corpus.documents, "tokens": corpus.tokens},
-            )
-            if isinstance(output, DatasetResult):
-                return output
-            with planned(
-                strategy.name, corpus, options, job.budget, output.scratch, chosen.passes, options.epoch
-            ) as plans:
-                if job.budget.in_order and not options.index_only:
-                    warn_of_scatter(corpus, plans)
-                seconds = job.clock.seconds()
-                log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
-                facts: dict[str, Any] = {"planned": seconds}
-                return write_corpus(
-                    job,
-                    output,
-                    corpus,
-                    plans,
-                    atom_shuffles(plans, seed=options.seed, epoch=options.epoch) if order else [None] * len(plans),
-                    strategy=strategy.name,
-                    options=described,
-                    order=order,
-                    choice=chosen.choice,
-                    facts=facts,
-                )
+        with job.budget.arrays_for(corpus.documents, work) as arrays:
+            chosen = choose(corpus, options, row_length, arrays, longest)
+            key = job.key(strategy.name, described, order, *chosen.options)
+            if options.dry_run:
+                return job.preview(key, {"documents": corpus.documents, "tokens": corpus.tokens})
+            with job.claim(key) as output:
+                if output.finished:
+                    return job.kept(output)
+                with planned(
+                    strategy, corpus, options, job.budget, output.scratch, chosen.passes, options.epoch
+                ) as plans:
+                    if job.budget.in_order and not options.index_only:
+                        warn_of_scatter(corpus, plans)
+                    return write_corpus(
+                        job,
+                        output,
+                        corpus,
+                        plans,
+                        strategy=strategy,
+                        options=described,
+                        order=order,
+                        choice=chosen.choice,
+                        facts={"planned": job.clock.seconds()},
+                    )
 
 
 def check_options(options: PackArguments) -> Strategy:
-    """Check that options make sense together, and that what they need is installed; return the strategy."""
+    """Check that options make sense together; return the strategy."""
     strategy = packing.strategy(options.strategy)
     check(strategy, options)
     check_choice(options)
@@ -92,7 +79,7 @@ def check_options(options: PackArguments) -> Strategy:
     return strategy
 
 
-def _most_of_conversation(corpus: Corpus, options: PackArguments, strategy: Strategy) -> int | None:
+def _longest_conversation(corpus: Corpus, options: PackArguments, strategy: Strategy) -> int | None:
     """Return the length in tokens above which conversations are dropped; None to drop none.
 
     Raises:
@@ -107,7 +94,8 @@ def _most_of_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
         return None
     if not strategy.whole:
         what = f"{strategy.name} cuts documents that would fit a row, and {stores[0].place} holds conversations"
-        remedy = "give bfd, ffd, first-fit-shuffle or padding, or --too-long cut"
+        keeping = ", ".join(name for name, each in STRATEGIES.items() if each.whole)
+        remedy = f"give --too-long cut, or a strategy that keeps documents whole: {keeping}"
         raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
     row = min(options.atom, options.row_length)
     if options.too_long == "drop":
@@ -142,24 +130,21 @@ def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
     raise UsageError("unknown-token", what, remedy="give one of them, or an id", where="--pad-token")
 
 
-def _describe(strategy: Strategy, options: PackArguments, pad_id: int) -> Options:
-    """Describe the options that the output depends on for the manifest, in full, so that no default is left to guess.
+def _recorded(strategy: Strategy, options: PackArguments, pad_id: int) -> Options:
+    """Return the options that the output depends on, in full, so that a manifest leaves no default to guess.
 
-    An atom size that was not given is left out: atoms are rows.
+    An atom size that was not given is left out: atoms are rows. So is mixing where there is none, as in datasets
+    written before there was a choice.
     """
-    described: Options = {}
-    for name in names_recorded(PackArguments, strategy.name):
-        value = mixes(strategy, options) if name == "mix_rows" else options.in_effect(name)
-        if name == "pad_token":
-            described["pad_id"] = pad_id
-        elif name == "mix_rows":
-            if value:  # not mentioned otherwise, as in datasets written before there was a choice
-                described[name] = True
-        elif value is not None and (name != "window_tokens" or strategy.windowed):
-            described[name] = str(value) if isinstance(value, Fraction) else value
+    in_effect = replace(options, pad_token=pad_id, mix_rows=mixes(strategy, options))
+    found = recorded(in_effect, strategy.name)
+    if "extra_capacity" in found:
+        found["extra_capacity"] = options.extra
+    left_out = ["mix_rows"] * (not found.get("mix_rows")) + ["window_tokens"] * (not strategy.windowed)
+    found = {"pad_id" if name == "pad_token" else name: found[name] for name in found if name not in left_out}
     if options.epoch:
-        described["epoch"] = options.epoch
+        found["epoch"] = options.epoch
     # The seed of a shuffle is recorded with it. Of rows in corpus order it is that of the epochs to come.
-    if draws(strategy, described) or (not options.shuffle and options.seed != DEFAULT_SEED):
-        described["seed"] = options.seed
-    return described
+    if draws(strategy, found) or (not options.shuffle and options.seed != DEFAULT_SEED):
+        found["seed"] = options.seed
+    return found

@@ -1,4 +1,4 @@
-"""Open datasets in object stores for commands: copied to local disk, or read by ranges, as there is room."""
+"""Open datasets in object stores for commands, through a cache on the local disk that has as much room as there is."""
 
 from __future__ import annotations
 
@@ -46,12 +46,11 @@ _SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 
 @contextmanager
-def places_to_read(given: Typed | Sequence[Typed], *, ranged: Sequence[str] = ()) -> Iterator[list[Place]]:
+def places_to_read(given: Typed | Sequence[Typed]) -> Iterator[list[Place]]:
     """Yield the places of the datasets a command reads; copies of remote files are removed after the block.
 
     Args:
         given: what the user typed: one or several.
-        ranged: kinds of arrays that are read by ranges, such as ``tokens``, and never copied.
     """
     places = places_of(given)
     if not any(isinstance(each, StorePlace) for each in places):
@@ -59,7 +58,7 @@ def places_to_read(given: Typed | Sequence[Typed], *, ranged: Sequence[str] = ()
         return
     with temporary_directory() as directory:
         cache = Cache(directory, READ_BYTES)
-        yield [_copied(each, cache, ranged) for each in places]
+        yield [_copied(each, cache) for each in places]
 
 
 @contextmanager
@@ -119,8 +118,8 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     return Cache(directory, limit)
 
 
-def _copied(place: Place, cache: Cache, ranged: Sequence[str] = ()) -> Place:
-    return CachedPlace(place, cache, ranged) if isinstance(place, StorePlace) else place
+def _copied(place: Place, cache: Cache) -> Place:
+    return CachedPlace(place, cache) if isinstance(place, StorePlace) else place
 
 
 def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:

@@ -24,17 +24,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from packtool import packing, shuffling
+from packtool import packing
 from packtool.clock import Clock
+from packtool.commands import pack, shuffle
 from packtool.commands.document_choice import names_of, require_distinct
-from packtool.commands.pack import check_options, padding_id
 from packtool.commands.result import Preview
 from packtool.config import INPUT, Table, read
 from packtool.encoding.load import load
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
-from packtool.options.check import check_taken, checked, given
+from packtool.options.check import checked, given
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
@@ -170,10 +170,10 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             raise UsageError("missing-option", what, remedy=remedy, where=where)
         options = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
         if isinstance(options, PackArguments):
-            check_options(options)
+            pack.check_options(options)
             _check_inputs(options, stage.inputs, stores)
         elif isinstance(options, ShuffleArguments):
-            check_taken(options, "--method", shuffling.method(options.method).name)
+            shuffle.check_options(options)
     except PacktoolError as error:
         raise stage.table.locate(error) from None
     if stage.output is not None:
@@ -194,7 +194,7 @@ def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping
             what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"
             raise UsageError("no-provenance", what, remedy=remedy, where=by_origin[0].flag)
         if options.pad_token is not None:
-            padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
+            pack.padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
 
 
 def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:

@@ -6,53 +6,34 @@ stream of a store into lanes and rotates each of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 import numpy.typing as npt
 
-from packtool import __version__, shuffling
-from packtool.commands.count_rows import source_mix
+from packtool import packing, shuffling
 from packtool.commands.dataset_job import (
     DatasetJob,
     DatasetResult,
     dataset_job,
-    index_fields,
-    index_names,
-    with_documents,
     write_corpus,
 )
-from packtool.commands.document_origins import stores_of
 from packtool.commands.order import write_order
+from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError
-from packtool.metrics.ledger import require_counted
-from packtool.metrics.mixing import BatchMix
-from packtool.metrics.tally import Tally
 from packtool.options.check import check_ranks, check_taken
 from packtool.options.pack import PackArguments
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.packing import strategy
-from packtool.packing.strategy import draws, require_fit
-from packtool.report.packed import read_report, report_of_rows
-from packtool.report.schema import PackedReport
+from packtool.packing.strategy import require_fit
 from packtool.shuffling import Method, partial
-from packtool.shuffling.atom import AtomShuffle
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_array
-from packtool.storage.names import BATCHES, LENGTHS
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest
-from packtool.storage.segment_table import no_segments
 from packtool.storage.token_store import Corpus
-from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.shards import BucketJob, ShardForm
-from packtool.writing.source import PackedSource
-from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans, stored_shuffles
+from packtool.writing.stored_plan import stored_atom_size
 from packtool.writing.stored_tokens import open_packed
 
 
@@ -67,16 +48,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         UsageError: options that make no sense, or that this dataset can't do.
         DataError: the source is missing, unfinished or damaged, or the disk is full.
     """
-    method = shuffling.method(options.method)
-    check_taken(options, "--method", method.name)
-    if not options.order_only and (options.ranks, options.global_batch) != (None, None):
-        what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
-        raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
-    check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
-    if options.order_only and method.source == "store":
-        what = f"has no effect with --method {method.name}, whose epochs are rotations of lanes"
-        remedy = "leave it out, or read any epoch of the rows of one with packtool.open(ROWS).epoch(N)"
-        raise UsageError("option-not-taken", what, remedy=remedy, where="--order-only")
+    method = check_options(options)
     with dataset_job("shuffle", options, options.source, options.store) as job:
         [source] = job.inputs
         manifest = manifests.read(source)
@@ -102,9 +74,22 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         table = None
         if options.batch_tokens is not None:
             record, table = _with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
-        if options.order_only:
-            return write_order(job, dataset, record, table)
-        return write_rows(job, dataset, record, table)
+        return (write_order if options.order_only else write_rows)(job, dataset, record, table)
+
+
+def check_options(options: ShuffleArguments) -> Method:
+    """Check that options make sense together; return the method."""
+    method = shuffling.method(options.method)
+    check_taken(options, "--method", method.name)
+    if not options.order_only and (options.ranks, options.global_batch) != (None, None):
+        what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
+        raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
+    check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
+    if options.order_only and method.source == "store":
+        what = f"has no effect with --method {method.name}, whose epochs are rotations of lanes"
+        remedy = "leave it out, or read any epoch of the rows of one with packtool.open(ROWS).epoch(N)"
+        raise UsageError("option-not-taken", what, remedy=remedy, where="--order-only")
+    return method
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:
@@ -179,101 +164,6 @@ def _with_batches(
     return record, table
 
 
-def write_rows(
-    job: DatasetJob,
-    dataset: PackedDataset,
-    record: Shuffle | None,
-    table: npt.NDArray[Any] | None,
-    *,
-    reorder: bool = True,
-) -> DatasetResult:
-    """Write the rows of each bucket, and all that goes with them.
-
-    Args:
-        record: the order of the rows.
-        table: of batches.
-        reorder: put the rows into that order; else they are in it already.
-    """
-    base, index_only = dataset.manifest, job.options.index_only
-    index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
-    if index_only and not dataset.has_segments:
-        raise no_segments(dataset.place)
-    if index_of is not None:
-        index_names(index_of, job.options.output)
-    output = job.begin(record, known={"rows": base.ledger.rows, "tokens": base.ledger.output})
-    if isinstance(output, DatasetResult):
-        return output
-    atom_size = record.atom_size if reorder and record is not None else None
-    plans = stored_plans(dataset, atom_size)
-    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
-    if reorder and record is not None:
-        shuffles = stored_shuffles(plans, base.shuffle, seed=record.seed, epoch=record.epoch)
-    lengths = dataset.lengths() if dataset.has_segments else None
-    written = job.write(
-        output,
-        ShardForm(lengths, base.options["shard_tokens"], lengths is not None, with_tokens=not index_only),
-        [
-            BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
-            for plan, shuffle in zip(plans, shuffles, strict=True)
-        ],
-        (file for file in dataset.files() if not index_only or not file.entry.name.startswith(("tokens", "loss"))),
-    )
-    buckets, tallies = written.buckets, written.tallies
-    if tallies:  # a shuffle moves tokens, and changes none of their accounts
-        remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
-        has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
-        require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
-    options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
-    if record is not None and not draws(strategy(base.strategy), options):  # it was for epochs, and the order has one
-        options = {name: value for name, value in options.items() if name != "seed"}
-    manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
-    mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
-    report = _report(dataset, manifest, plans, tallies, mix)
-    chosen = dataset.chosen()
-    manifest = msgspec.structs.replace(
-        manifest,
-        lengths=None if lengths is None else write_array(output.staged / LENGTHS, np.asarray(lengths)),
-        choice=with_documents(base.choice, None if chosen is None else np.concatenate(chosen), output),
-        report=manifests.write_report(output.staged, report),
-        buckets=buckets,
-        batches=None if table is None else write_array(output.staged / BATCHES, table),
-        tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output.staged),
-        **index_fields(index_of, output, has_loss=base.has_loss),
-    )
-    stores = manifests.input_names(dataset.place, base.inputs)  # as in the manifest
-    return job.finish(output, manifest, report, {"inputs": stores, **_counted(table)})
-
-
-def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
-    """Count the batches, if there are any."""
-    return {} if table is None else {"batches": len(table)}
-
-
-def _report(
-    dataset: PackedDataset,
-    manifest: PackedManifest,
-    plans: Sequence[StoredPlan],
-    tallies: Sequence[Tally],
-    mix: Sequence[BatchMix],
-) -> PackedReport:
-    """Make the report of the shuffled rows.
-
-    Without segments nothing can be counted again, but where whole rows moved the counts are what they were.
-    """
-    before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
-    if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
-        return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
-    return report_of_rows(
-        tallies,
-        manifest.ledger,
-        strategy=manifest.strategy,
-        options=manifest.options,
-        shuffle=manifest.shuffle,
-        sources=before.sources,
-        source_mix=mix,
-    )
-
-
 def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
     """Write the rows of one epoch.
 
@@ -290,18 +180,22 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         "shard_tokens": PackArguments.shard_tokens,
         "segments": True,
     }
-    output = job.begin(record, options, known={"documents": corpus.documents, "tokens": corpus.tokens})
-    if isinstance(output, DatasetResult):
-        return output
-    with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
-        corpus.work_in(arrays)
-        plan = partial.plan(
-            corpus.lengths(),
-            sequence_length=sequence_length,
-            batch_size=lanes,
-            seed=record.seed,
-            epoch=record.epoch,
-            short_rows=short_rows,
-            arrays=arrays,
-        )
-        return write_corpus(job, output, corpus, [plan], [None], strategy="concat", options=options, order=record)
+    key = job.key(record, options)
+    if job.options.dry_run:
+        return job.preview(key, {"documents": corpus.documents, "tokens": corpus.tokens})
+    with job.claim(key) as output:
+        if output.finished:
+            return job.kept(output)
+        with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
+            corpus.work_in(arrays)
+            plan = partial.plan(
+                corpus.lengths(),
+                sequence_length=sequence_length,
+                batch_size=lanes,
+                seed=record.seed,
+                epoch=record.epoch,
+                short_rows=short_rows,
+                arrays=arrays,
+            )
+            strategy = packing.strategy("concat")
+            return write_corpus(job, output, corpus, [plan], strategy=strategy, options=options, order=record)

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import xxhash
 
-from packtool import __version__
 from packtool.commands.inputs import find_files
 from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.conversations.record import ConversationError
@@ -25,10 +24,12 @@ from packtool.encoding.encoders import EncoderRecipe
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
 from packtool.options.check import given, refuse
-from packtool.options.declare import declared, flag, names_recorded
+from packtool.options.declare import declared, flag
+from packtool.options.record import recorded
 from packtool.options.tokenize import ConversationOptions, TokenizeArguments
 from packtool.storage.claim import key_of
 from packtool.storage.names import CHAT_TEMPLATES
+from packtool.version import __version__
 
 _AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""
@@ -108,13 +109,13 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         chats=chats,
     )
     encoder = choose(tokenizer.found, options.encoder, special_as_text=options.special_tokens == "text")
-    recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
+    described = recorded(options)
     chat = None
     if chats:
         chat, tokenizer = _chat_of(options, tokenizer)
-        recorded |= _recorded_of(options, chat)
+        described |= _recorded_of(options, chat)
     fields = _fields(options, chats=chats)
-    return Source(inputs, by_input, records, fields, filters, chat, tokenizer, encoder, recorded)
+    return Source(inputs, by_input, records, fields, filters, chat, tokenizer, encoder, described)
 
 
 def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: str) -> None:

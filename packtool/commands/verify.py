@@ -79,7 +79,7 @@ def verify(options: VerifyArguments) -> VerifyResult:
             fails or refuses.
         UsageError: stores for something else than a packed dataset.
     """
-    with places_to_read(options.path, ranged=["tokens", "loss"]) as [place], places_to_read(options.store) as given:
+    with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         manifest = manifests.read(place)
         files, stores = [(place, file) for file in listed(manifest)], given
         if isinstance(manifest, PackedManifest) and manifest.index_only:

@@ -8,7 +8,7 @@ from packtool.options.declare import Option
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import FLAG, PATHS, PLACE, TEXT
 from packtool.options.names import EXPORTS, IMPORTS, listed
-from packtool.options.shared import Copying, EosToken, Many, Output, Revision, StoresMoved, Writing
+from packtool.options.shared import CheckInput, EosToken, Many, Output, Revision, StoresMoved, Writing
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ImportArguments(Writing):
 
 
 @dataclass(frozen=True)
-class ExportArguments(DocumentOptions, Copying):
+class ExportArguments(DocumentOptions, Writing):
     """The arguments of `packtool.export`."""
 
     source: Annotated[
@@ -67,3 +67,4 @@ class ExportArguments(DocumentOptions, Copying):
         str, Option(TEXT, f"Format: {listed(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
     ]
     store: StoresMoved = ()
+    check_input: CheckInput = True

@@ -67,6 +67,7 @@ StoresMoved = Annotated[
         default="where its manifest says",
     ),
 ]
+CheckInput = Annotated[bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")]
 DryRun = Annotated[
     bool,
     Option(FLAG, "Say what would be read, and what is at the output; write nothing.", "Output", in_file=False),
@@ -142,18 +143,10 @@ class Writing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copying(Writing):
-    """Options of commands that copy from datasets."""
-
-    check_input: Annotated[
-        bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")
-    ] = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class MovingRows(Copying, Working):
+class MovingRows(Writing, Working):
     """Options of commands that write rows, whose tokens may exceed the memory granted."""
 
+    check_input: CheckInput = True
     memory: Annotated[
         str | int | None,
         Option(

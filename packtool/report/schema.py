@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from packtool import __version__
 from packtool.metrics.homogeneity import Homogeneity
 from packtool.metrics.ledger import Ledger
 from packtool.metrics.lengths import Unpacked
@@ -20,6 +19,7 @@ from packtool.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import percent
 from packtool.sizes import plural
 from packtool.storage.schema import LeftOut, Shuffle, TokenizerInfo
+from packtool.version import __version__
 
 Options: TypeAlias = dict[str, Any]
 """Options by name; which ones there are depends on the strategy."""

@@ -44,7 +44,7 @@ _ALIKE = 0.5
 """Share of rows of equal lengths but one from which rows are better mixed."""
 
 _SIMPLEST_FIRST = ("concat", "bfd", "ffd", "first-fit-shuffle", "bfd-extra", "seamless", "padding")
-_WHOLE = ("bfd", "ffd", "first-fit-shuffle")
+_WHOLE = tuple(name for name in _SIMPLEST_FIRST if STRATEGIES[name].whole)
 _LIMITS = (
     "What whole documents are worth was measured in continual pre-training, not from scratch, and not on code; "
     "the limits of 2 % and 1 % are a judgement. See docs/choosing.md."
@@ -354,7 +354,7 @@ def _judge_truncation(metrics: Metrics) -> Judgement:
         split = f"{cut}: {percent(longer / metrics.documents)} are longer than a row, but {percent(share)} would fit"
     if share < NOTABLE:
         return Judgement(True, f"{split}, which is little.")
-    return Judgement(False, f"{split}, and bfd would keep these whole.")
+    return Judgement(False, f"{split}, and {_WHOLE[0]} would keep these whole.")
 
 
 def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from packtool import __version__
 from packtool.metrics.ledger import ChosenText, Ledger
 from packtool.options.shared import DEFAULT_SEED
 from packtool.places.npy import Count, Digest, FileEntry
 from packtool.storage import names
+from packtool.version import __version__
 
 FORMAT_VERSION = 3
 INDEX_VERSION = 4

@@ -16,7 +16,6 @@ from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
 from packtool.corpus.file_bytes import file_digest
 from packtool.corpus.filters import Filters, Mask
-from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, records_before
 from packtool.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
 from packtool.encoding.encode import Parts, encoded, joined, require_ids, stored, utf8_of
@@ -32,6 +31,7 @@ from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
+from packtool.tokenizing.origins import origins
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter
 

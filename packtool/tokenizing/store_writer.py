@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from packtool.corpus.origins import Origins
 from packtool.encoding.encode import Parts
 from packtool.plan import I64
 from packtool.storage.files import write_array
 from packtool.storage.names import shard_file, token_dtype
 from packtool.storage.schema import TokenizerInfo, TokenShard
 from packtool.storage.token_store import require_known, write_columns, write_loss, write_shard
+from packtool.tokenizing.origins import Origins
 
 SHARD_TOKENS = 1 << 25
 """A shard closes at the end of the batch that reaches this: it bounds the memory of a worker."""

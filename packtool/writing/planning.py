@@ -6,29 +6,30 @@ Windows are planned by tasks of their own; their plans are joined on disk, where
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from packtool import packing
+from packtool.array_files import FileArrays
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.engines import Worker
-from packtool.packing import PackOptions, window_ranges
-from packtool.packing.plans import RenumberedPlan
+from packtool.engines import Engine, Worker
+from packtool.packing import PackOptions, Strategy, plan_corpus
+from packtool.packing.plans import RenumberedPlan, RowsPlan
+from packtool.packing.windows import Over, Window
 from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import Passes, by_pass
 from packtool.shuffling.permutation import document_order
 from packtool.storage.token_store import Corpus
 from packtool.writing.memory import Budget
-from packtool.writing.sharing import FileArrays, Saved, load, save
+from packtool.writing.sharing import Saved, load, save
 
 
 @contextmanager
 def planned(
-    strategy: str,
+    strategy: Strategy,
     corpus: Corpus,
     options: PackOptions,
     budget: Budget,
@@ -57,7 +58,7 @@ def planned(
 
 
 def _plans(
-    strategy: str,
+    strategy: Strategy,
     lengths: Ints,
     chosen: Sequence[Passes],
     options: PackOptions,
@@ -66,39 +67,32 @@ def _plans(
     epoch: int,
 ) -> list[Plan]:
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
-    windowed, once = packing.strategy(strategy).windowed, all(each.number < 2 for each in chosen)
-    if not epoch and (not windowed or once):
-        return _in_windows(strategy, lengths, [], options, budget, arrays)
+    over: Over = partial(_over, arrays, budget.engine.processes) if isinstance(arrays, FileArrays) else map
+    once = all(each.number < 2 for each in chosen)
+    if not epoch and (not strategy.windowed or once):
+        return plan_corpus(strategy, lengths, options, arrays, over=over)
     order: Ints | int
     order, ends = (len(lengths), []) if once else by_pass(chosen, arrays)
     if epoch:
         order = document_order(order, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
     assert not isinstance(order, int)
     ordered = arrays.filled(len(order), lengths.dtype, lambda a, b: lengths.take(order[a:b]))
-    return [RenumberedPlan(plan, order) for plan in _in_windows(strategy, ordered, ends, options, budget, arrays)]
+    return [RenumberedPlan(plan, order) for plan in plan_corpus(strategy, ordered, options, arrays, ends, over)]
 
 
-def _in_windows(
-    strategy: str, lengths: Ints, ends: Sequence[int], options: PackOptions, budget: Budget, arrays: Arrays
-) -> list[Plan]:
-    """Plan documents window by window: where arrays lie in files, each window in a process of its own."""
-    windows = []
-    if isinstance(arrays, FileArrays) and packing.strategy(strategy).windowed:
-        windows = window_ranges(lengths, options.window_tokens, ends)
-    if len(windows) < 2 or not isinstance(arrays, FileArrays):
-        return packing.plan(strategy, lengths, options, arrays, ends)
+def _over(
+    arrays: FileArrays, engine: Engine, plan: Callable[[Window], list[RowsPlan]], windows: Sequence[Window]
+) -> list[list[RowsPlan]]:
+    """Plan each window in a process of its own; the plans lie beside the arrays."""
     scratch = arrays.directory
     (scratch / "planner").mkdir()
-    task = save(partial(_plan_window, strategy, lengths, options, scratch), scratch / "planner")
-    saved = dict(budget.engine.processes.run(task, windows, shared=task.file))
-    parts = [(first, load(saved[number])) for number, (first, _) in enumerate(windows)]
-    return packing.join_windows(parts, lengths, arrays)
+    task = save(partial(_plan_and_save, plan, scratch), scratch / "planner")
+    saved = dict(engine.run(task, windows, shared=task.file))
+    return [load(saved[number]) for number in range(len(windows))]
 
 
-def _plan_window(
-    strategy: str, lengths: Ints, options: PackOptions, directory: Path, window: tuple[int, int], worker: Worker
+def _plan_and_save(
+    plan: Callable[[Window], list[RowsPlan]], directory: Path, window: Window, worker: Worker
 ) -> Saved[None, None]:
-    """Plan the documents ``first:last`` of a window, in any process; save the plans below a directory."""
-    first, last = window
-    plans = packing.plan_window(strategy, lengths[first:last], options, first)
-    return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{first}.", dir=directory)))
+    """Plan a window, in any process; save the plans below a directory."""
+    return save(plan(window), Path(tempfile.mkdtemp(prefix=f"window-{window[0]}.", dir=directory)))

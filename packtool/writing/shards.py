@@ -9,21 +9,22 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from packtool.array_files import temporary_arrays
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.engines import Engine, Worker
+from packtool.engines import Worker
 from packtool.metrics.tally import Tally, TallyCounts
 from packtool.places.place import MappedFile
-from packtool.plan import Ints, Segments
+from packtool.plan import Ints, Plan, Segments
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
+from packtool.storage.names import bucket_directory
 from packtool.storage.output import Delivery, Output, Pieces
 from packtool.storage.packed import PackedShardWriter
 from packtool.storage.publish import STATE
@@ -31,157 +32,169 @@ from packtool.storage.schema import Bucket, PackedShard
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
-from packtool.writing.sharing import sent, temporary_arrays
+from packtool.writing.sharing import sent
 from packtool.writing.source import Source
 from packtool.writing.stored_plan import StoredPlan
 from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
 
-
-@dataclass(frozen=True)
-class BucketJob:
-    """The rows of one length that are to be written.
-
-    Attributes:
-        directory: of the bucket, in the output; "" for the output itself.
-        source: of their units.
-        shuffle: of the plan's atoms; None keeps their order.
-    """
-
-    directory: str
-    source: Source
-    shuffle: AtomShuffle | None
+_PARTITIONS = "partitions"
+"""Directory of the scratch files of the first pass."""
 
 
-@dataclass(frozen=True)
-class ShardForm:
-    """What shards hold.
+class Note(msgspec.Struct, frozen=True):
+    """The record of a finished shard: its files, and the counts of its rows where their segments are known."""
 
-    Attributes:
-        lengths: of every document, EOS included; None where segments are not known (no table, no tally).
+    shard: PackedShard
+    tally: TallyCounts | None
+
+
+def write_shards(
+    output: Output,
+    sources: Sequence[Source],
+    shuffles: Sequence[AtomShuffle | None],
+    lengths: Ints | None,
+    budget: Budget,
+    *,
+    by_length: bool,
+    shard_tokens: int,
+    with_segments: bool,
+    with_tokens: bool,
+    checked: Iterable[MappedFile],
+    label: str,
+    quiet: bool,
+) -> tuple[list[Bucket], list[Tally]]:
+    """Write the rows of every source as a bucket. What an interrupted run finished is kept.
+
+    Args:
+        sources: of the units of each bucket. One that exceeds the budget moves twice; the bytes do not depend on it.
+        shuffles: of the atoms of each; None keeps their order.
+        lengths: of every document, EOS included; None where segments are not known, so that nothing is counted.
+        budget: memory and engine.
+        by_length: each bucket has a directory, named after its row length.
         shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
         with_segments: write the segment table.
         with_tokens: write the tokens, and their loss.
+        checked: the input files to hash meanwhile; none to trust them.
+        label: of the progress bar.
+
+    Returns:
+        The buckets, and the tally of each unless nothing is counted.
+
+    Raises:
+        DataError: an input file is not what its manifest says; nothing that was made of it is kept.
     """
 
-    lengths: Ints | None
-    shard_tokens: int
-    with_segments: bool = True
-    with_tokens: bool = True
-
-    def tally(self, sequence_length: int) -> Tally | None:
-        """Make the tally of rows of this length; None if they can't be counted."""
-        return None if self.lengths is None else Tally(self.lengths, sequence_length)
-
-
-@dataclass(frozen=True)
-class Written:
-    """The buckets that were written.
-
-    Attributes:
-        buckets: for the manifest.
-        tallies: of each one whose segments are known.
-    """
-
-    buckets: list[Bucket]
-    tallies: list[Tally]
-
-
-@dataclass(frozen=True)
-class BucketWriter:
-    """Writes the buckets of one dataset.
-
-    Attributes:
-        output: to write to; what an interrupted run finished there is kept.
-        form: of the shards.
-        budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it.
-    """
-
-    output: Output
-    form: ShardForm
-    budget: Budget
-
-    def write(self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool) -> Written:
-        """Write all buckets.
-
-        Args:
-            files: the input, to be checked meanwhile; none to trust it.
-            label: of the progress bar.
-
-        Raises:
-            DataError: a file is not what its manifest says.
-        """
-        buckets, tallies = [], []
-        tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
-        check = InputCheck(files, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
-        with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, check:
-            for job in jobs:
-                shards = Shards(self.output, self.form, job, self.budget.engine, bar.advance, check)
-                notes = self._write(job, shards)
-                in_order = [notes[number] for number in sorted(notes)]
-                buckets.append(_described(job, [note.shard for note in in_order]))
-                tallies += self._tallied(job, in_order)
-            check.require_sound()
-        return Written(buckets, tallies)
-
-    def _work(self, jobs: Sequence[BucketJob]) -> int:
-        """Count the bytes of tokens to move."""
-        return sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
-
-    def _moves_once(self, job: BucketJob) -> bool:
-        if not self.form.with_tokens:
-            return True
-        return job.shuffle is None or self.budget.holds(job.source)
-
-    def _write(self, job: BucketJob, shards: Shards) -> dict[int, Note]:
-        scratch = self.output.scratch / "partitions" / job.directory
-        alone = not self.form.with_tokens and job.source.index_bytes <= self.budget.memory
-        held = alone or self.budget.holds(job.source)
-        with nullcontext(IN_MEMORY) if held else temporary_arrays(self.output.scratch) as arrays:
-            written = shards.write(self._rows(job, shards, scratch, arrays))
-        job.source.release()
+    def write(source: Source, shuffle: AtomShuffle | None) -> tuple[Bucket, Tally | None]:
+        plan, engine = source.plan, budget.engine
+        directory = bucket_directory(plan.sequence_length) if by_length else ""
+        place, scratch = output.staged / directory, output.scratch / _PARTITIONS / directory
+        place.mkdir(parents=True, exist_ok=True)
+        kind = f"shard/{directory}" if directory else "shard"
+        pieces = Pieces(output, kind, Note, lambda _, note: (place, note.shard.files))
+        shards = range(-(-plan.rows // rows_per_shard(plan, shard_tokens)))
+        complete = len(pieces.recorded(shards)) == len(shards)
+        in_memory = budget.holds(source) or (not with_tokens and source.index_bytes <= budget.memory)
+        with nullcontext(IN_MEMORY) if in_memory else temporary_arrays(output.scratch) as arrays:
+            if complete or moves_once(source, shuffle):
+                rows = _moved_once(source, shuffle, arrays, with_tokens=with_tokens, sparing=not budget.holds(source))
+            else:
+                assert shuffle is not None
+                rows = _moved_twice(output, directory, source, shuffle, arrays, budget, check, bar.advance)
+            task = WriteShard(
+                rows=rows,
+                lengths=lengths,
+                dtype=source.dtype,
+                shard_tokens=shard_tokens,
+                with_segments=with_segments,
+                with_tokens=with_tokens,
+                directory=place.absolute(),
+                scratch=output.scratch.absolute(),
+                delivery=output.delivery(engine),
+            )
+            done = pieces.found(shards, engine)
+            for note in done.values():
+                bar.advance(note.shard.rows * plan.sequence_length * source.dtype.itemsize)
+            with sent(task, engine, output.scratch) as (function, shared):
+                notes = dict(
+                    pieces.run(
+                        function,
+                        {number: number for number in shards},
+                        engine,
+                        done=done,
+                        keep=check.keep,
+                        then=lambda number: rows.written(*task.rows_of(number)),
+                        on_advance=bar.advance,
+                        shared=shared,
+                    )
+                )
+        source.release()
         shutil.rmtree(scratch, ignore_errors=True)
-        return written
+        in_order = [notes[number] for number in shards]
+        return _bucket(plan, directory, [note.shard for note in in_order]), _total(task.tally(), in_order)
 
-    def _rows(self, job: BucketJob, shards: Shards, scratch: Path, arrays: Arrays) -> PlannedRows:
-        """Return the rows in their final order, moved once or twice."""
-        source, shuffle = job.source, job.shuffle
-        if shuffle is None or self._moves_once(job) or shards.complete():
-            order = None if shuffle is None else shuffle.order(arrays)
-            if self.form.with_tokens:
-                return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
-            if isinstance(source.plan, StoredPlan):
-                source.plan.prepare(arrays)  # now, before several threads read
-            return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
-        partitions = partition(
-            source,
-            shuffle,
-            scratch,
-            lambda name: Pieces(self.output, f"{name}/{job.directory}", PartitionContents),
-            arrays=arrays,
-            budget=self.budget,
-            progress=shards.progress,
-            input_check=shards.check,
-            delivery=self.output.delivery(self.budget.engine, far=self.budget.in_order),
-        )
-        # Where atoms differ in size, the plan lists them all; so may the order.
-        return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
+    def moves_once(source: Source, shuffle: AtomShuffle | None) -> bool:
+        return not with_tokens or shuffle is None or budget.holds(source)
 
-    def _tallied(self, job: BucketJob, notes: Sequence[Note]) -> list[Tally]:
-        """Return the tally of all rows of a bucket; none if they can't be counted."""
-        total = self.form.tally(job.source.plan.sequence_length)
-        if total is None:
-            return []
-        for note in notes:  # in order: sums of shares depend on it
-            if note.tally is not None:
-                total.include(note.tally)
-        return [total]
+    each = list(zip(sources, shuffles, strict=True))
+    work = sum(source.row_bytes * (1 if moves_once(source, shuffle) else 2) for source, shuffle in each)
+    tokens = sum(source.row_bytes // source.dtype.itemsize for source in sources)
+    check = InputCheck(checked, engine=budget.engine, shared=(output.work / STATE).absolute())
+    with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
+        written = [write(*bucket) for bucket in each]
+        check.require_sound()
+    return [bucket for bucket, _ in written], [tally for _, tally in written if tally is not None]
 
 
-def _described(job: BucketJob, shards: list[PackedShard]) -> Bucket:
+def _moved_once(
+    source: Source, shuffle: AtomShuffle | None, arrays: Arrays, *, with_tokens: bool, sparing: bool
+) -> PlannedRows:
+    """Return rows whose tokens are read in their final order, or stay where they are."""
+    order = None if shuffle is None else shuffle.order(arrays)
+    if with_tokens:
+        return OrderedRows(source, order, sparing=sparing, arrays=arrays)
+    if isinstance(source.plan, StoredPlan):
+        source.plan.prepare(arrays)  # now, before several threads read
+    return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
+
+
+def _moved_twice(
+    output: Output,
+    directory: str,
+    source: Source,
+    shuffle: AtomShuffle,
+    arrays: Arrays,
+    budget: Budget,
+    check: InputCheck,
+    progress: Callable[[int], object],
+) -> PlannedRows:
+    """Return rows whose tokens are moved to partitions on disk, and from there to their place."""
+    partitions = partition(
+        source,
+        shuffle,
+        output.scratch / _PARTITIONS / directory,
+        lambda name: Pieces(output, f"{name}/{directory}", PartitionContents),
+        arrays=arrays,
+        budget=budget,
+        progress=progress,
+        input_check=check,
+        delivery=output.delivery(budget.engine, far=budget.in_order),
+    )
+    # Where atoms differ in size, the plan lists them all; so may the order.
+    return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
+
+
+def _total(total: Tally | None, notes: Sequence[Note]) -> Tally | None:
+    """Return the tally of all rows of a bucket; None if they can't be counted."""
+    for note in notes:  # in order: sums of shares depend on it
+        if total is not None and note.tally is not None:
+            total.include(note.tally)
+    return total
+
+
+def _bucket(plan: Plan, directory: str, shards: list[PackedShard]) -> Bucket:
     """Describe a bucket for the manifest."""
-    plan = job.source.plan
     return Bucket(
-        directory=job.directory,
+        directory=directory,
         sequence_length=plan.sequence_length,
         rows=plan.rows,
         unit=plan.unit,
@@ -192,125 +205,57 @@ def _described(job: BucketJob, shards: list[PackedShard]) -> Bucket:
     )
 
 
-class ShardTask(NamedTuple):
-    """A shard: its number and its rows."""
-
-    number: int
-    first: int
-    last: int
-
-
-class Note(msgspec.Struct, frozen=True):
-    """The record of a finished shard."""
-
-    shard: PackedShard
-    tally: TallyCounts | None
-
-
-@dataclass(frozen=True)
-class Shards:
-    """The shards of one bucket.
-
-    Attributes:
-        engine: writes them.
-        progress: called with the bytes of tokens that were written.
-        check: until it has found the input sound, no shard counts as finished.
-    """
-
-    output: Output
-    form: ShardForm
-    job: BucketJob
-    engine: Engine
-    progress: Callable[[int], object]
-    check: InputCheck
-
-    @cached_property
-    def ranges(self) -> dict[int, tuple[int, int]]:
-        """The rows of each shard."""
-        plan = self.job.source.plan
-        step = max(1, self.form.shard_tokens // plan.sequence_length)
-        return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
-
-    @property
-    def directory(self) -> Path:
-        """Their directory until the output is whole."""
-        return self.output.staged / self.job.directory
-
-    @property
-    def _pieces(self) -> Pieces[Note]:
-        kind = f"shard/{self.job.directory}" if self.job.directory else "shard"
-        return Pieces(self.output, kind, Note, lambda _, note: (self.directory, note.shard.files))
-
-    def write(self, rows: PlannedRows) -> dict[int, Note]:
-        """Write the shards of these rows."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        tasks = {number: ShardTask(number, first, last) for number, (first, last) in self.ranges.items()}
-        task = WriteShard(
-            rows,
-            self.form,
-            self.job.source.dtype,
-            self.directory.absolute(),
-            self.output.scratch.absolute(),
-            self.output.delivery(self.engine),
-        )
-        done = self.found(tasks)
-        with sent(task, self.engine, self.output.scratch) as (function, shared):
-            return dict(
-                self._pieces.run(
-                    function,
-                    tasks,
-                    self.engine,
-                    done=done,
-                    keep=self.check.keep,
-                    then=lambda number: rows.written(*self.ranges[number]),
-                    on_advance=self.progress,
-                    shared=shared,
-                )
-            )
-
-    def found(self, numbers: Iterable[int]) -> dict[int, Note]:
-        """Find the shards that an earlier run wrote and that have not changed since."""
-        done = self._pieces.found(numbers, self.engine)
-        row_bytes = self.job.source.plan.sequence_length * self.job.source.dtype.itemsize
-        for note in done.values():
-            self.progress(note.shard.rows * row_bytes)
-        return done
-
-    def complete(self) -> bool:
-        """Return whether an earlier run wrote all of them."""
-        return len(self._pieces.recorded(self.ranges)) == len(self.ranges)
+def rows_per_shard(plan: Plan, shard_tokens: int) -> int:
+    """Return how many rows a shard holds, the last one perhaps fewer."""
+    return max(1, shard_tokens // plan.sequence_length)
 
 
 @dataclass(frozen=True)
 class WriteShard:
-    """Writes a shard, on any worker; writing it again gives the same files.
+    """Writes a shard, by its number, on any worker; writing it again gives the same files.
 
     Attributes:
+        rows: all rows of the bucket.
+        lengths, shard_tokens, with_segments, with_tokens: as of `write_shards`.
         dtype: of the tokens, or of records of tokens and loss.
         directory: of the bucket.
         scratch: directory for unfinished files, on the file system of `directory`.
+        delivery: of the finished ones.
     """
 
     rows: PlannedRows
-    form: ShardForm
+    lengths: Ints | None
     dtype: np.dtype[Any]
+    shard_tokens: int
+    with_segments: bool
+    with_tokens: bool
     directory: Path
     scratch: Path
     delivery: Delivery
 
-    def __call__(self, task: ShardTask, worker: Worker) -> Note:
+    def rows_of(self, number: int) -> tuple[int, int]:
+        """Return the rows ``first:last`` of a shard."""
+        plan = self.rows.plan
+        step = rows_per_shard(plan, self.shard_tokens)
+        return number * step, min((number + 1) * step, plan.rows)
+
+    def tally(self) -> Tally | None:
+        """Return an empty tally; None if rows can't be counted."""
+        return None if self.lengths is None else Tally(self.lengths, self.rows.plan.sequence_length)
+
+    def __call__(self, number: int, worker: Worker) -> Note:
         """Write the shard; return it, and the counts of its rows."""
-        length, (number, first, last) = self.rows.plan.sequence_length, task
-        tally = self.form.tally(length)
+        first, last = self.rows_of(number)
+        tally = self.tally()
         with self.delivery.attempt(self.scratch, f"shard-{number:05d}.") as attempt:
             with PackedShardWriter(
                 attempt,
                 number,
                 dtype=self.dtype,
                 rows=last - first,
-                sequence_length=length,
-                with_segments=self.form.with_segments,
-                with_tokens=self.form.with_tokens,
+                sequence_length=self.rows.plan.sequence_length,
+                with_segments=self.with_segments,
+                with_tokens=self.with_tokens,
             ) as writer:
                 for segments, tokens, loss in self.rows.batches(first, last):
                     if tally is not None and segments is not None:

@@ -243,13 +243,14 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         what = "made by the partial shuffle, which packs every epoch by itself"
         raise UsageError("partial-shuffled", what, remedy="leave repack out", where=str(dataset.place))
     options, chosen = _options(manifest, seed), dataset.chosen()
+    strategy = packing.strategy(manifest.strategy)
     order: Ints = np.arange(len(lengths))
     ends: list[int] = []
-    if chosen is not None and (epoch or packing.strategy(manifest.strategy).windowed):
+    if chosen is not None and (epoch or strategy.windowed):
         order, ends = passes_of(chosen)
     if epoch:
         order = document_order(order, seed=seed, epoch=epoch, ends=ends)
-    plans = packing.plan(manifest.strategy, np.asarray(lengths)[order], options, ends=ends)
+    plans = packing.plan_corpus(strategy, np.asarray(lengths)[order], options, ends=ends)
     return [RenumberedPlan(plan, order) for plan in plans]
 
 

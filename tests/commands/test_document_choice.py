@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import packtool
-from packtool import arrays
+from packtool import array_files, arrays
 from packtool.commands.document_choice import choose
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
@@ -34,7 +34,7 @@ from packtool.report.terminal import print_stats
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import ChosenSource
 from packtool.storage.token_store import Corpus, TokenStore
-from packtool.writing import planning, sharing
+from packtool.writing import planning
 from packtool.writing.memory import Budget
 from tests.commands.web_and_wiki import pack, web_and_wiki
 from tests.stores import contents, reseal, write_store
@@ -105,10 +105,10 @@ def test_a_choice_beyond_memory_is_the_same(
     pack(stores, tmp_path / "held", **options)
     made = []
     monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(sharing, "LARGE", 1)
+    monkeypatch.setattr(array_files, "LARGE", 1)
     monkeypatch.setattr(arrays, "BLOCK", 7)
-    empty = sharing.FileArrays.empty
-    monkeypatch.setattr(sharing.FileArrays, "empty", lambda *given: (made.append(given), empty(*given))[1])
+    empty = array_files.FileArrays.empty
+    monkeypatch.setattr(array_files.FileArrays, "empty", lambda *given: (made.append(given), empty(*given))[1])
     pack(stores, tmp_path / "p", **options)
     assert contents(tmp_path / "p") == contents(tmp_path / "held")
     assert made
@@ -138,7 +138,7 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
 def test_no_more_in_memory_than_a_part_of_a_mixture(
     tmp_path: Path, mix: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "LARGE", 1 << 10)
+    monkeypatch.setattr(array_files, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
     lengths = np.random.default_rng(0).integers(20, 90, 80_000).tolist()
     whole = write_store(tmp_path / "whole" / "store", lengths, per_shard=5000)
@@ -152,7 +152,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(
         with budget.arrays_for(corpus.documents, tmp_path) as made:
             chosen = choose(corpus, options, 16, made)
             assert chosen.passes is not None
-            with planning.planned("concat", corpus, options, budget, tmp_path, chosen.passes):
+            with planning.planned(STRATEGIES["concat"], corpus, options, budget, tmp_path, chosen.passes):
                 found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

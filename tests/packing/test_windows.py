@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool import packing
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_window, window_ranges
+from packtool.packing import STRATEGIES, PackOptions, plan, windows
+from packtool.packing.windows import plan_window, window_ranges
 from tests.packing.tokens import bins_of
 
 
@@ -19,7 +19,7 @@ def test_windows_are_as_full_as_they_can_be(data):
     limit = data.draw(st.integers(1, 60))
     ends = data.draw(st.lists(st.integers(0, len(lengths)), max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "_BATCH", data.draw(st.sampled_from([1, 2, 5, 1 << 18])))
+        patch.setattr(windows, "_BATCH", data.draw(st.sampled_from([1, 2, 5, 1 << 18])))
         found = window_ranges(lengths, limit, ends)
     assert [first for first, _ in found] == [0, *(last for _, last in found)][:-1]
     assert (found[-1][1] if found else 0) == len(lengths)
@@ -37,7 +37,7 @@ def test_a_corpus_is_planned_as_its_windows_are(name):
     given = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
     options = PackOptions(window_tokens=50_000, **given)
     ranges = window_ranges(lengths, options.window_tokens)
-    parts = [(first, plan_window(name, lengths[first:last], options, first)) for first, last in ranges]
+    parts = [(window[0], plan_window(STRATEGIES[name], lengths, options, window)) for window in ranges]
     assert len(parts) > 5
     for bucket, whole in enumerate(plan(name, lengths, options)):
         rows = [

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool import arrays, packing
+from packtool import array_files, arrays
 from packtool.engines import Threads
-from packtool.packing import STRATEGIES, PackOptions
+from packtool.packing import STRATEGIES, PackOptions, windows
 from packtool.storage.token_store import Corpus
-from packtool.writing import planning, sharing
+from packtool.writing import planning
 from packtool.writing.memory import Budget
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
@@ -25,7 +25,7 @@ from tests.test_golden import RECORDED, make
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(sharing, "LARGE", 1)
+    monkeypatch.setattr(array_files, "LARGE", 1)
 
 
 @pytest.mark.usefixtures("on_disk")
@@ -70,9 +70,9 @@ def test_no_more_in_memory_than_a_window(
     strategy: str, tmp_path: Path, windows_of_documents: tuple[Corpus, Corpus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight windows of a corpus take hardly more than one."""
-    monkeypatch.setattr(sharing, "LARGE", 1 << 10)
+    monkeypatch.setattr(array_files, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
-    monkeypatch.setattr(packing, "_BATCH", 1 << 10)
+    monkeypatch.setattr(windows, "_BATCH", 1 << 10)
     eight, one = windows_of_documents
     options = PackOptions(window_tokens=one.tokens, **OPTIONS.get(strategy, {"sequence_length": 64}))
 
@@ -80,7 +80,7 @@ def test_no_more_in_memory_than_a_window(
         """Measure what a plan holds, and what planning took at its most."""
         gc.collect()  # what earlier work left behind is not of this one
         tracemalloc.start()
-        with planning.planned(strategy, corpus, options, Budget(1 << 16, Threads(1)), tmp_path):
+        with planning.planned(STRATEGIES[strategy], corpus, options, Budget(1 << 16, Threads(1)), tmp_path):
             peak = tracemalloc.get_traced_memory()[1]
             gc.collect()
             held = tracemalloc.get_traced_memory()[0]

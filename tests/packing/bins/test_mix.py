@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_window, window_ranges
+from packtool.packing import STRATEGIES, PackOptions, plan
 from packtool.packing.bins import mix as module
 from packtool.packing.bins.mix import mix
+from packtool.packing.windows import plan_window, window_ranges
 from packtool.plan import Plan, Segments, offsets_of
 from tests.test_laws import corpora, options_of
 
@@ -164,7 +165,7 @@ def test_a_window_is_mixed_on_its_own(name):
 
     def windows(lengths: np.ndarray) -> list[list[list[int]]]:
         ranges = window_ranges(lengths, options.window_tokens)
-        parts = [plan_window(name, lengths[first:last], options, first) for first, last in ranges]
+        parts = [plan_window(STRATEGIES[name], lengths, options, window) for window in ranges]
         return [[only.segments(np.arange(only.rows)).document.tolist() for only in plans] for plans in parts]
 
     first = windows(lengths)
