@@ -118,10 +118,15 @@ $(BIN)/installed: pyproject.toml constraints.txt
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# PyTorch as constraints.txt pins it; where another build suits the machine better, install that one here first.
+# PyTorch as constraints.txt pins it; where another build suits the machine better, install that one here first. Tests need
+# no GPU, so its build for CPUs is taken where pip finds it: the one on PyPI brings gigabytes of CUDA. PIP_EXTRA_INDEX_URL
+# may name PyTorch's own index.
 $(TORCH)/installed: pyproject.toml constraints.txt
 	@echo "Installing PyTorch and what trains with it into .venv-torch (once) ..."
 	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
+	@$(TORCH)/python -c 'import torch' 2>/dev/null || \
+		$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt "$$(grep '^torch==' constraints.txt)+cpu" 2>/dev/null || \
+		echo "pip knows no PyTorch for CPUs alone: installing the default build, which is large"
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]'
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt transformers accelerate lightning
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
