@@ -137,10 +137,11 @@ def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path) -> None:
     packtool.shuffle(corpus / "packed", tmp_path / "shuffled", epoch=1, **local)
     assert _files(tmp_path / "shuffled") == _files(corpus / "shuffled")
     packtool.pack(corpus / "expected", tmp_path / "index", **PACKED, index_only=True, **local)
+    local["store"] = corpus / "expected"  # elsewhere than beside the index
     packtool.materialize(tmp_path / "index", tmp_path / "materialized", **local)
     assert _files(tmp_path / "materialized") == _files(corpus / "packed")
     packtool.shuffle(tmp_path / "index", tmp_path / "index-shuffled", epoch=1, index_only=True, **local)
-    packtool.materialize(tmp_path / "index-shuffled", tmp_path / "written")
+    packtool.materialize(tmp_path / "index-shuffled", tmp_path / "written", store=corpus / "expected")
     assert _files(tmp_path / "written") == _files(corpus / "shuffled")
 
 
