@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,15 +102,14 @@ class DatasetJob:
         """Return the result of a dry run, with amounts of the input."""
         return DatasetResult.previewed(self.command, self.options, self.options.output, key, known)
 
-    def claim(self, key: str) -> Output:
-        """Claim the output; fetch inputs at URLs unless it is finished already."""
-        output = claim(self.options.output, self.command, self.options, key=key, inputs=map(str, self.inputs))
-        if not output.finished:
-            with ExitStack() as until_fetched:
-                until_fetched.enter_context(output)
+    @contextmanager
+    def claim(self, key: str) -> Iterator[Output]:
+        """Claim the output for the block; fetch inputs at URLs unless it is finished already."""
+        inputs = map(str, self.inputs)
+        with claim(self.options.output, self.command, self.options, key=key, inputs=inputs) as output:
+            if not output.finished:
                 fetch_inputs(self.inputs, quiet=self.options.quiet)
-                until_fetched.pop_all()
-        return output
+            yield output
 
     def checked(self, files: Iterable[MappedFile]) -> Iterable[MappedFile]:
         """Return the input files to hash while rows are written: none where the input is trusted."""

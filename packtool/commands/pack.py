@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from packtool import packing
@@ -20,6 +21,8 @@ from packtool.storage.schema import Options, Shuffle, TokenizerInfo
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
 from packtool.writing.planning import planned
+
+log = logging.getLogger(__name__)
 
 
 @takes(PackArguments)
@@ -53,6 +56,8 @@ def pack(options: PackArguments) -> DatasetResult:
                 with planned(
                     strategy, corpus, options, job.budget, output.scratch, chosen.passes, options.epoch
                 ) as plans:
+                    seconds = job.clock.seconds()
+                    log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
                     if job.budget.in_order and not options.index_only:
                         warn_of_scatter(corpus, plans)
                     return write_corpus(
@@ -64,7 +69,7 @@ def pack(options: PackArguments) -> DatasetResult:
                         options=described,
                         order=order,
                         choice=chosen.choice,
-                        facts={"planned": job.clock.seconds()},
+                        facts={"planned": seconds},
                     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from packtool.options.declare import names_recorded
@@ -27,4 +26,7 @@ def recorded(arguments: object, chosen: str = "") -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Fraction) else value
+    """Return a value that JSON has, exactly: shares and other numbers that it lacks as text."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,67 @@
+"""Recorded options are JSON, whatever their kind, and those that are not set are not mentioned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+import packtool
+from packtool.options.check import checked
+from packtool.options.declare import Option, declared
+from packtool.options.kinds import SHARE
+from packtool.options.record import recorded
+from packtool.options.run import WRITING
+from packtool.packing import STRATEGIES
+from tests.stores import write_store
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Of a command that has an option of a share and one of anything."""
+
+    share: Annotated[Fraction | str | None, Option(SHARE, "A share.", recorded=True)] = None
+    other: Annotated[Any, Option(SHARE, "Anything.", recorded=True)] = None
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (Fraction(1, 3), "1/3"),
+        (Decimal("3.3"), "3.3"),
+        (Path("a/b"), "a/b"),
+        ((1, Fraction(1, 2)), [1, "1/2"]),
+        (["a"], ["a"]),
+        (0, 0),
+        (False, False),
+    ],
+)
+def test_values_of_any_kind_are_json(value: object, written: object) -> None:
+    assert json.loads(json.dumps(recorded(Arguments(other=value)))) == {"other": written}
+
+
+def test_what_is_not_set_is_left_out() -> None:
+    assert recorded(Arguments()) == {}
+    assert recorded(checked(Arguments(share="30%"))) == {"share": "3/10"}
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_every_command(command: str) -> None:
+    """What each would record: with defaults, and with the words of the command line for each share."""
+    arguments = WRITING[command]
+    given: dict[str, Any] = {name: "x" for name, each in declared(arguments).items() if each.required}
+    for strategy in STRATEGIES if command == "pack" else [""]:
+        if strategy:
+            given["strategy"] = strategy
+        json.dumps(recorded(checked(arguments(**given)), strategy))
+
+
+def test_a_share_in_a_manifest(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [40, 7, 90] * 5)
+    packtool.pack(store, tmp_path / "rows", strategy="seamless", sequence_length=16, max_repetition="12.5%")
+    assert packtool.open(tmp_path / "rows").manifest.options["max_repetition"] == "1/8"
