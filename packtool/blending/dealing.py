@@ -87,13 +87,12 @@ class Dealing:
     def locate(self, samples: I64) -> tuple[I64, I64]:
         """Return the source of each sample, and which of its rows it is, from 0 through all epochs."""
         blocks = np.searchsorted(self.ends, samples, side="right") - 1
-        source, row = np.empty_like(samples), np.empty_like(samples)
+        source, row = np.empty((2, len(samples)), np.int64)
         for block in distinct(blocks).tolist():
             which = np.flatnonzero(blocks == block)
             inside = samples[which] - self.ends[block]
-            sources, numbers = self._order(block)
-            source[which] = sources[inside]
-            row[which] = self.given[block][sources[inside]] + numbers[inside]
+            sources, rows = self._order(block)
+            source[which], row[which] = sources[inside], rows[inside]
         return source, row
 
     def sample_of(self, source: int, row: int) -> int | None:
@@ -101,8 +100,8 @@ class Dealing:
         block = int(np.searchsorted(self.given[:, source], row, side="right")) - 1
         if block + 1 == len(self.ends):
             return None
-        sources, numbers = self._order(block)
-        inside = np.flatnonzero((sources == source) & (numbers == row - self.given[block, source]))
+        sources, rows = self._order(block)
+        inside = np.flatnonzero((sources == source) & (rows == row))
         return int(self.ends[block] + inside[0])
 
     def next_block(self, sample: int) -> int:
@@ -110,7 +109,7 @@ class Dealing:
         return int(self.ends[np.searchsorted(self.ends, sample)])
 
     def _order(self, block: int) -> tuple[I64, I64]:
-        """Return the source of each sample of a block, and which of its rows in the block it is.
+        """Return the source of each sample of a block, and which of its rows it is.
 
         Row j of c is due where (j + ½) / c of the source's share of the block is passed. Consecutive batches are in one
         block, which is kept.
@@ -125,7 +124,7 @@ class Dealing:
             if (piece.begin != piece.end).any():
                 due = _on_a_ramp(due, piece.at(first)[source], piece.at(last)[source])
             order = np.argsort(due, kind="stable")
-            self._last = block, source[order], number[order]
+            self._last = block, source[order], (number + self.given[block][source])[order]
         return self._last[1:]
 
 

@@ -100,7 +100,7 @@ class Sources:
             places = np.flatnonzero(source == number)
             epochs, items = stream.epochs_of(row[places])
             for epoch in distinct(epochs).tolist():
-                dataset, those = cast("Dataset", stream.epoch(epoch)), epochs == epoch
+                dataset, those = cast("Dataset", stream.epoch(epoch)), np.flatnonzero(epochs == epoch)
                 parts.append((places[those], *dataset.read_of(dataset.rows, items[those], options)))
         return _joined(parts)
 

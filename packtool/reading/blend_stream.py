@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -127,13 +127,14 @@ class BlendStream:
 
     full_rows_of = rows_of
 
-    def located(self, samples: Sequence[Key]) -> list[Key]:
-        """Return the source and the row of some samples, as `batch` takes them, too.
+    def located(self, samples: Sequence[Key]) -> I64:
+        """Return the source and the row of some samples, as `batch` takes them, too: (samples, 2).
 
         Done where samples are chosen, so that what a worker was sent stays what it is when the schedule changes.
         """
-        source, row = self._dealt().locate(np.array(samples, np.int64))
-        return list(zip(source.tolist(), row.tolist(), strict=True))
+        if not len(samples):
+            return np.empty((0, 2), np.int64)
+        return np.stack(self._dealt().locate(np.asarray(samples, np.int64)), axis=1)
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
         """Return what each row of some batches of samples that follow each other costs, as of `Stream.pairs`."""
@@ -148,12 +149,11 @@ class BlendStream:
             costs[places] = self.sources.stream(number).pairs([rows])
         return costs
 
-    def batch(self, keys: Sequence[Key], *, narrow: bool = False) -> Batch:
+    def batch(self, keys: Sequence[Key] | I64, *, narrow: bool = False) -> Batch:
         """Build a training batch of some samples, by their numbers or `located`."""
-        options = {**self.options, "narrow": narrow}
-        pairs = keys if keys and isinstance(keys[0], tuple) else self.located(keys) if keys else []
-        source, row = np.array(pairs, np.int64).reshape(-1, 2).T
-        return blended_batch(self.sources, source, row, options)
+        located = keys if isinstance(keys, np.ndarray) and keys.ndim == 2 else self.located(cast("Sequence[Key]", keys))
+        source, row = located.T
+        return blended_batch(self.sources, source, row, {**self.options, "narrow": narrow})
 
     def state(self, samples: int) -> dict[str, Any]:
         """Return the state after some samples: what the run was so far, and the rows of each source.

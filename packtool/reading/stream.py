@@ -188,7 +188,7 @@ class Stream:
                 raise state_differs(name, state[name], value, where)
         return samples
 
-    def located(self, samples: Sequence[Key]) -> Sequence[Key]:
+    def located(self, samples: Sequence[Key]) -> Sequence[Key] | I64:
         """Return what a batch of some samples is asked for by."""
         return samples
 
