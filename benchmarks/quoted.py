@@ -246,6 +246,35 @@ def _workers(record: Any) -> Lines:
     return [f"{record['text_bytes'] / 1e9:.1f} GB of text, seconds (times as fast as one worker):", table(header, rows)]
 
 
+def _blend_shares(record: Any) -> Lines:
+    rows = [
+        [
+            each["weights"],
+            each["rule"],
+            f"{each['rows off']:,.1f}",
+            f"{each['share off']:.2%}",
+            each["never read"],
+            f"{each['off in a stretch']:.1f}",
+        ]
+        for each in record["shares"]
+    ]
+    header = ("weights", "rule of", "rows off its share", "of its share", "sources never read", "rows off in any 512")
+    large = record["laid out"]
+    return [
+        f"The source that is furthest off, after {record['samples']:,} samples:",
+        table(header, rows),
+        f"A run of {large['rows']:,} rows, 20 sources and ten ramps is laid out in {large['CPU s']:.1f} CPU s and "
+        f"{large['peak MB']:.0f} MB, NumPy included.",
+    ]
+
+
+def _blend_reading(record: Any) -> Lines:
+    names = ("blend", "the same rows alone", "one source")
+    rows = [[each["rows"], *(figure(each[name]) for name in names)] for each in record["reading"]]
+    header = ("rows in a batch", "a blend of four", "the same rows of each source alone", "as many rows of one source")
+    return ["Million tokens a CPU second, all fields, from the page cache:", table(header, rows)]
+
+
 TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "index only reading": ("index_only_reading", "index_only reading", _reading),
     "index only beyond": ("index_only_beyond", "index_only beyond", _beyond),
@@ -261,5 +290,7 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "workers": ("workers", "workers", _workers),
     "conversations": ("conversations", "conversations", _conversations),
     "mix": ("mix", "mix", _mix),
+    "blend shares": ("blends", "blends", _blend_shares),
+    "blend reading": ("blends", "blends", _blend_reading),
 }
 """Of each table: the file, the benchmark that writes it, and what makes the table of it."""
