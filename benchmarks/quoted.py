@@ -182,7 +182,7 @@ def _mix(record: Any) -> Lines:
     rows = []
     for name, (plain, mixed, shuffled) in cases.items():
         padding = [f"{100 * each['padding']:.2g} %" for each in (plain, shuffled)]
-        between = [f"{each['between_rows']:.2g}" for each in (plain, mixed, shuffled)] + [f"{plain['random_rows']:.2g}"]
+        between = [f"{each['between_rows']:.2g}" for each in (plain, mixed, shuffled)]
         alike = [f"{100 * each['equal_but_one']:.2g} %" for each in (plain, mixed)]
         rows.append(
             [name, " / ".join(padding), " / ".join([*between, f"{plain['random_rows']:.2g}"]), " / ".join(alike)]

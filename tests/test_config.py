@@ -126,7 +126,10 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
         ),
         ("[pack]\npad-token = 1.5\n", "FILE:2: pad-token can't be 1.5. Give a string or a whole number."),
         ("[pack]\nstrategy = 2020-01-01\n", "FILE:2: strategy can't be datetime.date(2020, 1, 1). Give a string."),
-        ("[pack]\nmax-repetition.x = 1", "FILE:2: max-repetition can't be {'x': 1}. Give a share, such as 1%."),
+        (
+            "[pack]\nmax-repetition.x = 1",
+            "FILE:2: max-repetition can't be {'x': 1}. Give a share of at most 1, such as 1%.",
+        ),
         ("[pack]\n[pack.strategy]\nx = 1", "FILE:2: strategy can't be {'x': 1}. Give a string."),
         ("[pack]\noverwrite = true", "FILE:2: overwrite is not for files. Leave it out and give --overwrite on"),
         ("[pack]\npad-token = 1\npad_token = 2", "FILE:3: pad_token is given twice. Keep one of them."),

@@ -87,7 +87,7 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         listed = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
         lines.append(f"left out: {listed}{f' ({why})' * bool(why)}")
     if not documents:
-        lines.append(f"Wrote {result.path}, which holds no document. What is at its input: packtool info INPUT")
+        lines.append(f"Wrote {result.path}, which holds no document. packtool info says of an input what it holds.")
     else:
         lines.append(f"Wrote {result.path}. What each strategy would make of it:")
         lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")

@@ -165,9 +165,12 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "not kept": "; ".join(manifest.lost) or None,
         }
         following = [f"packtool verify {quoted}"]
-    kind_of_shard = "segments-" if isinstance(manifest, PackedManifest) and manifest.index_only else "tokens-"
-    shards = sum(file.name.rpartition("/")[2].startswith(kind_of_shard) for file in files)
-    facts |= {"dtype": getattr(manifest, "dtype", None), "shards": shards}
+    facts["dtype"] = getattr(manifest, "dtype", None)
+    if isinstance(manifest, ExportManifest):  # their files have the names of other tools
+        facts["files"] = len(files)
+    else:
+        kind_of_shard = "segments-" if isinstance(manifest, PackedManifest) and manifest.index_only else "tokens-"
+        facts["shards"] = sum(file.name.rpartition("/")[2].startswith(kind_of_shard) for file in files)
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}
     if (state := _begun(place)) is not None:

@@ -59,6 +59,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
             seed=_seed(options.seed, manifest),
             epoch=options.epoch,
             batch_size=options.batch_size,
+            rotate=options.rotate,
             ranks=options.ranks,
             global_batch=options.global_batch,
         )
@@ -89,6 +90,9 @@ def check_options(options: ShuffleArguments) -> Method:
         what = f"has no effect with --method {method.name}, whose epochs are rotations of lanes"
         remedy = "leave it out, or read any epoch of the rows of one with packtool.open(ROWS).epoch(N)"
         raise UsageError("option-not-taken", what, remedy=remedy, where="--order-only")
+    if not options.rotate and (options.epoch or options.seed is not None):
+        what, remedy = "lanes that are not rotated are the same for every seed and epoch", "leave one of the two out"
+        raise UsageError("option-not-taken", what, remedy=remedy, where="--no-rotate")
     return method
 
 
@@ -195,6 +199,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
                 seed=record.seed,
                 epoch=record.epoch,
                 short_rows=short_rows,
+                rotate=record.rotate,
                 arrays=arrays,
             )
             strategy = packing.strategy("concat")

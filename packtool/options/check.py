@@ -39,8 +39,7 @@ def checked(arguments: Arguments) -> Arguments:
             continue
         parsed[each.name] = parsed_value = _parsed(each, value)
         for item in parsed_value if isinstance(parsed_value, list | tuple) else [parsed_value]:
-            for number in item if isinstance(item, tuple) else [item]:
-                _check_value(each, number)
+            _check_value(each, item)
     changed: Arguments = replace(given, **parsed)
     return changed
 

@@ -45,6 +45,15 @@ class ShuffleArguments(MovingRows):
         int | None,
         _count("Rows in a batch.", short="-B", unit="rows", high=LARGEST_ROW, taken_by=("partial",), required=True),
     ] = None
+    rotate: Annotated[
+        bool,
+        Option(
+            FLAG,
+            "Rotate each lane by its own random number of tokens; or not, to evaluate or as the paper's baseline.",
+            "Order",
+            taken_by=("partial",),
+        ),
+    ] = True
     batch_tokens: Annotated[
         int | None,
         _count(

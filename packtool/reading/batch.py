@@ -75,6 +75,7 @@ def make_batch(
     tokens: npt.NDArray[Any],
     segments: Segments | None,
     loss: npt.NDArray[Any] | None = None,
+    following: I64 | None = None,
     *,
     documents: bool = True,
     labels: Literal["next", "same"] = "next",
@@ -93,6 +94,8 @@ def make_batch(
         tokens: (rows, sequence_length).
         segments: of these rows; None where every row is taken for one sequence without padding.
         loss: (rows, sequence_length), 0 for each token that is no target; None where all tokens train.
+        following: (rows), the target of each row's last token where a text goes on in a row that a later batch has;
+            `IGNORED` where none does. For ``next`` labels without an extra token.
         documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
             a place is its own token, for models that shift labels themselves, as those of `transformers` do.
@@ -119,7 +122,7 @@ def make_batch(
     ([[2, -100, 13, 2, -100, -100]], [[1.0, 0.0, 1.0, 1.0, 0.0, 0.0]])
     """
     _require(labels, extra_token, fields)
-    types = _narrow_types(tokens) if narrow else DTYPES
+    types = _narrow_types(tokens, following) if narrow else DTYPES
     length = tokens.shape[1] - extra_token
     batch = _space({name: types[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
@@ -136,6 +139,8 @@ def make_batch(
             without.append(np.flatnonzero(loss.reshape(-1) == 0))
         for places in without:
             targets.reshape(-1)[places - ahead] = IGNORED  # one before a row is the last of the row before it
+        if following is not None and ahead:  # after that, since what begins a row is no reason against the one before
+            targets[:, -1] = following
         targets = targets[:, extra_token:]
         if "labels" in fields and not direct:
             batch["labels"][:] = targets
@@ -246,12 +251,15 @@ def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[s
     return {name: out[name] for name in types}
 
 
-def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:
+def _narrow_types(tokens: npt.NDArray[Any], following: I64 | None) -> dict[str, npt.DTypeLike]:
     """Choose narrow types for these rows: of labels signed, for `IGNORED`, as of document ids, for padding."""
     length = tokens.shape[1]
+    largest = (
+        int(tokens.max(initial=0)) if following is None else int(max(tokens.max(initial=0), following.max(initial=0)))
+    )
     return {
         "input_ids": tokens.dtype,
-        "labels": np.min_scalar_type(-1 - int(tokens.max(initial=0))),
+        "labels": np.min_scalar_type(-1 - largest),
         "position_ids": np.min_scalar_type(length),
         "document_ids": np.min_scalar_type(-length),
         "loss_mask": np.uint8,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.plan import I64, Segments
-from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
+from packtool.reading.batch import ATTENTION, FIELDS, IGNORED, TARGETS, Batch, make_batch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.sizes import plural
@@ -44,7 +44,8 @@ class _Packed:
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
         """Build a training batch of some rows of one length; `options` as of `Dataset.batch`."""
-        return make_batch(*self.read_of(rows, rows.numbers(index), options), **options)
+        numbers = rows.numbers(index)
+        return make_batch(*self.read_of(rows, numbers, options), self._following(rows, numbers, options), **options)
 
     def read_of(
         self, rows: Rows, numbers: I64, options: Mapping[str, Any]
@@ -60,6 +61,28 @@ class _Packed:
             tokens, segments = rows.with_segments(numbers)
             return tokens, segments, rows.loss(numbers, segments) if with_loss else None
         return rows[numbers], None, rows.loss(numbers) if with_loss else None
+
+    def _following(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> I64 | None:
+        """Find the target of each row's last token where rows go on in those of the next batch: the partial shuffle's.
+
+        Returns:
+            (rows): `IGNORED` at the end of a lane, and where the next token is none; None where rows do not go on.
+        """
+        shuffle = self.manifest.shuffle
+        if shuffle is None or shuffle.batch_size is None or TARGETS.isdisjoint(options.get("fields", FIELDS)):
+            return None
+        # Row i of a batch is of lane i, which goes on in row i of the next batch.
+        following = np.full(len(numbers), IGNORED)
+        here = np.flatnonzero(numbers + shuffle.batch_size < len(rows))
+        ahead = numbers[here] + shuffle.batch_size
+        tokens, segments = rows.with_segments(ahead)
+        begins = segments.start[segments.offsets[:-1]] == 0
+        loss = rows.loss(ahead, segments)
+        trains = np.ones(len(here), np.bool_) if loss is None else loss[:, 0] > 0
+        if not options.get("train_across_documents", True):
+            trains &= ~begins
+        following[here[trains]] = tokens[trains, 0]
+        return following
 
     def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
         """Open the same dataset in the order of an epoch; `options` as of `Epoch`."""

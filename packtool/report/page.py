@@ -411,7 +411,8 @@ def _row(columns: Sequence[Column[Any]], cells: Sequence[Cell]) -> str:
     shown = []
     for column, cell in zip(columns, cells, strict=True):
         value = "" if cell.value is None else f" data-value='{cell.value!r}'"
-        shown.append(f"<td{_classes(words=column.words, best=cell.best)}{value}>{escape(cell.text)}</td>")
+        css = _classes(words=column.words, best=cell.best, bad=cell.bad)
+        shown.append(f"<td{css}{value}>{escape('!' * cell.bad + cell.text)}</td>")
     return f"<tr>{''.join(shown)}</tr>"
 
 

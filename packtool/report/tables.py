@@ -29,7 +29,7 @@ from packtool.report.schema import (
     Timing,
     Trial,
 )
-from packtool.report.verdict import degenerate
+from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
 from packtool.sizes import plural
 
 Row = TypeVar("Row")
@@ -45,6 +45,7 @@ class Column(Generic[Row]):
         write: from that to text; what is not known is a dash.
         meaning: for a legend or tooltip; empty where the title says it.
         better: -1 where less is better, 1 where more is, 0 where neither.
+        bad: whether what a row has is a reason not to take it.
         words: words and not figures, so aligned to the left.
         short: the title where room is scarce; empty for the title itself.
         brief: among the columns that a terminal shows without `--full`.
@@ -55,6 +56,7 @@ class Column(Generic[Row]):
     write: Callable[[Any], str] = str
     meaning: str = ""
     better: int = 0
+    bad: Callable[[Row], bool] = lambda row: False
     words: bool = False
     short: str = ""
     brief: bool = True
@@ -68,11 +70,13 @@ class Cell:
         text: as it is shown.
         value: to sort by; None to sort by the text.
         best: to be marked.
+        bad: to be marked as a reason not to take the row.
     """
 
     text: str
     value: float | None
     best: bool
+    bad: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,8 @@ def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
 def _cell(column: Column[Row], row: Row, best: float | None) -> Cell:
     value = column.of(row)
     figure = value if isinstance(value, int | float) else None
-    return Cell("–" if value is None else column.write(value), figure, best is not None and value == best)
+    text = "–" if value is None else column.write(value)
+    return Cell(text, figure, best is not None and value == best, column.bad(row))
 
 
 def _metric(
@@ -413,16 +418,20 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     """Tabulate what strategies do to documents, by row length."""
     first = ("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context")
     alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
+    bad: dict[str, Callable[[Trial], bool]] = {
+        "padding_ratio": pads_too_much,
+        "avoidable_truncation_ratio": cuts_too_much,
+    }
     columns: list[Column[Trial]] = [
         Column("strategy", lambda entry: entry.strategy, words=True),
-        *(_trial_figure(key) for key in first),
+        *(replace(_trial_figure(key), bad=bad[key]) if key in bad else _trial_figure(key) for key in first),
         Column("alike", lambda e: times_random(e.metrics.homogeneity), times, ALIKE, better=-1),
         Column("rows", lambda entry: entry.metrics.rows, short, "training samples"),
         *(_trial_figure(key, brief=False) for key in ("truncation_ratio", "concatenation_ratio", *alike)),
     ]
     marked = (
         "The best figure of each row length is marked, but not of strategies that cut more than half of the documents "
-        "that fit a row, or pad more than a quarter."
+        "that fit a row, or pad more than a quarter: those figures have an exclamation mark."
     )
     return Table(
         "Strategies",

@@ -299,6 +299,8 @@ def _rich_table(
     for rows in sections:
         for row in rows:
             cells = [row[i] for i in shown]
-            table.add_row(*(Text("*" * cell.best + cell.text, "bold" if cell.best else "") for cell in cells))
+            styles = ["bold" if cell.best else "yellow" if cell.bad else "" for cell in cells]
+            marked = ["*" * cell.best + "!" * cell.bad + cell.text for cell in cells]
+            table.add_row(*map(Text, marked, styles))
         table.add_section()
     return table

@@ -100,8 +100,17 @@ def avoidably_cut(entry: Trial) -> float:
 
 def degenerate(entry: Trial) -> bool:
     """Return whether an entry buys its good figures at a price that nobody pays, so that none is worth marking."""
-    cut, padding = entry.metrics.avoidable_truncation_ratio, padding_waste(entry)
-    return cut > DEGENERATE_CUT or padding > DEGENERATE_PADDING
+    return cuts_too_much(entry) or pads_too_much(entry)
+
+
+def cuts_too_much(entry: Trial) -> bool:
+    """Return whether more than half of the documents that fit a row are cut."""
+    return entry.metrics.avoidable_truncation_ratio > DEGENERATE_CUT
+
+
+def pads_too_much(entry: Trial) -> bool:
+    """Return whether more than a quarter of the output is padding, apart from a remainder."""
+    return padding_waste(entry) > DEGENERATE_PADDING
 
 
 def _verdict(size: int | None, entries: Sequence[Trial], several: Sequence[Trial], counts: LengthCounts) -> Verdict:

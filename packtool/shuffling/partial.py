@@ -82,6 +82,7 @@ def plan(
     seed: int,
     epoch: int,
     short_rows: bool = False,
+    rotate: bool = True,
     arrays: Arrays = IN_MEMORY,
 ) -> PartialPlan:
     """Plan the partial shuffle of documents of these lengths (EOS included), for one epoch.
@@ -94,6 +95,7 @@ def plan(
         epoch: draws others.
         short_rows: the last row of each lane may be shorter, so that less than B tokens are left out; else less than
             B × L.
+        rotate: lanes are rotated; else all epochs are the same, as in training without the method.
         arrays: makes those of the plan.
 
     Raises:
@@ -101,7 +103,8 @@ def plan(
     """
     ends = offsets_of(lengths, arrays)
     lane = lane_tokens(int(ends[-1]), batch_size, 1 if short_rows else sequence_length)
-    return PartialPlan(sequence_length, ends, rotations(batch_size, lane, seed=seed, epoch=epoch), lane)
+    drawn = rotations(batch_size, lane, seed=seed, epoch=epoch) if rotate else np.zeros(batch_size, np.int64)
+    return PartialPlan(sequence_length, ends, drawn, lane)
 
 
 def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:

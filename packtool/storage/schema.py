@@ -245,6 +245,7 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         seed: of every random choice.
         epoch: which order of that seed, from 0.
         batch_size: rows in a batch, for ``partial``.
+        rotate: lanes are rotated, for ``partial``.
         batch_tokens: tokens in a batch, for ``bucket``.
         unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
             the dataset, and the tokens they hold, padding included.
@@ -256,6 +257,7 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     seed: Annotated[int, Meta(ge=0)]
     epoch: Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
     batch_size: Positive | None = None
+    rotate: bool = True
     batch_tokens: Positive | None = None
     unbatched_rows: Count | None = None
     unbatched_tokens: Count | None = None

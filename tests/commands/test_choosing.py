@@ -35,7 +35,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
         ({"min_tokens": 500}, "--min-tokens: no document is left: it takes 300 of the 300 documents"),
         ({"sample": "0%"}, "no document is left"),
-        ({"sample": "120%"}, "'120%' is not a share, such as 1%"),
+        ({"sample": "120%"}, "'120%' is not a share of at most 1, such as 1%"),
         ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
         ({"tokens": "1k"}, "there are no shares of it"),
         ({"temperature": 2}, "--temperature: has no effect without --tokens"),

@@ -66,6 +66,8 @@ def test_exports_and_mixtures(place: Path, capsys: pytest.CaptureFixture[str]) -
     packtool.export("packed", "exported", format="parquet")
     text = said(capsys, "exported")
     assert text.startswith("exported: export, whole\n  written for  parquet\n  sequences    6\n")
+    assert "shards" not in text
+    assert "\n  files        1\n" in text
 
 
 PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.errors import UsageError
+from packtool.plan import offsets_of
 from packtool.reading import Dataset
+from packtool.reading.batch import IGNORED
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import TokenStore
 from tests.commands.rebuilt import rebuilt
-from tests.stores import write_store
+from tests.stores import document_loss, write_store
 
 LENGTHS = np.random.default_rng(1).integers(1, 90, 120).tolist()
 PARTIAL: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length": 32}
@@ -82,3 +85,62 @@ def test_partial(store: Path, tmp_path: Path) -> None:
     packtool.shuffle(store, tmp_path / "b", method="partial", batch_size=4, sequence_length=32, epoch=1)
     other = PackedDataset(tmp_path / "b").buckets[0].tokens(0, 4 * steps)
     assert (other != rows).any()
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad"])
+@pytest.mark.parametrize("index_only", [False, True])
+def test_the_last_label_of_a_row_is_the_next_token_of_its_lane(
+    tmp_path: Path, remainder: str, index_only: bool
+) -> None:
+    generator = np.random.default_rng(3)
+    plain = write_store(tmp_path / "plain", LENGTHS)
+    masked = write_store(tmp_path / "masked", LENGTHS, loss=document_loss)
+    for store in (plain, masked):
+        rows = tmp_path / f"{store.name}-rows"
+        packtool.shuffle(store, rows, remainder=remainder, index_only=index_only, **PARTIAL)
+        for dataset in (packtool.open(rows), packtool.open(rows).epoch(1)):
+            assert isinstance(dataset, Dataset)
+            lane = (dataset.manifest.ledger.output - dataset.manifest.ledger.padding) // 4
+            order = generator.permutation(len(dataset))
+            for across in (True, False):
+                batch = dataset.batch(order, train_across_documents=across)
+                labels = np.empty_like(batch["labels"])
+                labels[order] = batch["labels"]
+                trained = dataset.loss(slice(None))
+                for number in range(4):
+                    text, found = (each[number::4].reshape(-1)[:lane] for each in (dataset[:], labels))
+                    expected = np.append(text[1:].astype(np.int64), IGNORED)
+                    if trained is not None:
+                        expected[:-1][trained[number::4].reshape(-1)[1:lane] == 0] = IGNORED
+                    if not across:
+                        starts = np.concatenate(
+                            [dataset.segments(row)["start"] for row in range(number, len(dataset), 4)]
+                        )
+                        lengths = np.concatenate(
+                            [dataset.segments(row)["length"] for row in range(number, len(dataset), 4)]
+                        )
+                        places = offsets_of(lengths.astype(np.int64))[:-1]
+                        joined = np.concatenate(
+                            [[False], starts[1:].astype(np.int64) != starts[:-1].astype(np.int64) + lengths[:-1]]
+                        )
+                        begins = places[(starts == 0) & (places > 0) & (places < lane)]
+                        expected[begins - 1] = IGNORED
+                        inside = places[joined & (starts > 0) & (places % 32 > 0) & (places < lane)]
+                        expected[inside - 1] = IGNORED
+                    np.testing.assert_array_equal(found, expected)
+
+
+def test_lanes_that_are_not_rotated_are_the_stream(store: Path, tmp_path: Path) -> None:
+    packtool.shuffle(store, tmp_path / "rows", rotate=False, **PARTIAL)
+    stream = np.concatenate([TokenStore(store).document(i) for i in range(len(LENGTHS))])
+    dataset = packtool.open(tmp_path / "rows")
+    assert isinstance(dataset, Dataset)
+    lanes = stream[: len(dataset) * 32].reshape(4, -1)
+    for epoch in (dataset, dataset.epoch(0), dataset.epoch(3), dataset.epoch(3, seed=9)):
+        np.testing.assert_array_equal(epoch[:].reshape(-1, 4, 32).transpose(1, 0, 2).reshape(4, -1), lanes)
+    assert packtool.verify(tmp_path / "rows").problems == []
+    for given in ({"epoch": 1}, {"seed": 7}):
+        with pytest.raises(UsageError, match="--no-rotate: lanes that are not rotated are the same for every seed and"):
+            packtool.shuffle(store, tmp_path / "other", rotate=False, **given, **PARTIAL)
+    with pytest.raises(UsageError, match="rotate: --method atom does not take this option"):
+        packtool.shuffle(tmp_path / "rows", tmp_path / "other", rotate=False)

@@ -14,7 +14,7 @@ import packtool
 from packtool.errors import UsageError
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.reading import make_batch
-from packtool.reading.batch import FIELDS
+from packtool.reading.batch import FIELDS, IGNORED
 from tests.stores import EOS, write_store
 
 Piece = tuple[int, int, int]  # document, length, repeated
@@ -185,3 +185,15 @@ def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
     ]:
         with pytest.raises(UsageError, match=message):
             dataset.batch([0], **options)  # type: ignore[arg-type]
+
+
+def test_rows_that_go_on_later_have_a_target_for_their_last_token() -> None:
+    one = np.array
+    tokens = one([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint16)
+    two = Segments(one([0, 0]), one([0, 4]), one([4, 4]), one([0, 0]), one([0, 1, 2]))
+    for narrow in (False, True):
+        batch = make_batch(tokens, two, following=one([300, IGNORED]), train_across_documents=False, narrow=narrow)
+        assert batch["labels"].tolist() == [[2, 3, 4, 300], [6, 7, 8, IGNORED]]
+    same = make_batch(tokens, two, following=one([300, IGNORED]), labels="same")
+    assert same["labels"].tolist() == [[IGNORED, 2, 3, 4], [IGNORED, 6, 7, 8]]
+    assert make_batch(tokens[:0], two[:0], following=one([], np.int64), narrow=True)["labels"].shape == (0, 4)

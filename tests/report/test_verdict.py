@@ -223,6 +223,19 @@ def test_degenerate_entries_are_not_marked() -> None:
         if cell.best
     }
     assert "decompose" not in dict(marked)
+    bad = {
+        (row[0].text, column.title)
+        for _, rows in table.cells(table.columns)
+        for row in rows
+        for column, cell in zip(table.columns, row, strict=True)
+        if cell.bad
+    }
+    assert bad == {
+        *((e.strategy, "avoidable truncation") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
+        *((e.strategy, "padding") for e in entries if e.metrics.padding_ratio > 0.25),
+    }
+    assert ("decompose", "avoidable truncation") in bad
+    assert ("padding", "padding") in bad
     assert ("bfd", "avoidable truncation") in marked
 
 
