@@ -14,6 +14,7 @@ from packtool.errors import Explained
 CODES = frozenset(
     {
         "bos-left-out",
+        "conversations-left-out",
         "directory-repeated",
         "encoder-fallback",
         "eos-doubtful",

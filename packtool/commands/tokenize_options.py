@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ import xxhash
 
 from packtool.commands.inputs import find_files
 from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
-from packtool.conversations.record import ConversationError
+from packtool.conversations.record import ConversationError, template_arguments
 from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
 from packtool.corpus.first import begins_with_conversation, peek_for_conversation
@@ -108,7 +109,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         bos_token=options.bos_token,
         chats=chats,
     )
-    encoder = choose(tokenizer.found, options.encoder, special_as_text=options.special_tokens == "text")
+    encoder = choose(tokenizer.found, options.encoder, special_as_text=options.special_tokens == "text" and not chats)
     described = recorded(options)
     chat = None
     if chats:
@@ -175,12 +176,6 @@ def _check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
         ("ids_field", options.ids_field is not None, "ids are no conversations", "leave one of the two out"),
         ("bos", options.bos or options.bos_token is not None, template, "leave it out"),
         (
-            "special_tokens",
-            options.special_tokens != "token",
-            "conversations are made of special tokens, which their chat template writes as text",
-            "leave it out",
-        ),
-        (
             "reasoning",
             options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls),
             "nothing is masked with --train-on all",
@@ -200,12 +195,13 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
         DataError: the template can't be read.
     """
     try:
-        from packtool.conversations.template import ChatTemplate
+        from packtool.conversations.template import ChatTemplate, literals
     except ImportError:
         what, remedy = "conversations need the package jinja2", how_to_install("jinja2")
         raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None
     where = str(options.tokenizer or "the default tokenizer")
     date = _date(options.template_date)
+    arguments = _arguments(options.template_args)
     try:
         templates = templates_of(loaded.found.files)
         if options.chat_template is not None:
@@ -222,6 +218,9 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
         tokens = special_tokens_of(loaded.found.files)
         for source in used.values():
             ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)
+        written = "\0".join(map(literals, used.values()))
+        added = loaded.found.spec.get("added_tokens") or ()
+        control = {each["content"] for each in added if each["content"] in written and not each["content"].isspace()}
     except ConversationError as error:
         remedy = "give another with --chat-template"
         raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
@@ -230,6 +229,9 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
             templates=tuple(sorted(used.items())),
             tokens=tuple(sorted(tokens.items())),
             special=loaded.special,
+            control=tuple(sorted({*loaded.special, *control})),
+            as_text=options.special_tokens == "text",
+            arguments=json.dumps(arguments, sort_keys=True),
             train_on=options.train_on,
             reasoning=options.reasoning,
             tool_calls=options.tool_calls,
@@ -239,7 +241,7 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
     )
 
 
-def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
+def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:
     """Return what the manifest records about how conversations became text."""
     return {
         "conversations": options.conversations or _AUTO,
@@ -247,6 +249,7 @@ def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
         "train_on": chat.train_on,
         "reasoning": chat.reasoning,
         "tool_calls": chat.tool_calls,
+        **({"template_args": json.loads(chat.arguments)} if chat.arguments != "{}" else {}),
         **({"template_date": chat.date} if chat.date else {}),
     }
 
@@ -261,6 +264,14 @@ def _read(path: Path | str, templates: Mapping[str, str]) -> str:
         what = f"can't be read ({(error.strerror or str(error)).lower()})"
         remedy = f"give a file, or one of {', '.join(sorted(templates))}" if templates else "give a file"
         raise DataError("missing-input", what, remedy=remedy, where=str(path)) from None
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    try:
+        return template_arguments(given, "it")
+    except ConversationError as error:
+        remedy = "leave it out"
+        raise UsageError("bad-option", str(error), remedy=remedy, where="--template-args") from None
 
 
 def _date(given: str | None) -> str:

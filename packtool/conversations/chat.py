@@ -23,6 +23,9 @@ class Chat(msgspec.Struct, frozen=True):
         templates: chat templates by name.
         tokens: what templates call special tokens, and their texts.
         special: texts of all special tokens of the tokenizer.
+        control: those, and the added tokens that the templates write.
+        as_text: encode control tokens that a conversation spells as plain text.
+        arguments: what templates are given beside conversations, as JSON.
         train_on: what trains.
         reasoning, tool_calls: what becomes of them.
         date: what a template that asks gets for now, in ISO 8601; empty for none.
@@ -31,6 +34,9 @@ class Chat(msgspec.Struct, frozen=True):
     templates: tuple[tuple[str, str], ...]
     tokens: tuple[tuple[str, str], ...] = ()
     special: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
+    as_text: bool = False
+    arguments: str = "{}"
     train_on: Trained = "assistant"
     reasoning: Use = "train"
     tool_calls: Use = "train"

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
+_CALL = "function_call"
+"""Who says, in `conversations`, that a tool is called: the value is JSON."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
 """Those that every template may be given."""
-Trained = Literal["assistant", "all", "last", "completion"]
+Trained = Literal["assistant", "all", "last", "each", "completion"]
 """What trains of a conversation."""
 Use = Literal["train", "mask", "drop"]
 """What becomes of reasoning or tool calls: they train, they are only shown, or they are left out."""
+_PARTS = ("text", "thinking")
+"""Types of parts of a content; each has a text under the same name."""
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
@@ -36,12 +40,14 @@ class Conversation:
         trains: of each message, whether it may train; only those of the assistant ever do.
         tools: JSON schemas of the functions that may be called; None for no tools.
         prompt: how many of the messages are a prompt, where the record says it; else None.
+        arguments: what else the template is given, by name.
     """
 
     messages: tuple[dict[str, Any], ...]
     trains: tuple[bool, ...]
     tools: list[Any] | None = None
     prompt: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def masked(self, messages: Sequence[bool]) -> Conversation:
         """Return the same, but for messages that are not to train."""
@@ -53,16 +59,19 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     """Find the conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
 
     A message with `"train": false` or a `weight` of 0 does not train. Reasoning is passed on under the names that
-    templates read, whichever of them the record has.
+    templates read, whichever of them the record has. A `system` text becomes the first message, and
+    `chat_template_kwargs` arguments of the template.
 
     Raises:
-        ConversationError: there is none, or a message is none.
+        ConversationError: there is none, or a message is none, or has no content.
 
     >>> found = conversation_of({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]})
     >>> found.messages
     ({'role': 'user', 'content': 'Hi'}, {'role': 'assistant', 'content': 'Ho'})
     >>> conversation_of({"prompt": "1 + 1", "completion": "2"}).prompt
     1
+    >>> conversation_of({"system": "Be brief.", "prompt": "1 + 1", "completion": "2"}).messages[0]
+    {'role': 'system', 'content': 'Be brief.'}
     """
     prompt = None
     if record.get("messages") is not None:
@@ -84,15 +93,36 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     else:
         read = [_message(each, number) for number, each in enumerate(given, 1)]
         messages, trains = tuple(each for each, _ in read), tuple(may for _, may in read)
-    tools = record.get("tools")
-    if isinstance(tools, str):  # as tables hold them, whose columns have one type
-        try:
-            tools = json.loads(tools)
-        except ValueError as error:
-            raise ConversationError(f"tools is no JSON: {error}") from None
+    if system := record.get("system"):
+        messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
+        prompt = None if prompt is None else prompt + 1
+    tools = _parsed(record.get("tools"), "tools")
     if tools is not None and not isinstance(tools, list):
         raise ConversationError(f"tools is {_kind(tools)}, not a list of JSON schemas")
-    return Conversation(messages, trains, tools or None, prompt)
+    arguments = _parsed(record.get("chat_template_kwargs"), "chat_template_kwargs")
+    return Conversation(messages, trains, tools or None, prompt, template_arguments(arguments, "chat_template_kwargs"))
+
+
+def template_arguments(value: Any, name: str) -> dict[str, Any]:
+    """Check what a template is to be given beside the conversation; leave out what is null, as tables have it.
+
+    Args:
+        name: what messages call it.
+
+    Raises:
+        ConversationError: it is no object, or names what a conversation is made of.
+
+    >>> template_arguments({"enable_thinking": False, "style": None}, "chat_template_kwargs")
+    {'enable_thinking': False}
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConversationError(f"{name} is {_kind(value)}, not an object")
+    for taken in ("messages", "tools", "add_generation_prompt"):
+        if taken in value:
+            raise ConversationError(f"{name} has {taken!r}, which the conversation itself says")
+    return {str(each): held for each, held in value.items() if held is not None}
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str | None:
@@ -105,6 +135,20 @@ def reasoning_of(message: Mapping[str, Any]) -> str | None:
     if reasoning is None and isinstance(message.get("content"), str) and (match := _THOUGHT.match(message["content"])):
         reasoning = match[1]
     return reasoning if isinstance(reasoning, str) else None
+
+
+def with_reasoning(message: Mapping[str, Any], reasoning: str) -> dict[str, Any]:
+    """Return the message with other reasoning in the place of its own.
+
+    >>> with_reasoning({"role": "assistant", "content": "<think>Hm.</think>Yes."}, "Oh!")
+    {'role': 'assistant', 'content': '<think>Oh!</think>Yes.'}
+    """
+    if "reasoning_content" in message:
+        return {**message, **{name: reasoning for name in _REASONING if name in message}}
+    match = _THOUGHT.match(message["content"])
+    assert match is not None
+    content = message["content"]
+    return {**message, "content": content[: match.start(1)] + reasoning + content[match.end(1) :]}
 
 
 def without_reasoning(conversation: Conversation) -> Conversation:
@@ -144,7 +188,7 @@ def without_tool_calls(conversation: Conversation) -> Conversation:
             continue
         messages.append(kept)
         trains.append(may)
-    return Conversation(tuple(messages), tuple(trains), None, prompt)
+    return replace(conversation, messages=tuple(messages), trains=tuple(trains), tools=None, prompt=prompt)
 
 
 def texts_of(value: Any) -> list[str]:
@@ -169,10 +213,45 @@ def _of_shared(message: Any, number: int) -> dict[str, Any]:
     """Rename from and value to the names that messages use."""
     if isinstance(message, Mapping) and "from" in message and "value" in message:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
+        if message["from"] == _CALL:
+            return {"role": "assistant", "tool_calls": _calls(message["value"], number), **rest}
         return {"role": _ROLES.get(str(message["from"]), message["from"]), "content": message["value"], **rest}
     if isinstance(message, Mapping) and "role" in message:
         return dict(message)
     raise ConversationError(f"message {number} has neither from and value nor a role")
+
+
+def _calls(value: Any, number: int) -> list[Any]:
+    """Read the JSON of a call, or of several, as templates take them."""
+    try:
+        calls = json.loads(value)
+    except (TypeError, ValueError, RecursionError):
+        calls = None
+    calls = calls if isinstance(calls, list) else [calls]
+    if not calls or not all(isinstance(call, dict) and {"name", "arguments"} <= call.keys() for call in calls):
+        raise ConversationError(f"message {number} is a {_CALL} whose value is no JSON with name and arguments")
+    return [{"type": "function", "function": call} for call in calls]
+
+
+def _system(text: Any, first: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the system says as a message that comes before the first."""
+    if not isinstance(text, str):
+        raise ConversationError(f"system is {_kind(text)}, not a string")
+    if first["role"] in ("system", "developer"):
+        raise ConversationError("the record has a system text, and its first message is one, too")
+    return {"role": "system", "content": text}
+
+
+def _parsed(value: Any, name: str) -> Any:
+    """Parse JSON in a string, as tables hold it, whose columns have one type."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except RecursionError:
+        raise ConversationError(f"{name} is nested too deeply") from None
+    except ValueError as error:
+        raise ConversationError(f"{name} is no JSON: {error}") from None
 
 
 def _side(value: Any, name: str, role: str) -> list[Any]:
@@ -201,7 +280,33 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     reasoning = next((kept[name] for name in _REASONING if name in kept), None)
     if reasoning is not None:
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
+    _require_content(kept, message, number)
     return kept, train is not False and weight != 0
+
+
+def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], number: int) -> None:
+    """Require a message to have what templates make its text of.
+
+    Args:
+        message: without what is null.
+        given: the same as the record has it.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return
+    if content is None:
+        if not any(message.get(name) for name in ("tool_calls", "reasoning_content")):
+            names = ", ".join(str(name)[:40] for name in [*given][:12])
+            null = "is null" if "content" in given else "is missing"
+            raise ConversationError(f"the content of message {number} {null}; its fields are {names}")
+        return
+    if not isinstance(content, list):
+        raise ConversationError(f"the content of message {number} is {_kind(content)}, neither a string nor parts")
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind not in _PARTS or not isinstance(part.get(kind), str):
+            what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"
+            raise ConversationError(f"the content of message {number} has a part {what}, which is no text")
 
 
 def _list(value: Any, name: str) -> list[Any]:

@@ -1,11 +1,14 @@
-"""Render each record's conversation with its chat template, and find the spans that train."""
+"""Make documents of each record's conversation with its chat template."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat
@@ -18,33 +21,42 @@ from packtool.conversations.record import (
     without_reasoning,
     without_tool_calls,
 )
-from packtool.conversations.spans import Spans, rendered_with_spans
-from packtool.conversations.template import ChatTemplate
+from packtool.conversations.spans import Document, documents_of
+from packtool.conversations.template import ChatTemplate, any_of
 
 
 class Renderer:
     """Renders the conversations of records.
 
+    Args:
+        chat: how.
+        unsafe: control tokens that the tokenizer makes of plain text, too.
+
     Attributes:
-        spelled: special tokens that messages spell out, and how often: the tokenizer can't tell them from those that
-            the template writes.
+        spelled: control tokens that messages spell out, and how often: the tokenizer can't tell them from those that
+            the template writes. The assistant's may spell those that are not special, such as what reasoning lies
+            between.
 
     Raises:
         ConversationError: a template is invalid.
     """
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Chat, unsafe: Collection[str] = ()) -> None:
         self._chat = chat
         now = datetime.fromisoformat(chat.date) if chat.date else None
-        self._templates = {name: ChatTemplate(source, dict(chat.tokens), now=now) for name, source in chat.templates}
+        control = chat.control if chat.as_text else ()
+        self._templates = {
+            name: ChatTemplate(source, dict(chat.tokens), now=now, control=control) for name, source in chat.templates
+        }
         self._sources = dict(chat.templates)
-        longest_first = sorted(chat.special, key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-        self._beginnings = tuple({token[:2] for token in chat.special})
+        self._arguments: dict[str, Any] = json.loads(chat.arguments)
+        self._special, self._control = any_of(chat.special), any_of({*chat.special, *chat.control})
+        self._beginnings = tuple({token[:2] for token in (*chat.special, *chat.control)})
+        self._unsafe = any_of(unsafe) if unsafe else None
         self.spelled: Counter[str] = Counter()
 
-    def rendered(self, record: Mapping[str, Any]) -> tuple[str, Spans]:
-        """Render a record's conversation; return its text, and the spans of it that train.
+    def rendered(self, record: Mapping[str, Any]) -> list[Document]:
+        """Render a record's conversation; return the documents that are made of it.
 
         Raises:
             ConversationError: it can't be rendered, or nothing would train.
@@ -57,18 +69,29 @@ class Renderer:
             talk = without_tool_calls(talk)
         elif chat.tool_calls == "mask":
             talk = talk.masked(["tool_calls" in message for message in talk.messages])
+        if self._arguments:
+            talk = replace(talk, arguments={**self._arguments, **talk.arguments})
         name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._templates else DEFAULT
         if not ROLES.issuperset(message["role"] for message in talk.messages):
             self._require_known_roles(talk, name)
-        text, spans = rendered_with_spans(
-            talk, self._templates[name], chat.train_on, mask_reasoning=chat.reasoning == "mask"
-        )
-        said = texts_of([*talk.messages, talk.tools])
-        together = "\n".join(said)
+        documents = documents_of(talk, self._templates[name], chat.train_on, mask_reasoning=chat.reasoning == "mask")
+        said = [texts_of(message) for message in talk.messages]
+        said.append(texts_of([talk.tools, talk.arguments]))
+        together = "\n".join(chain.from_iterable(said))
         if any(map(together.__contains__, self._beginnings)):
-            for each in said:
-                self.spelled.update(self._special.findall(each))
-        return text, spans
+            self._look_for_tokens(talk, said, together)
+        return documents
+
+    def _look_for_tokens(self, talk: Conversation, said: Sequence[Sequence[str]], together: str) -> None:
+        """Count the control tokens that texts spell, or refuse what can't be encoded as text."""
+        if self._chat.as_text:
+            if self._unsafe is not None and (found := self._unsafe.search(together)):
+                raise ConversationError(f"it spells {found[0]!r}, which the tokenizer makes of plain text, too")
+            return
+        roles = [message["role"] for message in talk.messages]
+        for role, texts in zip([*roles, ""], said, strict=True):
+            for each in texts:
+                self.spelled.update((self._special if role == "assistant" else self._control).findall(each))
 
     def _require_known_roles(self, talk: Conversation, name: str) -> None:
         """Require that each role is one that every template may be given, or that this one asks for."""

@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
@@ -40,10 +40,13 @@ class Rendered:
     Attributes:
         text: what the template made.
         marked: (begin, end) of what it marks as generated, in characters, ascending.
+        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text. They are empty
+            where the template took such a text apart, which is no reason for its parts to join again.
     """
 
     text: str
     marked: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, int], ...] = ()
 
 
 class ChatTemplate:
@@ -54,6 +57,7 @@ class ChatTemplate:
         tokens: what templates call special tokens, such as bos_token, and their texts.
         now: what `strftime_now` tells; a template that asks is refused where it is None, since the same input must
             give the same text.
+        control: texts of control tokens to keep `Rendered.apart` where the conversation spells them.
         seconds: of CPU time for all renderings of one conversation.
 
     Attributes:
@@ -65,7 +69,7 @@ class ChatTemplate:
     >>> source = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
     >>> template = ChatTemplate(source)
     >>> template.render([{"role": "user", "content": "Hi"}])
-    Rendered(text='<user>Hi', marked=((6, 8),))
+    Rendered(text='<user>Hi', marked=((6, 8),), apart=())
     """
 
     def __init__(
@@ -74,9 +78,12 @@ class ChatTemplate:
         tokens: Mapping[str, str] | None = None,
         *,
         now: datetime | None = None,
+        control: Iterable[str] = (),
         seconds: float = SECONDS,
     ) -> None:
         self._tokens = dict(tokens or {})
+        texts = tuple(control)
+        self._control = any_of(texts) if texts else None
         self._seconds = seconds
         self._environment = _Environment(now)
         try:
@@ -92,12 +99,17 @@ class ChatTemplate:
         self._environment.deadline = time.thread_time() + self._seconds
 
     def render(
-        self, messages: Sequence[Mapping[str, Any]], tools: list[Any] | None = None, *, prompt: bool = False
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: list[Any] | None = None,
+        *,
+        prompt: bool = False,
+        arguments: Mapping[str, Any] | None = None,
     ) -> Rendered:
         """Render messages.
 
         Args:
-            messages, tools: see `Conversation`.
+            messages, tools, arguments: see `Conversation`.
             prompt: end with what comes before the assistant's next message.
 
         Raises:
@@ -105,14 +117,14 @@ class ChatTemplate:
         """
         parts: list[str] = []
         size = 0
+        given: dict[str, Any] = {"messages": messages, "tools": tools, **(arguments or {})}
         try:
+            if self._control is not None:
+                given = _replaced(given, self._apart)
+            given["messages"] = [dict(message) for message in given["messages"]]
             self._environment.tick()
             for part in self._template.generate(
-                messages=[dict(message) for message in messages],
-                tools=tools,
-                documents=None,
-                add_generation_prompt=prompt,
-                **self._tokens,
+                {"documents": None, **self._tokens, **given, "add_generation_prompt": prompt}
             ):
                 parts.append(part)
                 size += len(part)
@@ -127,16 +139,22 @@ class ChatTemplate:
         except Exception as error:  # a template can raise whatever Python can
             raise ConversationError(f"the chat template failed: {_said(error)}") from None
         text = "".join(parts)
-        if not self.marks:
+        if not self.marks and self._control is None:
             return Rendered(text, ())
         key = self._environment.key
-        given = "".join(texts_of([messages, tools]))
-        if key in given:
+        said = "".join(texts_of([messages, tools, arguments]))
+        if key in said:
             raise ConversationError("a message spells the mark of generated text")
-        rendered = _unmarked(text, key)
-        if any(bound in rendered.text and bound not in given for bound in (key[0], key[-1])):
+        rendered = _unmarked(text, key, self._control)
+        if any(bound in rendered.text and bound not in said for bound in (key[0], key[-1])):
             raise ConversationError(_CUT)
         return rendered
+
+    def _apart(self, text: str) -> str:
+        """Put marks round the control tokens that a text spells."""
+        assert self._control is not None
+        key = self._environment.key
+        return self._control.sub(f"{key}{{\\g<0>{key}}}", text)
 
 
 class _LateError(Exception):
@@ -207,27 +225,74 @@ class _Generation(Extension):
         return f"{environment.key}({caller()}{environment.key})"
 
 
-def _unmarked(text: str, key: str) -> Rendered:
-    """Return the text without marks, and where they were."""
+def any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern for any of these texts, the longest first.
+
+    >>> any_of(["<a", "<a>"]).findall("<a><a")
+    ['<a>', '<a']
+    """
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
+
+
+def literals(source: str) -> str:
+    """Return the text that a template writes: outside of expressions, and the constants in them.
+
+    >>> literals("<a>{{ m ~ '<b>' if x }}").split(chr(0))
+    ['<a>', '<b>']
+
+    Raises:
+        ConversationError: it is not a valid template.
+    """
+    try:
+        parsed = _Environment(None).parse(source)
+    except TemplateError as error:
+        raise ConversationError(f"invalid chat template: {_said(error)}") from None
+    data = [node.data for node in parsed.find_all(nodes.TemplateData)]
+    return "\0".join([*data, *(each.value for each in parsed.find_all(nodes.Const) if isinstance(each.value, str))])
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each of its texts changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: _replaced(each, change) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(each, change) for each in value]
+    return value
+
+
+def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
+    """Return the text without marks, and where they were: round what is generated, and in braces."""
     first, *parts = text.split(key)
     spans: list[tuple[int, int]] = []
+    apart: list[tuple[int, int]] = []
     kept = [first]
-    at, depth, begin = len(first), 0, 0
-    for part in parts:
-        if part.startswith("("):
+    at, depth, begin, closed = len(first), 0, 0, -1
+    for number, part in enumerate(parts):
+        kind, said = part[:1], part[1:]
+        if kind == "(":
             begin = at if depth == 0 else begin
             depth += 1
-        elif part.startswith(")"):
+        elif kind == ")":
             depth -= 1
             if depth == 0:
                 spans.append((begin, at))
-        if not part or depth < 0:
-            break
-        kept.append(part[1:])
-        at += len(part) - 1
-    if depth or len(kept) <= len(parts):
+        elif kind in ("{", "}") and control is not None:
+            following = "".join(parts[number + 1 : number + 2])[:1]
+            whole = kind == "{" and following == "}" and control.fullmatch(said) is not None
+            if number != closed:
+                apart.append((at, at + whole * len(said)))
+            closed = number + 1 if whole else closed
+        else:
+            raise ConversationError(_CUT)
+        if depth < 0:
+            raise ConversationError(_CUT)
+        kept.append(said)
+        at += len(said)
+    if depth:
         raise ConversationError(_CUT)
-    return Rendered("".join(kept), tuple(spans))
+    return Rendered("".join(kept), tuple(spans), tuple(apart))
 
 
 def _tojson(

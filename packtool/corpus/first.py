@@ -8,8 +8,9 @@ from itertools import chain
 from typing import Any
 
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CONVERSATION, CorpusFile, Fields, RecordBatch, Span
+from packtool.corpus.records import CONVERSATION, CorpusFile, Fields, RecordBatch, Span, shown
 from packtool.errors import DataError
+from packtool.warnings import warn
 
 _FILES = 10
 """That are looked at, should the first of them hold no record."""
@@ -20,10 +21,13 @@ def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
     for file in [file for file in files if file.format in ("jsonl", "parquet")][:_FILES]:
         first = _first(file, Fields(text))
         if first is not None:
-            if first.documents or first.rejects[0].code != "missing-text":
+            if not first.documents and first.rejects[0].code != "missing-text":
                 return False
             talks = _first(file, Fields("", chat=True))
-            return talks is not None and bool(talks.documents)
+            held = talks.documents[0] if talks is not None and talks.documents else {}
+            if first.documents:
+                _warn_of_both(held, text, shown(file.location))
+            return bool(held) and not first.documents
     return False
 
 
@@ -56,4 +60,16 @@ def peek_for_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iter
 
 
 def _is_conversation(record: Any, text: str) -> bool:
+    if isinstance(record, Mapping) and text in record:
+        _warn_of_both(record, text, "inputs")
     return isinstance(record, Mapping) and text not in record and any(name in record for name in CONVERSATION)
+
+
+def _warn_of_both(record: Mapping[str, Any], text: str, where: str) -> None:
+    """Warn where a record with a text holds messages, too: they are not read."""
+    for name in CONVERSATION[:2]:
+        if name in record:
+            what = f"the first record has {text!r} and {name!r}: the text is read"
+            remedy = "give --conversations auto to read the conversation instead"
+            warn("conversations-left-out", what, remedy=remedy, where=where)
+            return

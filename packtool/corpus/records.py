@@ -12,8 +12,8 @@ import msgspec
 
 CONVERSATION = ("messages", "conversations", "prompt", "completion")
 """Fields that hold conversations, where none is named."""
-TOOLS = "tools"
-
+BESIDE = ("tools", "system", "chat_template_kwargs")
+"""Fields that may say more of a conversation."""
 
 REASONS = (
     "invalid-json",
@@ -123,7 +123,7 @@ class Fields(msgspec.Struct, frozen=True):
         """The fields that make a document."""
         if not self.chat:
             return (self.text,)
-        return (*((self.text,) if self.text else CONVERSATION), TOOLS)
+        return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
 
     def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Extract the conversation of a record; None if it has none.
@@ -259,6 +259,7 @@ class RecordBatch:
         bytes: that were read for it, uncompressed.
         progress: the same as bytes of the file as it lies there.
         spans: of each text that was rendered from a conversation, the (begin, end) of the characters that train.
+        apart: of each, those of control tokens that the conversation spells, to be encoded as plain text.
     """
 
     documents: list[Any] = field(default_factory=list)
@@ -269,10 +270,12 @@ class RecordBatch:
     bytes: int = 0
     progress: int = 0
     spans: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    apart: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Leave out all documents but these."""
         self.documents = [self.documents[n] for n in kept]
         self.spans = [self.spans[n] for n in kept] if self.spans else []
+        self.apart = [self.apart[n] for n in kept] if self.apart else []
         self.numbers = [self.numbers[n] for n in kept]
         self.columns = [[values[n] for n in kept] for values in self.columns]

@@ -5,6 +5,7 @@ A kind's `parse` takes what any of the three gives and is idempotent, so a value
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -152,6 +153,22 @@ def parse_part(value: Part | float | str) -> Part:
     return Part(str(value), tokens=amount) if (match[2] or "").startswith("t") else Part(str(value), documents=amount)
 
 
+def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:
+    """Parse a JSON object.
+
+    >>> parse_object('{"enable_thinking": false}')
+    {'enable_thinking': False}
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except RecursionError:
+            raise ValueError(value) from None
+    if not isinstance(value, Mapping):
+        raise ValueError(value)
+    return dict(value)
+
+
 def parse_shard(value: str) -> str:
     """Parse one of several equal parts, counted from 1.
 
@@ -214,6 +231,7 @@ TEMPERATURE = Kind("a number from 0.01 to 1000, such as 3.3", "T", int | float |
 PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part)
 SHARD = Kind("a part by its number, such as 1/8", "I/N", str, parse_shard)
 SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str, parse_bytes)
+OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[str, Any] | str, parse_object)
 TEXT = Kind("a string", "TEXT", str)
 TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str)
 WEIGHTS = Kind(

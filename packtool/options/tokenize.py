@@ -1,13 +1,13 @@
 """The options of `tokenize`: those of conversations, and the others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID, Kind
+from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, OBJECT, SIZE, TEXT, TEXT_OR_ID, Kind
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
 from packtool.sizes import parse_bytes
 
@@ -38,10 +38,10 @@ class ConversationOptions:
         ),
     ] = None
     train_on: Annotated[
-        Literal["assistant", "last", "completion", "all"],
+        Literal["assistant", "last", "each", "completion", "all"],
         _conversation(
-            "Train on the assistant's messages, the last of them, the completion after a prompt, or all of the text: "
-            "assistant, last, completion or all."
+            "Train on the assistant's messages, the last, each as the model saw it, the completion, or all text: "
+            "assistant, last, each, completion or all."
         ),
     ] = "assistant"
     reasoning: Annotated[
@@ -51,6 +51,15 @@ class ConversationOptions:
         Use,
         _conversation("Let messages that call tools train, mask them, or drop tools, calls and answers from the text."),
     ] = "train"
+    template_args: Annotated[
+        Mapping[str, Any] | str | None,
+        Option(
+            OBJECT,
+            "Arguments of the chat template; those in a record's chat_template_kwargs come first.",
+            "Conversations",
+            default="none",
+        ),
+    ] = None
     template_date: Annotated[
         str | None,
         _conversation(
@@ -109,7 +118,10 @@ class TokenizeArguments(ConversationOptions, Writing, Working):
     special_tokens: Annotated[
         Literal["token", "text"],
         Option(
-            TEXT, "Encode special tokens that occur in a text as one token, or as plain text.", "Tokens", recorded=True
+            TEXT,
+            "Encode special tokens that occur in a text, or in a message, as one token, or as plain text.",
+            "Tokens",
+            recorded=True,
         ),
     ] = "token"
     min_words: Annotated[int | None, _left_out("fewer words", "words")] = None

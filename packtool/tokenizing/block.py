@@ -192,6 +192,9 @@ class _Attempt:
             for part in parts:
                 counts.count_special(part.ids, context.special_ids)
                 ended.append(writer.add(part))
+                if self.talks is not None:
+                    counts.conversations += len(set(batch.numbers))
+                    counts.context += self.talks.repeated_context(part, batch.numbers)
             kept = np.concatenate(ended)
             sources = None
             if context.provenance:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from packtool.conversations.chat import Chat
 from packtool.conversations.record import ConversationError, NothingTrainsError
 from packtool.conversations.renderer import Renderer
-from packtool.conversations.spans import Spans, token_mask
+from packtool.conversations.spans import Document, Spans, token_mask
 from packtool.corpus.jsonl import require_whole, same_depth
 from packtool.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
 from packtool.encoding.encode import Parts
@@ -39,7 +39,9 @@ class Conversations:
     """
 
     def __init__(self, chat: Chat, data: bytes, reference: ReferenceEncoder) -> None:
-        self._renderer = Renderer(chat)
+        self._apart = _PlainText(reference) if chat.as_text else None
+        unsafe = [] if self._apart is None else list(filter(self._apart.makes, chat.control))
+        self._renderer = Renderer(chat, unsafe)
         self._all = chat.train_on == "all"
         self._trained = TrainedTokens(data, reference)
 
@@ -61,6 +63,8 @@ class Conversations:
         """
         ids, lengths = documents.ids, documents.lengths
         loss = self._trained.masks(batch.documents, utf8, batch.spans, ids, lengths)
+        if self._apart is not None and any(batch.apart):
+            ids, lengths, loss = self._apart.encoded(batch, ids, lengths, loss)
         eos = np.full(len(lengths), self._all, np.uint8)
         ends = np.cumsum(lengths)
         last = ends[lengths > 0] - 1
@@ -71,6 +75,10 @@ class Conversations:
         kept[over] = False
         return Parts(ids[kept], lengths - ended, [True] * len(lengths), loss[kept], eos)
 
+    def repeated_context(self, documents: Parts, numbers: Sequence[int]) -> int:
+        """See `repeated_context`."""
+        return repeated_context(documents, numbers)
+
     def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
         """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""
         spelled = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
@@ -79,15 +87,19 @@ class Conversations:
 
 
 def render(renderer: Renderer, batch: RecordBatch) -> None:
-    """Render the conversations of a batch, and mark what trains; reject those that can't be rendered."""
-    spans: list[Spans] = []
+    """Render the conversations of a batch, and mark what trains; reject those that can't be rendered.
+
+    A conversation may become several documents, of the same number.
+    """
+    documents: list[Document] = []
     kept: list[int] = []
     with same_depth():
         for place, number in enumerate(batch.numbers):
-            record = batch.documents[place]
+            record, batch.documents[place] = batch.documents[place], None
             try:
-                text, trains = renderer.rendered(record)
-                batch.documents[place] = require_whole(text, "the text of the conversation")
+                made = renderer.rendered(record)
+                for each in made:
+                    require_whole(each.text, "the text of the conversation")
             except ConversationError as error:
                 code = "nothing-trains" if isinstance(error, NothingTrainsError) else "bad-conversation"
                 batch.rejects.append(_reject(code, number, str(error), record))
@@ -95,11 +107,29 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                 code, reason = error.args
                 batch.rejects.append(_reject(code, number, reason, record))
             else:
-                spans.append(trains)
-                kept.append(place)
+                documents += made
+                kept += [place] * len(made)
     batch.keep(kept)
-    batch.spans = spans
+    batch.documents = [each.text for each in documents]
+    batch.spans = [each.spans for each in documents]
+    batch.apart = [each.apart for each in documents]
     batch.rejects.sort(key=lambda each: each.record)
+
+
+def repeated_context(documents: Parts, numbers: Sequence[int]) -> int:
+    """Count the tokens before the first that trains in all but the first document of each conversation.
+
+    Args:
+        numbers: of the conversation of each.
+
+    >>> two = Parts(np.arange(5), np.array([2, 3]), [True, True], np.array([0, 1, 0, 0, 1]), np.zeros(2))
+    >>> repeated_context(two, [7, 7]), repeated_context(two, [7, 8])
+    (2, 0)
+    """
+    assert documents.loss is not None
+    ends = np.cumsum(documents.lengths).tolist()
+    later = [place for place, (one, other) in enumerate(pairwise(numbers), 1) if one == other]
+    return sum(int(np.argmax(documents.loss[ends[place - 1] : ends[place]])) for place in later)
 
 
 def _reject(code: str, number: int, reason: str, record: Any) -> Reject:
@@ -108,6 +138,80 @@ def _reject(code: str, number: int, reason: str, record: Any) -> Reject:
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError, OverflowError):
         return Reject(number, code, reason)
     return reject(number, code, reason, raw)
+
+
+class _PlainText:
+    """Encodes texts with control tokens in them as plain text, as `sanitize_control_tokens` of Transformers does.
+
+    What is before, between and after them is encoded by itself, so that nothing joins over them.
+
+    Args:
+        reference: `tokenizers` with the tokenizer.
+    """
+
+    def __init__(self, reference: ReferenceEncoder) -> None:
+        self._tokenizer = reference.tokenizer
+        self._newline: list[int] = self._tokenizer.encode("\n", add_special_tokens=False).ids
+
+    def makes(self, token: str) -> bool:
+        """Return whether plain text gives the very token that it is to be told from."""
+        return self._tokenizer.token_to_id(token) in self._plain(token)
+
+    def encoded(self, batch: RecordBatch, ids: U32, lengths: I64, loss: Mask) -> tuple[U32, I64, Mask]:
+        """Return the ids of all texts of a batch, their number for each text, and which train.
+
+        Args:
+            ids, lengths, loss: the same, where control tokens of all texts are tokens.
+        """
+        ends = np.cumsum(lengths)[:-1]
+        every = list(zip(np.split(ids, ends), np.split(loss, ends), strict=True))
+        for place, apart in enumerate(batch.apart):
+            if apart:
+                every[place] = self._one(batch.documents[place], batch.spans[place], apart)
+        sizes = np.array([len(each) for each, _ in every], np.int64)
+        return np.concatenate([each for each, _ in every]), sizes, np.concatenate([mask for _, mask in every])
+
+    def _one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, Mask]:
+        """Return the ids of a text, and which train: all of a token in plain text do if one of its characters does."""
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        at = 0
+        for number, (begin, end) in enumerate((*apart, (len(text), len(text)))):
+            some, places = self._between(text[at:begin], first=number == 0)
+            ids += some
+            offsets += [(at + a, at + b) for a, b in places]
+            some = self._plain(text[begin:end]) if begin < end else []
+            ids += some
+            offsets += [(begin, end)] * len(some)
+            at = end
+        bounds = np.array(offsets, np.int64).reshape(-1, 2)
+        return np.array(ids, np.uint32), token_mask(bounds[:, 0], bounds[:, 1], spans)
+
+    def _between(self, text: str, *, first: bool) -> tuple[list[int], list[tuple[int, int]]]:
+        """Encode text between control tokens: after a newline, which keeps SentencePiece from a space before it."""
+        if not text:
+            return [], []
+        if not first:
+            after = self._tokenizer.encode("\n" + text, add_special_tokens=False)
+            size = len(self._newline)
+            if after.ids[:size] == self._newline:
+                return after.ids[size:], [(max(0, a - 1), b - 1) for a, b in after.offsets[size:]]
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
+
+    def _plain(self, text: str) -> list[int]:
+        """Encode text as if there were no added tokens."""
+        ids = self._by_model("\n" + text)
+        size = len(self._newline)
+        return ids[size:] if ids[:size] == self._newline else self._by_model(text)
+
+    def _by_model(self, text: str) -> list[int]:
+        tokenizer = self._tokenizer
+        text = text if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str(text)
+        splits = [text]
+        if tokenizer.pre_tokenizer is not None:
+            splits = [split for split, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+        return [token.id for split in splits for token in tokenizer.model.tokenize(split)]
 
 
 class TrainedTokens:

@@ -11,6 +11,11 @@ import numpy.typing as npt
 from packtool.corpus.filters import DocumentCounts
 from packtool.errors import DataError
 
+_SUMS = (
+    *("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"),
+    *("trained", "conversations", "context"),
+)
+
 
 class SpanCounts(msgspec.Struct):
     """What one span held, or the sum of several.
@@ -29,6 +34,8 @@ class SpanCounts(msgspec.Struct):
         read: documents that were read, whatever became of them.
         encoded: ids that they have, EOS and BOS not included.
         trained: tokens that went to the store and train, where it says which do.
+        conversations: that documents were made of.
+        context: tokens before the first that trains in all but the first document of each.
     """
 
     file: int
@@ -45,6 +52,8 @@ class SpanCounts(msgspec.Struct):
     read: int = 0
     encoded: int = 0
     trained: int = 0
+    conversations: int = 0
+    context: int = 0
 
     @property
     def rejects(self) -> int:
@@ -53,7 +62,7 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these."""
-        for name in ("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded", "trained"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))

@@ -185,6 +185,8 @@ class Job:
             total.add(counts)
         files = list(zip(self.files, per_file, strict=True))
         trained = {"trained_tokens": total.trained} if context.chat is not None else {}
+        if context.chat is not None and context.chat.train_on == "each":
+            trained |= {"conversations": total.conversations, "repeated_context_tokens": total.context}
         manifest = StoreManifest(
             format_version=LOSS_VERSION if any(shard.loss is not UNSET for shard in shards) else FORMAT_VERSION,
             options=options,
@@ -236,7 +238,7 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
         hold, remedy = "texts hold", "give --special-tokens text to encode them as plain text"
         if manifest.conversations:
             hold = "messages spell"
-            remedy = "clean the messages: what they spell can't be told from what the chat template writes"
+            remedy = "give --special-tokens text to encode them as plain text, or clean the messages"
         what = f"{hold} special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
         warn("special-tokens", what, remedy=remedy, where=str(place))
 

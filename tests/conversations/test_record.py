@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -60,10 +61,32 @@ def test_messages_keep_what_templates_read() -> None:
         ({"messages": [{"role": "user", "weight": 0.5}]}, "message 1: train is true or false, and a weight 0 or 1"),
         ({"messages": [{"role": "user", "train": "no"}]}, "message 1: train is true or false, and a weight 0 or 1"),
         ({"conversations": [{"from": "human"}]}, "message 1 has neither from and value nor a role"),
-        ({"messages": [{"role": "user"}], "tools": {}}, "tools is an object, not a list of JSON schemas"),
+        (
+            {"messages": [{"role": "user", "content": ""}], "tools": {}},
+            "tools is an object, not a list of JSON schemas",
+        ),
     ],
 )
 def test_what_is_no_conversation_is_refused(record: dict[str, Any], message: str) -> None:
     with pytest.raises(ConversationError) as error:
         conversation_of(record)
     assert str(error.value).startswith(message)
+
+
+def test_what_lies_beside_messages_is_read() -> None:
+    record = {"system": "Be brief.", "messages": list(TALK), "chat_template_kwargs": {"a": False, "b": None}}
+    found = conversation_of(record)
+    assert found.messages == ({"role": "system", "content": "Be brief."}, *TALK)
+    assert found.trains == (True,) * 3
+    assert found.arguments == {"a": False}
+    assert conversation_of({**record, "chat_template_kwargs": '{"a": 1}'}).arguments == {"a": 1}
+    assert conversation_of({"system": "Be brief.", "prompt": "Hi", "completion": "Ho"}).prompt == 2
+    assert conversation_of({"system": "", "messages": list(TALK)}).messages == TALK
+
+
+def test_a_function_call_becomes_a_tool_call() -> None:
+    call = {"name": "get", "arguments": {"x": 1}}
+    for value in (call, [call]):
+        given = [{"from": "human", "value": "Hi"}, {"from": "function_call", "value": json.dumps(value)}]
+        found = conversation_of({"conversations": given})
+        assert found.messages[1] == {"role": "assistant", "tool_calls": [{"type": "function", "function": call}]}

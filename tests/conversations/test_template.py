@@ -63,6 +63,29 @@ def test_marks_that_a_template_cuts_are_refused(cut: str) -> None:
     assert ChatTemplate(held + "{{ held | trim | upper }}").render(TALK).marked == ((0, 4),)
 
 
+def test_arguments_reach_the_template() -> None:
+    source = "{{ style is defined }}{{ style }}{{ bos_token }}{{ add_generation_prompt }}"
+    template = ChatTemplate(source, {"bos_token": "<s>"})
+    assert template.render(TALK).text == "False<s>False"
+    assert template.render(TALK, arguments={"style": "x", "bos_token": "<b>"}, prompt=True).text == "Truex<b>True"
+
+
+def apart(source: str, content: str) -> tuple[str, list[str]]:
+    found = ChatTemplate(source, control=["<a>", "<a", "</t>"]).render([{"role": "user", "content": content}])
+    return found.text, [found.text[begin:end] for begin, end in found.apart]
+
+
+def test_control_tokens_of_a_conversation_are_kept_apart() -> None:
+    whole = "<a>{{ messages[0].content }}"
+    assert apart(whole, "x<a>y<a</t>") == ("<a>x<a>y<a</t>", ["<a>", "<a", "</t>"])
+    assert apart(whole, "\ufdd0}<a\ufdd1{") == ("<a>\ufdd0}<a\ufdd1{", ["<a"])
+    # Where the template splits at a token, its ends stay apart.
+    assert apart("{{ messages[0].content.split('</t>')[-1] }}", "x</t>y") == ("y", [""])
+    assert apart("{% generation %}{{ messages[0].content }}{% endgeneration %}", "<a>") == ("<a>", ["<a>"])
+    with pytest.raises(ConversationError, match="cuts"):
+        apart("{{ messages[0].content[3:] }}", "<a>b")
+
+
 HOSTILE = [
     ("{{ ''.__class__.__mro__ }}", "access to attribute '__class__'"),
     ("{{ raise_exception.__globals__.x }}", "access to attribute '__globals__'"),

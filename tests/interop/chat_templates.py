@@ -21,7 +21,7 @@ import trl
 from transformers import PreTrainedTokenizerFast
 
 from packtool.conversations.record import ConversationError, conversation_of
-from packtool.conversations.spans import rendered_with_spans, token_mask
+from packtool.conversations.spans import documents_of, token_mask
 from packtool.conversations.template import ChatTemplate
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
@@ -85,9 +85,9 @@ def main(tokenizer_file: str, conversations: str) -> None:
             except ConversationError:
                 text = None
             counts["differ" if text != expected else "refused" if text is None else "same"] += 1
-            if text is None or not template.render_conversation(found).marked:
+            if text is None or not template.render(found.messages, found.tools).marked:
                 continue
-            whole, spans = rendered_with_spans(found, template)
+            [(whole, spans, _)] = documents_of(found, template)
             encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
             offsets = np.array(encoded["offset_mapping"], np.int64).reshape(-1, 2)
             mask = token_mask(offsets[:, 0], offsets[:, 1], spans)
