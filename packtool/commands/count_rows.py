@@ -11,7 +11,6 @@ import numpy as np
 from packtool.engines import Engine, Worker
 from packtool.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
 from packtool.metrics.tally import Tally, TallyCounts
-from packtool.places.local import LocalPlace
 from packtool.plan import Segments
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedBucket
@@ -75,10 +74,7 @@ def source_mix(
     mixes = []
     tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
     for each in buckets:
-        for shard in each.shards:
-            entries = [entry for entry in (shard.segments, shard.segment_offsets) if entry is not None]
-            output.have(output.staged / each.directory, entries)
-        rows = PackedBucket(LocalPlace(output.staged), each, dtype, None, keep=1)
+        rows = PackedBucket(output.place, each, dtype, None, keep=1)
         if not rows.has_segments:
             return []
         mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))

@@ -29,8 +29,7 @@ from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
-from packtool.storage.files import write_array
-from packtool.storage.names import CHOSEN, LENGTHS
+from packtool.storage.names import CHOSEN, LENGTHS, REPORT
 from packtool.storage.output import Output
 from packtool.storage.schema import (
     Choice,
@@ -230,8 +229,8 @@ def write_corpus(
         documents=corpus.documents,
         choice=with_documents(choice, corpus.chosen if with_segments else None, output),
         ledger=ledger,
-        lengths=write_array(output.staged / LENGTHS, lengths) if with_segments else None,
-        report=manifests.write_report(output.staged, report),
+        lengths=output.array(LENGTHS, lengths) if with_segments else None,
+        report=output.file(REPORT, manifests.encode(report)),
         buckets=buckets,
         tokenizer_files=_tokenizer_files(corpus, output),
         **index_fields(job.inputs if index_only else None, output, has_loss=corpus.has_loss),
@@ -243,7 +242,7 @@ def with_documents(choice: Choice | None, documents: I64 | None, output: Output)
     """Write the file of a choice: the stored document behind each document, if that is known."""
     if choice is None or documents is None:
         return choice
-    return msgspec.structs.replace(choice, documents=write_array(output.staged / CHOSEN, documents))
+    return msgspec.structs.replace(choice, documents=output.array(CHOSEN, documents))
 
 
 def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bool) -> dict[str, Any]:
@@ -263,5 +262,5 @@ def _tokenizer_files(corpus: Corpus, output: Output) -> list[OtherFile]:
     """Copy the tokenizer of the stores from the first that has its files: all of them have the same one."""
     for store in corpus.stores:
         if entries := store.manifest.tokenizer_files:
-            return copy_tokenizer(store.place, entries, output.staged)
+            return copy_tokenizer(store.place, entries, output)
     return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from msgspec import UNSET
 
@@ -28,7 +27,8 @@ from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
-from packtool.storage.output import Output, Pieces
+from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
 from packtool.storage.schema import Choice, ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
@@ -82,7 +82,7 @@ def export(options: ExportArguments) -> ExportResult:
             with InputCheck(contents.files() if options.check_input else ()) as check:
                 files = _write(output, format, contents, check, quiet=options.quiet)
                 check.require_sound()
-            manifest = _manifest(source, base, format, contents, files, output.staged, chosen.choice)
+            manifest = _manifest(source, base, format, contents, files, output, chosen.choice)
             run = {"inputs": [source.name], "written": clock.seconds()}
             output.finish(manifest, run)
             return ExportResult(path=output.shown, manifest=manifest, run=run)
@@ -105,29 +105,35 @@ def _choose(source: Place, options: ExportArguments) -> Chosen:
 def _write(output: Output, format: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[ExportedFile]:
     """Write all files, and keep the parts that an earlier run finished if they are still intact."""
     assert format.part is not None
-    write, directory = format.part, output.staged
+    write, filled = format.part, output.scratch / "export"  # a file that all parts fill is made there
+    filled.mkdir(exist_ok=True)
     itemsize = format.dtype(contents).itemsize
     parts = {part.number: part for part in contents.parts}
-    pieces = Pieces(output, "part", list[ExportedFile], lambda _, done: (directory, () if format.shared else done))
-
-    def held(part: Part, done: list[ExportedFile]) -> bool:
-        if not format.shared:
-            return all(is_intact(directory, file, None) or output.holds(directory, file) for file in done)
-        return all(is_intact(directory, file, part.first_token * itemsize) for file in done)
+    pieces = Pieces(output, "part", list[ExportedFile], lambda done: () if format.shared else done)
+    delivery, engine = output.delivery(Processes(1)), Processes(1)
 
     def written(part: Part, worker: Worker) -> list[ExportedFile]:
-        done = write(directory, contents, part)
+        if format.shared:
+            done = write(filled, contents, part)
+        else:
+            with delivery.attempt(f"part-{part.number:05d}.") as attempt:
+                done = write(attempt, contents, part)
+                delivery.deliver(attempt, done)
         _require_counts(done, part, f"shard {part.number} of {contents.name}")
         return done
 
-    known = {number: done for number, done in pieces.recorded(parts).items() if held(parts[number], done)}
+    known = pieces.found(parts, engine)
+    if format.shared:
+        first = {number: part.first_token * itemsize for number, part in parts.items()}
+        known = {n: done for n, done in known.items() if all(is_intact(filled, each, first[n]) for each in done)}
     by_part: dict[int, list[ExportedFile]] = {}
     with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
-        for number, done in pieces.run(written, parts, Processes(1), done=known, keep=check.keep):
+        for number, done in pieces.run(written, parts, engine, done=known, keep=check.keep):
             by_part[number] = done
             bar.advance(parts[number].tokens * itemsize)
     files = [file for number in sorted(by_part) for file in by_part[number]]
-    last = format.finish(directory, contents, files) if format.finish else []
+    last = format.finish(filled, contents, files) if format.finish else []
+    delivery.deliver(filled, last)
     return last if format.shared else files + last
 
 
@@ -137,7 +143,7 @@ def _manifest(
     format: Format,
     contents: Contents,
     files: list[ExportedFile],
-    staged: Path,
+    output: Output,
     choice: Choice | None,
 ) -> ExportManifest:
     """Make the manifest, once the files hold all of the source."""
@@ -153,7 +159,7 @@ def _manifest(
         padding=contents.padding,
         lost=format.lost(contents),
         files=files,
-        tokenizer_files=copy_tokenizer(source, base.tokenizer_files, staged),
+        tokenizer_files=copy_tokenizer(source, base.tokenizer_files, output),
         choice=UNSET if choice is None else choice,
     )
 

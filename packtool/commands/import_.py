@@ -25,7 +25,8 @@ from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
 from packtool.storage.names import token_dtype
-from packtool.storage.output import Output, Pieces
+from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
 from packtool.storage.schema import (
     FORMAT_VERSION,
     LOSS_VERSION,
@@ -87,7 +88,7 @@ def import_(options: ImportArguments) -> ImportResult:
             if not Pieces(place, "file", ImportedFile).numbers():
                 place.discard()  # nothing that a resumed run could use
             raise
-        manifest = _manifest(every, done, info, recorded, write_tokenizer(place.staged, tokenizer))
+        manifest = _manifest(every, done, info, recorded, write_tokenizer(place, tokenizer))
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
         return ImportResult(path=place.shown, counts=manifest.counts, run=run)
@@ -104,18 +105,16 @@ def _read_all(
     quiet: bool,
 ) -> list[ImportedFile]:
     finished: list[ImportedFile] = []
-    shards = 0
     sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
-    pieces = Pieces(place, "file", ImportedFile, lambda _, done: (place.staged, done.files))
+    pieces = Pieces(place, "file", ImportedFile, lambda done: done.files)
     known = pieces.found(range(len(files)), Threads(1))
     with Progress(sum(sizes), "import", quiet=quiet) as bar:
-        for number, file in enumerate(files):  # one after the other: shards are numbered as they come
+        for number, file in enumerate(files):
             done = known.get(number)
             if done is None:
-                done = import_file(file, chosen, options, info, place, shards, loss=with_loss)
+                done = import_file(file, chosen, options, info, place, number, loss=with_loss)
                 pieces.record(number, done)
             finished.append(done)
-            shards += len(done.shards)
             bar.advance(sizes[number])
     return finished
 

@@ -33,9 +33,8 @@ from packtool.report.figures import percent
 from packtool.sizes import show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import decode
-from packtool.storage.names import UNFINISHED
+from packtool.storage.names import MARKER, UNFINISHED
 from packtool.storage.output import Begun
-from packtool.storage.publish import STATE
 from packtool.storage.schema import (
     ExportManifest,
     Manifest,
@@ -173,8 +172,6 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
         facts["shards"] = sum(file.name.rpartition("/")[2].startswith(kind_of_shard) for file in files)
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}
-    if (state := _begun(place)) is not None:
-        facts["being replaced"] = f"by packtool {state.command}, which was interrupted or is at work"
     kind = manifest.format.removeprefix("packtool ")
     if missing:
         return Info(path, kind, "damaged", facts, missing, next=[f"packtool verify {quoted}"])
@@ -189,7 +186,7 @@ def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
 def _begun(place: Place) -> Begun | None:
     """Describe the unfinished work at a place; None if there is none, or its state can't be read."""
     try:
-        return decode(place.read(f"{UNFINISHED}/{STATE}"), Begun)
+        return decode(place.read(MARKER), Begun)
     except (OSError, ValueError, DataError):
         return None
 

@@ -28,8 +28,7 @@ from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_array
-from packtool.storage.names import BATCHES, LENGTHS
+from packtool.storage.names import BATCHES, LENGTHS, REPORT
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import PackedManifest, Shuffle
@@ -124,12 +123,12 @@ def _write(
     chosen = dataset.chosen()
     manifest = msgspec.structs.replace(
         manifest,
-        lengths=None if lengths is None else write_array(output.staged / LENGTHS, np.asarray(lengths)),
+        lengths=None if lengths is None else output.array(LENGTHS, np.asarray(lengths)),
         choice=with_documents(base.choice, None if chosen is None else np.concatenate(chosen), output),
-        report=manifests.write_report(output.staged, report),
+        report=output.file(REPORT, manifests.encode(report)),
         buckets=buckets,
-        batches=None if table is None else write_array(output.staged / BATCHES, table),
-        tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output.staged),
+        batches=None if table is None else output.array(BATCHES, table),
+        tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output),
         **index_fields(index_of, output, has_loss=base.has_loss),
     )
     stores = manifests.input_names(dataset.place, base.inputs)  # as in the manifest

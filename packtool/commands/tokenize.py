@@ -92,13 +92,14 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
 def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, out: Output, engine: Engine) -> Job:
     """Divide the input into blocks, and set up what they share."""
     tokenizer = source.tokenizer
-    out.share(out.scratch / TOKENIZER, tokenizer.found.data)
+    tokenizer_at = out.passing(engine, far=False).place
+    tokenizer_at.write(TOKENIZER, tokenizer.found.data)
     special: set[int] = set()
     if options.special_tokens == "token" and options.ids_field is None:
         known = tokenizer.info.added_tokens
         special = {known[text] for text in tokenizer.special if text in known}
     context = tasks.Context(
-        scratch=str(out.scratch.absolute()),
+        tokenizer_at=tokenizer_at,
         tokenizer=tokenizer.info,
         recipe=source.encoder,
         fields=source.fields,

@@ -43,13 +43,10 @@ def write_json(path: Path, value: Any) -> ExportedFile:
         return out.finish()
 
 
-def is_intact(directory: Path, file: ExportedFile, region: int | None) -> bool:
-    """Return whether a finished file, or its region from a byte on, is as it was written."""
-    path = directory / file.name if region is None else _unfinished(directory / file.name)
+def is_intact(directory: Path, file: ExportedFile, region: int) -> bool:
+    """Return whether the region from a byte on of a file that is not finished is as it was written."""
     try:
-        if region is None and path.stat().st_size != file.bytes:
-            return False
-        return digest(path, region or 0, file.bytes) == file.xxh3_128
+        return digest(_unfinished(directory / file.name), region, file.bytes) == file.xxh3_128
     except FileNotFoundError:
         return False
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from packtool.engines import Threads
 from packtool.errors import DataError
 from packtool.exchange.model import Format, Found, ReadOptions
 from packtool.places.npy import FileEntry
@@ -48,11 +49,12 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
 
 def import_file(
-    file: Path, chosen: Format, options: ReadOptions, info: TokenizerInfo, place: Output, number: int, *, loss: bool
+    file: Path, chosen: Format, options: ReadOptions, info: TokenizerInfo, output: Output, number: int, *, loss: bool
 ) -> ImportedFile:
-    """Write the documents of one input as shards from `number` on.
+    """Write the documents of one input as shards.
 
     Args:
+        number: of the input, which names its shards.
         loss: write which tokens train; where the input does not say it, all do.
 
     Raises:
@@ -60,17 +62,19 @@ def import_file(
     """
     assert chosen.read is not None
     shards: list[list[FileEntry]] = []
+    delivery = output.delivery(Threads(1))
     waiting: list[_Documents] = []
     documents = tokens = empty = eos_added = trained = 0
 
     def close() -> None:
         if any(len(some.ids) for some in waiting):
-            at = number + len(shards)
+            at = number, len(shards)
             offsets = offsets_of(np.concatenate([some.lengths for some in waiting]))
-            shards.append([*write_shard(place.staged, at, [some.ids for some in waiting], offsets, info.vocab_size)])
-            if loss:
-                shards[-1].append(write_loss(place.staged, at, [some.trains for some in waiting]))
-            place.send(place.staged, shards[-1])
+            with delivery.attempt(f"file-{number:05d}.") as attempt:
+                shards.append([*write_shard(attempt, at, [some.ids for some in waiting], offsets, info.vocab_size)])
+                if loss:
+                    shards[-1].append(write_loss(attempt, at, [some.trains for some in waiting]))
+                delivery.deliver(attempt, shards[-1])
         waiting.clear()
 
     for some in _documents(chosen.read(file, options), info, str(file)):

@@ -76,10 +76,6 @@ class Bucket(ABC):
         """Make an object unless there is one; whether it was made."""
 
     @abstractmethod
-    def copy(self, source: str, target: str) -> None:
-        """Have the store copy an object."""
-
-    @abstractmethod
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects, whether they are there or not."""
 
@@ -160,10 +156,6 @@ class S3Bucket(Bucket):
             except AlreadyExistsError:
                 return False
         return True
-
-    def copy(self, source: str, target: str) -> None:
-        with _obstore_errors():
-            self._obstore.copy(self._store, source, target)
 
     def remove(self, keys: Sequence[str]) -> None:
         with _obstore_errors():
@@ -267,10 +259,6 @@ class ArrowBucket(Bucket):
             return False
         self.put(key, iter([data]), len(data))
         return True
-
-    def copy(self, source: str, target: str) -> None:
-        with _arrow_errors():
-            self._store.copy_file(self._path(source), self._path(target))
 
     def remove(self, keys: Sequence[str]) -> None:
         for key in keys:

@@ -12,9 +12,10 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -115,13 +116,11 @@ class LocalPlace(Place):
         return [memoryview(part) for part in parts]
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small file, which appears whole or not at all and replaces what had its name."""
         path = self.path / name
         self._write_apart(path, data).replace(path)
         sync_directory(path.parent)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a small file as `write` does, unless it exists; of several concurrent calls, one returns True."""
         path = self.path / name
         apart = self._write_apart(path, data)
         try:
@@ -136,6 +135,22 @@ class LocalPlace(Place):
             apart.unlink(missing_ok=True)
         sync_directory(path.parent)
         return True
+
+    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None, *, durable: bool = True) -> None:
+        del xxh3_128, stop
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(path)
+        if durable:
+            sync_directory(path.parent)
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            path = self.path / name
+            path.unlink(missing_ok=True)
+            for directory in list(path.parents)[: name.count("/")]:
+                with suppress(OSError):
+                    directory.rmdir()  # if there is nothing in it
 
     def _write_apart(self, path: Path, data: bytes) -> Path:
         """Write a small file durably, under a name that nobody else uses."""

@@ -11,8 +11,9 @@ what kind of place that is. A place is pickled as its path or URL.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import Any, BinaryIO, Protocol
 
@@ -125,6 +126,36 @@ class Place(ABC):
         Raises:
             DataError: the file is gone, or too short.
         """
+
+    @abstractmethod
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file, which appears whole or not at all and replaces what had its name."""
+
+    @abstractmethod
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file as `write` does, unless there is one; whether it is this one, of several that try.
+
+        A store that can't tell says True to all of them.
+        """
+
+    @abstractmethod
+    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None, *, durable: bool = True) -> None:
+        """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
+
+        Args:
+            file: that nobody writes to any more; on the file system of a local place.
+            xxh3_128: of the file as it was written.
+            stop: when set, an upload is given up.
+            durable: its name is to outlive a crash of the machine.
+
+        Raises:
+            DataError: the file has changed since it was written, or did not arrive as it was sent.
+            StoppedError: it was given up.
+        """
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are passed over."""
 
     def problem(self, entry: Entry) -> DataError | None:
         """Describe how a file deviates from its expected size and checksum; None if it does not."""

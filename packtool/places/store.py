@@ -23,8 +23,6 @@ from packtool.places.bucket import PART_BYTES, ArrowBucket, Bucket, DeniedError,
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place, StoppedError
 
-COPY_BYTES = 5 << 30
-"""The largest object that stores copy by one request."""
 GAP_BYTES = 1 << 18
 """What lies between two ranges is read with them up to this size: about what a connection carries while a request
 would be on its way."""
@@ -133,28 +131,20 @@ class StorePlace(Place):
         return [got[n][a : a + c] for n, a, c in zip(request.tolist(), at, count.tolist(), strict=True)]
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small file, which appears whole or not at all and replaces what had its name."""
         self._send(name, lambda: iter([data]), len(data), xxhash.xxh3_128_hexdigest(data))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a small file as `write` does, unless there is one; return whether it was this one, of several that try.
+        made = self._tried(lambda: self._ask(lambda bucket: bucket.create(self._key(name), data), name))
+        try:
+            there = self.read(name)
+        except FileNotFoundError:
+            return False  # whoever had it has removed it
+        if made and there != data:
+            self.write(name, data)  # changed on its way
+        return made or there == data  # also where the answer was lost, and the request sent again
 
-        A store that can't tell says True to all of them.
-        """
-        return self._ask(lambda bucket: bucket.create(self._key(name), data), name)
-
-    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None) -> None:
-        """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
-
-        Args:
-            file: that nobody writes to any more.
-            xxh3_128: of the file as it was written.
-            stop: when set, the file is given up.
-
-        Raises:
-            DataError: the file has changed since it was written, or did not arrive as it was sent.
-            StoppedError: it was given up.
-        """
+    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None, *, durable: bool = True) -> None:
+        del durable
         size = file.stat().st_size
 
         def blocks() -> Iterator[bytes]:
@@ -179,35 +169,28 @@ class StorePlace(Place):
 
     def _send(self, name: str, blocks: Callable[[], Iterator[bytes]], size: int, xxh3_128: str) -> None:
         """Upload blocks, with retries, and read them back where the store does not confirm their checksum."""
+
+        def send() -> None:
+            said = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)
+            if not said and (self.size(name) != size or self.digest(name) != xxh3_128):
+                what = "differs in the store from what was sent"
+                remedy = "check the network, then run the command again"
+                raise DataError("store-unreachable", what, remedy=remedy, where=self.where(name))
+
+        self._tried(send)
+
+    def _tried(self, call: Callable[[], Result]) -> Result:
+        """Call something that may do no harm when it is done twice, some more times if the store fails."""
         for attempt in range(ATTEMPTS):
             try:
-                said = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)
-                if said or (self.size(name) == size and self.digest(name) == xxh3_128):
-                    return
-                problem = DataError(
-                    "store-unreachable",
-                    "differs in the store from what was sent",
-                    remedy="check the network, then run the command again",
-                    where=self.where(name),
-                )
+                return call()
             except DataError as error:
-                if error.code != "store-unreachable":
+                if error.code != "store-unreachable" or attempt + 1 == ATTEMPTS:
                     raise
-                problem = error
-            if attempt + 1 < ATTEMPTS:
                 time.sleep(DELAY * 2**attempt * random.uniform(0.5, 1))
-        raise problem
-
-    def copy(self, source: str, target: str) -> None:
-        """Give a file a second name; what had that name is replaced."""
-        size = self._existing(source)
-        if size > COPY_BYTES:
-            self._send(target, lambda: self._blocks(source, size), size, self.digest(source))
-        else:
-            self._ask(lambda bucket: bucket.copy(self._key(source), self._key(target)), target)
+        raise AssertionError("unreachable")
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are passed over."""
         keys = [self._key(name) for name in names]
         if keys:
             self._ask(lambda bucket: bucket.remove(keys))

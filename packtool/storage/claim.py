@@ -1,15 +1,14 @@
-"""Claim the place of an output: decide by what is there whether a run may write, and what it resumes.
+"""Claim the place of an output: mark it, then look again, and let nothing that another run finished come to harm.
 
-Nothing may be there; a dataset, finished by the same command with the same key or by another; unfinished work of an
-interrupted run; what packtool did not write. In a directory a lock keeps others out. An object store has none: who
-begins first says so there, and whoever finds that another has begun since stops.
+Nothing may be there; a dataset, finished by the same command with the same key or by another; unfinished work; what
+packtool did not write. On a disk a lock keeps others out. In an object store the marker does: of several runs that
+begin at the same time one creates it, and one that was late finds the manifest of a faster one when it looks again.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
@@ -24,33 +23,17 @@ import xxhash
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
-from packtool.places.local import PARTIAL, LocalPlace, remove_tree
+from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
-from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes
 from packtool.storage.manifest import decode
-from packtool.storage.names import UNFINISHED
+from packtool.storage.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
 from packtool.storage.output import Begun, Output, State
-from packtool.storage.publish import (
-    STAGED,
-    STATE,
-    is_ours,
-    is_staged,
-    other_files,
-    publish,
-    remove_work,
-    require_no_links,
-    require_removable,
-)
+from packtool.storage.pieces import taken
 from packtool.storage.schema import listed
-from packtool.storage.uploads import UploadedOutput, directory_for, tidy
-
-_BEFORE_STATE = re.compile(rf"{UNFINISHED}/({lock.LOCK}|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
-"""What a command may leave that was killed before it could write down its key."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +41,14 @@ class Found:
     """The contents at the place of an output.
 
     Attributes:
-        names: of every file there, with its bytes; none where a command was killed before it wrote down its key.
-        whole: there is a manifest.
+        names: of every file there, with its bytes; none where a run was killed before it had marked the place.
+        manifest: the digest of the manifest there; "" where there is none.
         finished: who wrote the dataset there; None where there is none, or nobody knows.
         unfinished: who is writing one, or was.
     """
 
     names: dict[str, int]
-    whole: bool
+    manifest: str
     finished: State | None
     unfinished: Begun | None
 
@@ -78,8 +61,8 @@ class Found:
 def look(place: Place) -> Found:
     """Look at the place of an output, without touching it."""
     names = place.names()
-    if all(_BEFORE_STATE.fullmatch(name) for name in names):
-        names = {}
+    if not any(map(is_begun, names)):
+        return Found({}, "", None, None)
 
     def read(name: str, kind: type[Any]) -> Any:
         try:
@@ -87,9 +70,14 @@ def look(place: Place) -> Found:
         except (OSError, ValueError, PacktoolError):
             return None
 
-    whole, begun = manifests.MANIFEST in names, f"{UNFINISHED}/{STATE}"
-    finished = read(manifests.RUN, State) if whole else None
-    return Found(names, whole, finished, read(begun, Begun) if begun in names else None)
+    unfinished = read(MARKER, Begun) if MARKER in names else None
+    if manifests.MANIFEST not in names:
+        return Found(names, "", None, unfinished)
+    try:
+        digest = manifests.input_entry(place).xxh3_128
+    except FileNotFoundError:  # removed in between
+        return Found(names, "", None, unfinished)
+    return Found(names, digest, read(manifests.RUN, State), unfinished)
 
 
 def lies_at(place: Place, command: str, key: str) -> str:
@@ -115,36 +103,101 @@ def key_of(*parts: Any) -> str:
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 
-def claim(
-    place: Typed,
-    command: str,
-    options: Writing,
-    *,
-    key: str,
-    inputs: Iterable[Path | str] = (),
-) -> Output:
+def claim(typed: Typed, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
     """Make sure that `command` may write to a place, and nobody else does; create it.
 
     Args:
-        place: of the output.
+        typed: place of the output.
         command: name of the command.
-        options: of the command. `overwrite` replaces the dataset that is there, once the new one is whole, and forgets
-            what an unfinished run left; nothing else there is ever removed. `resume` goes on with what an earlier run
-            with the same key left there; an empty output simply starts.
+        options: of the command. `overwrite` removes the dataset or the unfinished work that is there; nothing else
+            there is ever removed. `resume` goes on with what an earlier run with the same key left there; an empty
+            output simply starts.
         key: `key_of` the options and inputs that the output depends on.
         inputs: files, directories and URLs that are read.
 
     Raises:
-        UsageError: both `overwrite` and `resume`; output inside an input or the other way
-            round; not empty; unfinished or finished with another key; other files than packtool's.
+        UsageError: both `overwrite` and `resume`; output inside an input or the other way round; not empty; unfinished
+            or finished with another key; other files than packtool's.
         DataError: not a directory, or it can't be created; another run writes there.
     """
-    there = output_place(place, options, inputs)
-    wanted = _Claim(there, State(command, key), options)
-    if isinstance(there, LocalPlace):
-        return wanted.in_directory(Output(there, there.path, wanted.state))
-    assert isinstance(there, StorePlace)
-    return wanted.in_store(there)
+    place = output_place(typed, options, inputs)
+    output = _output(place, State(command, key), options)
+    contents = _settled(output, options)
+    if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
+        return output  # nothing is left to do, and no lock is needed
+    try:
+        with _writable(place):
+            output.lock = lock.take(output.work, command, str(place))
+            contents = _settled(output, options)  # now that nobody else changes it
+            if output.finished:
+                output.leave()
+            else:
+                _begin(output, options, contents)
+    except BaseException:
+        output.release()
+        raise
+    return output
+
+
+def _output(place: Place, state: State, options: Writing) -> Output:
+    """Set up an output; one in a store has its lock and scratch files in the staging directory."""
+    if isinstance(place, LocalPlace):
+        return Output(place, place.path / UNFINISHED, place.path / SCRATCH, state)
+    staging = cache_directory() if options.staging is None else Path(options.staging).absolute()
+    work = staging / "outputs" / xxhash.xxh3_64_hexdigest(f"{place} ".encode())
+    return Output(place, work, work / state.key, state)
+
+
+def _settled(output: Output, options: Writing) -> Found:
+    """Look at an output; settle whether this run resumes an earlier one, and whether that had finished.
+
+    Raises:
+        UsageError: it may not write there.
+        DataError: it can't; a file of the finished dataset is gone.
+    """
+    place = output.place
+    if isinstance(place, LocalPlace):
+        if place.path.exists() and not place.path.is_dir():
+            raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
+        _require_no_links(place.path)
+    contents = look(place)
+    output.resumed = bool(contents.names) and options.resume
+    output.finished = output.resumed and _had_finished(place, contents, output.state)
+    if contents.names and not options.resume:
+        if not options.overwrite:
+            raise _not_empty(place, contents)
+        _require_ours(place, contents)
+    return contents
+
+
+def _begin(output: Output, options: Writing, contents: Found) -> None:
+    """Mark the output, then look again; remove what is to be replaced, the manifest first."""
+    place, state = output.place, output.state
+    replaces = contents.manifest if options.overwrite else ""
+    if output.resumed and contents.unfinished is not None:
+        replaces = contents.unfinished.replaces
+    begun = Begun(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, replaces)
+    output.mark = manifests.encode(begun)
+    if MARKER in contents.names:
+        place.write(MARKER, output.mark)
+    elif not place.create(MARKER, output.mark):
+        raise taken(place)
+    now = look(place)
+    if now.manifest not in ("", replaces):
+        place.remove([MARKER])
+        raise taken(place)
+    if now.manifest:
+        place.remove([manifests.MANIFEST])
+    if not output.resumed or now.manifest:
+        place.remove(name for name in now.names if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}"))
+    if not output.resumed:
+        shutil.rmtree(output.scratch, ignore_errors=True)
+    output.scratch.mkdir(parents=True, exist_ok=True)
+    for left in output.scratch.glob("*.*/"):
+        shutil.rmtree(left)  # attempts of a run that was killed
+    for left in [] if isinstance(place, LocalPlace) else output.work.glob("*/"):
+        if left != output.scratch:
+            shutil.rmtree(left)  # scratch files of work with other options
 
 
 def output_place(typed: Typed, options: Writing, inputs: Iterable[Path | str]) -> Place:
@@ -185,137 +238,37 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
         raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(place))
 
 
-@dataclass(frozen=True)
-class _Claim:
-    """What a run wants to write where, and how."""
-
-    place: Place
-    state: State
-    options: Writing
-
-    def begun(self, run: str = "") -> Begun:
-        """Return what is written down once the output is claimed."""
-        return Begun(self.state.command, self.state.key, plain_arguments(self.options), run)
-
-    def decide(self, contents: Found) -> tuple[bool, bool]:
-        """Return whether the run resumes an earlier one, and whether that had finished; refuse what it may not do."""
-        if not contents.names:
-            return False, False
-        if self.options.resume:
-            return True, self._had_finished(contents)
-        if not self.options.overwrite:
-            raise _not_empty(self.place, contents)
-        if not isinstance(self.place, LocalPlace):
-            for name in sorted(contents.names):
-                if not is_ours(name):
-                    raise other_files(name, self.place)
-        elif not is_staged(self.place.path):
-            require_removable(self.place.path)
-        return False, False
-
-    def _had_finished(self, contents: Found) -> bool:
-        """Return whether earlier work with this state is finished; refuse all other work."""
-        if self.state.same(contents.finished):
-            try:
-                self.place.require(list(listed(manifests.read(self.place))))
-            except DataError as error:
-                what = "named in the manifest, but not there as it was written"
-                remedy = "copy it again, or give --overwrite to make all of it again"
-                raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
-            return True
-        if self.state.same(contents.unfinished):
-            return False
-        if contents.state is None:
-            what, remedy = (
-                "not empty, and not the output of an interrupted run",
-                "give --overwrite, or give another output",
-            )
-            raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(self.place))
-        what = "begun with other options or inputs"
-        if contents.state.command != self.state.command:
-            what = f"written by packtool {contents.state.command}, not by packtool {self.state.command}"
-        remedy = "give the same ones, or give --overwrite to start again"
-        raise UsageError("resume-differs", what, remedy=remedy, where=str(self.place))
-
-    def in_store(self, place: StorePlace) -> Output:
-        """Claim an output in an object store. A local directory holds files to upload, and scratch files."""
-        options = self.options
-        path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
-        contents = look(place)
-        resumed, finished = self.decide(contents)
-        if finished:
-            tidy(place, manifests.read(place))
-            remove_tree(path.parent)
-            return Output(place, path, self.state, resumed=True, finished=True)
-        work = [name for name in contents.names if name.startswith(f"{UNFINISHED}/")]
-        replacing = contents.whole or (resumed and any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in work))
-        there = contents.names if resumed else {}
-        output = UploadedOutput(place, path, self.state, resumed, there=there, replacing=replacing, quiet=options.quiet)
+def _had_finished(place: Place, contents: Found, state: State) -> bool:
+    """Return whether earlier work with this state is finished; refuse all other work."""
+    if state.same(contents.finished):
         try:
-            with _writable(output):
-                output.lock = lock.take(output.work, self.state.command)
-                if not resumed or not self.state.same(look(LocalPlace(path)).unfinished):
-                    _empty(path)
-                if not resumed:
-                    place.remove(work)
-                output.make()
-                begun = manifests.encode(self.begun(run=uuid.uuid4().hex))
-                output.take(begun, empty=not contents.names)
-                write_bytes(output.work / STATE, begun)
-            output.pull()
-        except BaseException:
-            output.release()
-            raise
-        return output
-
-    def in_directory(self, output: Output) -> Output:
-        """Claim an output directory."""
-        self._look(output)  # before anything is written there
-        if output.finished and not output.work.exists():
-            return output  # nothing is left to do, and no lock is needed
-        with _writable(output):
-            output.lock = lock.take(output.work, self.state.command)
-        try:
-            self._go_on(output)
-        except BaseException:
-            output.release()
-            raise
-        return output
-
-    def _look(self, output: Output) -> Found:
-        """Look at the output; settle whether this run resumes it, and whether it had finished."""
-        path = output.path
-        if path.exists() and not path.is_dir():
-            raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
-        require_no_links(path)
-        contents = look(self.place)
-        output.resumed, output.finished = self.decide(contents)
-        return contents
-
-    def _go_on(self, output: Output) -> None:
-        """Resume or start the output of a run that holds its lock alone."""
-        path = output.path
-        if is_staged(path) and (self.options.overwrite or self.options.resume):
-            publish(path)  # an earlier run was killed between its last file and its manifest
-            there = look(self.place)
-            if there.finished is not None and there.finished.same(there.unfinished):
-                remove_work(path)
-        before = self._look(output).unfinished
-        if output.finished:
-            if before is None or self.state.same(before):
-                remove_work(path)
-            return
-        if self.options.overwrite:
-            remove_work(path)
-        with _writable(output):
-            output.make()
-            write_bytes(output.work / STATE, manifests.encode(self.begun()))
+            place.require(list(listed(manifests.read(place))))
+        except DataError as error:
+            what = "named in the manifest, but not there as it was written"
+            remedy = "copy it again, or give --overwrite to make all of it again"
+            raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
+        return True
+    begun = contents.unfinished
+    if begun is not None and state.same(begun) and contents.manifest in ("", begun.replaces):
+        return False
+    found: State | None = contents.finished if contents.manifest else begun
+    if found is None:
+        what = "not empty, and not the output of an interrupted run"
+        if MARKER in contents.names:
+            what = "holds unfinished work whose marker is damaged"
+        remedy = "give --overwrite, or give another output"
+        raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
+    what = "begun with other options or inputs"
+    if found.command != state.command:
+        what = f"written by packtool {found.command}, not by packtool {state.command}"
+    remedy = "give the same ones, or give --overwrite to start again"
+    raise UsageError("resume-differs", what, remedy=remedy, where=str(place))
 
 
 def _not_empty(place: Place, contents: Found) -> UsageError:
-    if contents.whole:
+    if contents.manifest:
         what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
-    elif contents.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
+    elif MARKER in contents.names:
         command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
         what = f"holds the unfinished work of an interrupted {command}"
         remedy = "give --resume to go on, --overwrite to start again"
@@ -325,21 +278,51 @@ def _not_empty(place: Place, contents: Found) -> UsageError:
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
 
 
-def _empty(path: Path) -> None:
-    """Remove the remains of an earlier run from a staging directory."""
-    remove_work(path)
-    for entry in path.iterdir():
-        if entry.is_symlink() or not entry.is_dir():
-            entry.unlink()
-        elif entry.name != UNFINISHED:
-            shutil.rmtree(entry)
+def _require_ours(place: Place, contents: Found) -> None:
+    """Refuse to remove anything but one readable dataset, and what packtool made of an unfinished one.
+
+    Raises:
+        UsageError: naming a file that packtool did not write, as far as that can be told.
+    """
+    ours = is_ours if MARKER in contents.names else _is_work
+    if contents.manifest:
+        try:
+            known = {each.name for each in listed(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}
+        except PacktoolError as error:
+            what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
+            remedy = "remove the directory yourself, or choose another output"
+            raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place)) from None
+
+        def ours(name: str) -> bool:
+            return name in known or _is_work(name)
+
+    for name in sorted(contents.names):
+        if not ours(name):
+            what, remedy = f"holds {name}, which packtool did not write", "move it away, or choose another output"
+            raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place))
+
+
+def _is_work(name: str) -> bool:
+    return (name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)) and is_ours(name)
+
+
+def _require_no_links(path: Path) -> None:
+    """Refuse an output with links to directories or in `unfinished`, which packtool never makes: it would write through
+    them."""
+    for directory, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            file = Path(directory, name)
+            relative = file.relative_to(path).as_posix()
+            if file.is_symlink() and (relative.startswith(UNFINISHED) or file.is_dir()):
+                what = f"holds the symbolic link {relative}, which packtool did not make"
+                raise DataError("link-in-output", what, remedy="remove it, or choose another output", where=str(path))
 
 
 @contextmanager
-def _writable(output: Output) -> Iterator[None]:
+def _writable(place: Place) -> Iterator[None]:
     """Report a directory that can't be written to in one clear error, `output-not-writable`."""
     try:
         yield
     except OSError as error:
-        what, where = f"can't be written ({error.strerror})", str(output.place)
-        raise DataError("output-not-writable", what, remedy="choose another", where=where) from None
+        what = f"can't be written ({error.strerror})"
+        raise DataError("output-not-writable", what, remedy="choose another", where=str(place)) from None

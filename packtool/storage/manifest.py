@@ -20,8 +20,7 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
-from packtool.storage.files import write_bytes, write_listed
-from packtool.storage.names import REPORT, UNFINISHED
+from packtool.storage.names import UNFINISHED
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -33,7 +32,6 @@ from packtool.storage.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
-    OtherFile,
     PackedManifest,
     StoreManifest,
 )
@@ -100,8 +98,8 @@ def decode(raw: bytes, kind: type[_Content]) -> _Content:
         raise ValueError(str(error)) from None
 
 
-def sealed(manifest: Manifest | dict[str, Any]) -> bytes:
-    """Encode a manifest with its seal: the last field holds the hash of all bytes before it.
+def sealed(record: msgspec.Struct | dict[str, Any]) -> bytes:
+    """Encode a manifest, or another record, with its seal: the last field holds the hash of all bytes before it.
 
     >>> print(sealed({"format": "example"}).decode(), end="")
     {
@@ -109,8 +107,16 @@ def sealed(manifest: Manifest | dict[str, Any]) -> bytes:
       "xxh3_128": "4239c0570e39dc3ddcda422d1edbac67"
     }
     """
-    body = encode(manifest).removesuffix(b"\n}\n")
+    body = encode(record).removesuffix(b"\n}\n")
     return body + b',\n  "xxh3_128": "' + xxhash.xxh3_128_hexdigest(body).encode() + b'"\n}\n'
+
+
+def unsealed(raw: bytes) -> bytes:
+    """Return what was sealed, as JSON; raise a ValueError where a single bit of it has changed."""
+    match = _SEALED.fullmatch(raw)
+    if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
+        raise ValueError("changed since it was written: its own checksum differs")
+    return match[1] + b"\n}"
 
 
 def describe(manifest: Manifest) -> str:
@@ -118,14 +124,9 @@ def describe(manifest: Manifest) -> str:
     return _FORMATS[manifest.format].described
 
 
-def write(directory: Path, manifest: Manifest, name: str = MANIFEST) -> None:
-    """Write the manifest: from now on the directory is a dataset, if the manifest has its usual name."""
-    write_bytes(directory / name, sealed(manifest))
-
-
-def write_report(directory: Path, report: msgspec.Struct) -> OtherFile:
-    """Write `report.json` and return its entry for the manifest."""
-    return write_listed(directory / REPORT, encode(report))
+def write(place: Typed, manifest: Manifest) -> bool:
+    """Write the manifest, unless there is one: from now on the place is a dataset. Return whether it was this one."""
+    return place_of(place).create(MANIFEST, sealed(manifest))
 
 
 def read_report(place: Typed, entry: InputEntry, kind: type[_Content]) -> _Content:
@@ -173,16 +174,16 @@ def kind_at(place: Place) -> str:
         return "dataset"
 
 
-def read(place: Typed, name: str = MANIFEST) -> Manifest:
+def read(place: Typed) -> Manifest:
     """Return the manifest of whatever packtool wrote: sealed and complete.
 
     Raises:
         DataError: nothing is there, no manifest, or one that is damaged or that this version can't read.
     """
     place = place_of(place)
-    where = place.where(name)
+    where = place.where(MANIFEST)
     try:
-        raw = place.read(name)
+        raw = place.read(MANIFEST)
     except NotADirectoryError:
         raise _a_file(place) from None
     except FileNotFoundError:
@@ -199,10 +200,11 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
             else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),
             where=where,
         )
-    match = _SEALED.fullmatch(raw)
-    if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
-        raise _bad(where, "changed since it was written: its own checksum differs")
-    manifest = _parse(match[1] + b"\n}", known_format.kind, where)
+    try:
+        body = unsealed(raw)
+    except ValueError as error:
+        raise _bad(where, str(error)) from None
+    manifest = _parse(body, known_format.kind, where)
     if isinstance(manifest, PackedManifest) and (what := manifest.ledger.unbalanced(manifest.documents)):
         raise DataError("ledger-unbalanced", what, remedy="do not use this dataset; make it again", where=where)
     return manifest

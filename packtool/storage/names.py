@@ -20,7 +20,14 @@ BATCHES = "batches.npy"
 REPORT = "report.json"
 REJECTED = "rejected.jsonl"
 UNFINISHED = "unfinished"
-"""Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
+"""Directory for what only an unfinished output has."""
+LOCK = "lock"
+MARKER = f"{UNFINISHED}/state.json"
+"""Which command works here."""
+PIECES = f"{UNFINISHED}/pieces"
+"""Directory for the records of finished pieces."""
+SCRATCH = f"{UNFINISHED}/scratch"
+"""Directory for files that go when the output is whole."""
 
 SMALL = np.dtype("<u2")
 LARGE = np.dtype("<u4")
@@ -45,13 +52,16 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
     return SMALL if vocab_size <= 1 << 16 else LARGE
 
 
-def shard_file(kind: str, number: int) -> str:
-    """Return the name of one file of a shard; scalars beside the tokens, its columns, are in Parquet.
+def shard_file(kind: str, number: int | tuple[int, int]) -> str:
+    """Return the name of one file of a shard, by its number, or by that of the piece that has it and its number there.
 
-    >>> shard_file("tokens", 7), shard_file("columns", 7)
-    ('tokens-00007.npy', 'columns-00007.parquet')
+    Scalars beside the tokens, its columns, are in Parquet.
+
+    >>> shard_file("tokens", 7), shard_file("columns", (12, 0))
+    ('tokens-00007.npy', 'columns-00012-000.parquet')
     """
-    return f"{kind}-{number:05d}.{'parquet' if kind == 'columns' else 'npy'}"
+    ending = f"{number:05d}" if isinstance(number, int) else f"{number[0]:05d}-{number[1]:03d}"
+    return f"{kind}-{ending}.{'parquet' if kind == 'columns' else 'npy'}"
 
 
 def bucket_directory(sequence_length: int) -> str:
@@ -68,5 +78,28 @@ EXPORTED = (
     r"|(?:index|state|dataset_info)\.json"
 )
 """What files in the formats of other tools are called."""
-OTHERS = "|".join([*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}\.parquet", EXPORTED])
+OTHERS = "|".join(
+    [*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}(-\d{3,})?\.parquet", EXPORTED]
+)
 """What files are called that a manifest may list, beside arrays."""
+_OF_DATASET = rf"(bucket-\d{{5,}}/)?[a-z_]+(-\d{{5,}}(-\d{{3,}})?)?\.npy|{OTHERS}|(run|manifest)\.json"
+_OF_WORK = rf"{UNFINISHED}/({LOCK}|state\.json|(pieces|scratch)/.*)"
+_PARTIAL = r"(\.[0-9a-f]{8})?\.partial"
+
+
+def is_ours(name: str) -> bool:
+    """Return whether packtool may have written a file of this name in an output.
+
+    >>> is_ours("tokens-00000.npy"), is_ours("unfinished/state.json"), is_ours("notes.txt")
+    (True, True, False)
+    """
+    return re.fullmatch(f"({_OF_DATASET}|{_OF_WORK})({_PARTIAL})?", name) is not None
+
+
+def is_begun(name: str) -> bool:
+    """Return whether a file says that there is work here: a run that was killed earlier leaves its lock at most.
+
+    >>> [is_begun(f"unfinished/{name}") for name in ("lock", "state.json.0123abcd.partial", "state.json")]
+    [False, False, True]
+    """
+    return re.fullmatch(rf"{UNFINISHED}/({LOCK}|state\.json{_PARTIAL})", name) is None

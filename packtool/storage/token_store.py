@@ -37,7 +37,7 @@ _AGAIN = "make the dataset again, or copy it again"
 
 def write_shard(
     directory: Path,
-    number: int,
+    number: int | tuple[int, int],
     tokens: np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]],
     offsets: I64,
     vocab_size: int,
@@ -69,7 +69,7 @@ def require_known(ids: np.ndarray[Any, Any], vocab_size: int) -> None:
         raise DataError("id-out-of-range", what, remedy="check that the tokenizer.json is whole")
 
 
-def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
+def write_loss(directory: Path, number: int | tuple[int, int], parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
     """Write which tokens of shard `number` train: 0 or 1 for each, in several arrays of `LOSS`. Return its entry."""
     with NpyWriter(directory / shard_file("loss", number), LOSS, [sum(map(len, parts))]) as out:
         for part in parts:

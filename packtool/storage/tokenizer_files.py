@@ -8,8 +8,8 @@ from pathlib import Path
 
 from packtool.errors import DataError
 from packtool.places.typed import Typed, place_of
-from packtool.storage.files import write_listed
 from packtool.storage.names import TOKENIZER
+from packtool.storage.output import Output
 from packtool.storage.schema import InputEntry, OtherFile, TokenizerInfo
 
 
@@ -25,9 +25,9 @@ def describe_tokenizer(info: TokenizerInfo) -> str:
     return f"sha256 {info.sha256[:12]}"
 
 
-def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[OtherFile]:
+def write_tokenizer(output: Output, files: Mapping[str, bytes]) -> list[OtherFile]:
     """Write a tokenizer's files, by name, and return their entries for the manifest."""
-    return [write_listed(directory / name, data) for name, data in files.items()]
+    return [output.file(name, data) for name, data in files.items()]
 
 
 def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, bytes]:
@@ -36,9 +36,9 @@ def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, byt
     return {entry.name: place.checked(entry) for entry in entries}
 
 
-def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], directory: Path) -> list[OtherFile]:
+def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], output: Output) -> list[OtherFile]:
     """Pass a dataset's tokenizer on to another dataset."""
-    return write_tokenizer(directory, read_tokenizer(source, entries))
+    return write_tokenizer(output, read_tokenizer(source, entries))
 
 
 def require_tokenizer(place: Typed, entries: Sequence[InputEntry], sha256: str) -> None:

@@ -27,8 +27,8 @@ from packtool.errors import DataError
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.plan import I64
-from packtool.storage.names import TOKENIZER
-from packtool.storage.output import Delivery
+from packtool.storage.names import SCRATCH, TOKENIZER
+from packtool.storage.pieces import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.origins import origins
@@ -54,17 +54,17 @@ class Context(msgspec.Struct, frozen=True):
     """What all tasks of a run have in common.
 
     Attributes:
-        scratch: directory for finished blocks; it holds tokenizer.json.
+        tokenizer_at: place of the tokenizer.json that workers load.
         on_error: fail, skip or quarantine.
         max_errors: rejects after which a block gives up, or None.
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
-        delivery: of finished blocks, and of the tokenizer to workers.
+        delivery: of finished blocks.
         special_ids: of the special tokens to count in texts, ascending.
         chat: how conversations become texts; None where documents are none.
     """
 
-    scratch: str
+    tokenizer_at: Place
     tokenizer: TokenizerInfo
     recipe: EncoderRecipe
     fields: Fields
@@ -103,23 +103,16 @@ class BlockResult(msgspec.Struct):
     rejected: InputEntry | None
 
     def files(self) -> list[FileEntry | InputEntry]:
-        """List its files, relative to its directory."""
+        """List its files, by their names in the output."""
         of_shards = [entry for shard in self.shards for entry in shard.files]
         return of_shards if self.rejected is None else [self.rejected, *of_shards]
 
 
-def block_directory(scratch: Path, number: int) -> Path:
-    """Return where a block's shards and rejects lie until the store is assembled."""
-    return scratch / f"block-{number:05d}"
-
-
 def run(context: Context, task: Task, worker: Worker) -> BlockResult:
     """Run one task; running it again gives the same files."""
-    scratch = Path(context.scratch)
-    directory = block_directory(scratch, task.number)
-    with context.delivery.attempt(scratch, f"{directory.name}.") as attempt:
-        result = _Attempt(context, attempt, worker).result(task)
-        context.delivery.deliver(attempt, result.files(), directory)
+    with context.delivery.attempt(f"block-{task.number:05d}.") as attempt:
+        result = _Attempt(context, attempt, task.number, worker).result(task)
+        context.delivery.deliver(attempt, result.files())
     return result
 
 
@@ -128,8 +121,7 @@ def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
     from this one. Ids need none."""
     if context.fields.ids:
         return None, None
-    place, name = context.delivery.locate(Path(context.scratch) / TOKENIZER)
-    return _loaded(place, name, context.tokenizer.sha256, context.recipe, context.chat)
+    return _loaded(context.tokenizer_at, TOKENIZER, context.tokenizer.sha256, context.recipe, context.chat)
 
 
 @functools.lru_cache(maxsize=1)
@@ -151,16 +143,18 @@ class _Attempt:
 
     Args:
         directory: for its files.
+        number: of the block.
         worker: is told how far it is.
     """
 
-    def __init__(self, context: Context, directory: Path, worker: Worker) -> None:
+    def __init__(self, context: Context, directory: Path, number: int, worker: Worker) -> None:
         self.context = context
         self.encoder, self.talks = prepare(context)
         if self.encoder is not None:
             self.encoder.restart()
-        self.writer = ShardWriter(directory, context.tokenizer, context.fields.columns)
-        self.log = RejectLog(directory)
+        self.writer = ShardWriter(directory, number, context.tokenizer, context.fields.columns)
+        self.rejected = f"rejected-{number:05d}.jsonl"
+        self.log = RejectLog(directory / self.rejected)
         self.rejects = 0
         self.worker = worker
         self._added = 1 + (context.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
@@ -171,7 +165,7 @@ class _Attempt:
             counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
             self.writer.close()
         encoder, checked = ("none", 0) if self.encoder is None else (self.encoder.recipe.encoder, self.encoder.checked)
-        return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry())
+        return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry(f"{SCRATCH}/{self.rejected}"))
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
         """Tokenize a span of a file."""

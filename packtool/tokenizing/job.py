@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import xxhash
 from msgspec import UNSET
 
 from packtool.clock import Clock
@@ -20,15 +18,16 @@ from packtool.corpus import blocks
 from packtool.corpus.records import Block, CorpusFile
 from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.engines import Engine
-from packtool.places.local import sync_directory
-from packtool.places.npy import FileEntry
+from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.progress import Progress
 from packtool.sizes import plural
-from packtool.storage.names import REJECTED, TOKENIZER, shard_file, token_dtype
-from packtool.storage.output import Output, Pieces
+from packtool.storage.names import REJECTED, TOKENIZER, token_dtype
+from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
 from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.storage.tokenizer_files import write_tokenizer
+from packtool.temporary import own_directory
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.rejects import RejectLog
@@ -58,24 +57,12 @@ class Job:
         self._blocks = blocks.plan(files)
         self._output = output
         self.pieces = len(self._blocks)
-        self._kept = Pieces(output, "block", tasks.BlockResult, self._files)
+        self._kept = Pieces(output, "block", tasks.BlockResult, tasks.BlockResult.files)
         self.done = self._kept.found(range(self.pieces), engine)
         self.earlier = frozenset(self.done)
-        self._forget(set(range(self.pieces)) - self.done.keys())
         self._fallback = Pieces(output, "fallback", str)
         if why := self._fallback.recorded([0]).get(0):
             self._use_reference(why)
-
-    def _files(self, piece: int, done: tasks.BlockResult) -> tuple[Path, list[FileEntry | InputEntry]]:
-        return tasks.block_directory(self._output.scratch, piece), done.files()
-
-    def _forget(self, pieces: set[int]) -> None:
-        """Leave nothing of pieces that are to be done, or done again."""
-        for piece in pieces:
-            self._kept.forget(piece)
-        for left in self._output.scratch.glob("block-*"):
-            if int(left.name.removeprefix("block-").partition(".")[0]) in pieces:
-                shutil.rmtree(left)
 
     @property
     def encoders(self) -> set[str]:
@@ -94,7 +81,8 @@ class Job:
         self._fallback.record(0, why)
         recipe = self.context.recipe.instead(why)
         others = {piece for piece, result in self.done.items() if result.encoder != recipe.encoder}
-        self._forget(others)
+        for piece in others:
+            self._kept.forget(piece)
         self.done = {piece: each for piece, each in self.done.items() if piece not in others}
         self.earlier = self.earlier - others
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
@@ -113,13 +101,19 @@ class Job:
                 done=done,
                 on_advance=progress.advance,
                 prepare=partial(tasks.prepare, self.context),
-                shared=self._output.scratch / TOKENIZER if not self.context.delivery.sends else None,
+                shared=self._seen,
             ):
                 if piece not in done:
                     self.done[piece] = each
                     progress.add_tokens(sum(span.tokens for span in each.spans))
                     self._limit_errors()
         self._limit_errors()
+
+    @property
+    def _seen(self) -> Path | None:
+        """A file that workers have to see; None where the store has all that they need."""
+        place = self.context.tokenizer_at
+        return (place.path / TOKENIZER).absolute() if isinstance(place, LocalPlace) else None
 
     def _task(self, piece: int) -> tasks.Task:
         spans = self._blocks[piece]
@@ -145,8 +139,8 @@ class Job:
     def assemble(
         self, options: dict[str, Any], tokenizer: Mapping[str, bytes], clock: Clock
     ) -> tuple[dict[str, int], dict[str, Any]]:
-        """Make a token store of the blocks, all of which are done: give shards their final names, join the rejects, and
-        write the manifest. Doing it again after it was interrupted gives the same store.
+        """Make a token store of the blocks, all of which are done: join the rejects, and write the manifest. Doing it
+        again after it was interrupted gives the same store.
 
         Args:
             options: for the manifest.
@@ -160,26 +154,23 @@ class Job:
         shards: list[TokenShard] = []
         documents = 0
         per_file = [SpanCounts(number) for number in range(len(self.files))]
-        with closing(RejectLog(out.staged)) as rejected:
-            for piece, result in sorted(self.done.items()):
-                directory = tasks.block_directory(out.scratch, piece)
-                if result.rejected is not None:
-                    out.have(directory, [result.rejected])
-                    before = [counts.records for counts in per_file]
-                    rejected.join(directory, [file.name for file in self.files], before)
-                first_record = per_file[result.spans[0].file].records
-                for span in result.spans:
-                    per_file[span.file].add(span)
-                for shard in result.shards:
-                    placed: dict[str, Any] = {"first_document": documents, "first_record": first_record}
-                    for entry in shard.files:
-                        kind = entry.name.partition("-")[0]  # the name of the field, too
-                        name = shard_file(kind, len(shards))
-                        out.rename(directory, entry, out.staged / name)
-                        placed[kind] = msgspec.structs.replace(entry, name=name)
-                    shards.append(msgspec.structs.replace(shard, **placed))
-                    documents += shard.offsets.shape[0] - 1
-        sync_directory(out.staged)
+        with own_directory(out.scratch, "rejected.") as attempt:
+            with closing(RejectLog(attempt / REJECTED)) as log:
+                for _, result in sorted(self.done.items()):
+                    if result.rejected is not None:
+                        before = [counts.records for counts in per_file]
+                        log.join(out.place.blocks(result.rejected.name), [file.name for file in self.files], before)
+                    first_record = per_file[result.spans[0].file].records
+                    for span in result.spans:
+                        per_file[span.file].add(span)
+                    for shard in result.shards:
+                        shards.append(
+                            msgspec.structs.replace(shard, first_document=documents, first_record=first_record)
+                        )
+                        documents += shard.offsets.shape[0] - 1
+            rejected = log.entry(REJECTED)
+            if rejected is not None:
+                out.put(REJECTED, attempt / REJECTED, rejected.xxh3_128)
         total = SpanCounts(-1)
         for counts in per_file:
             total.add(counts)
@@ -194,9 +185,9 @@ class Job:
             tokenizer=context.tokenizer,
             dtype=token_dtype(context.tokenizer.vocab_size).str,
             counts=total.flat() | trained,
-            rejected=rejected.entry(),
+            rejected=None if rejected is None else OtherFile(*msgspec.structs.astuple(rejected)),
             shards=shards,
-            tokenizer_files=_place_tokenizer(out, tokenizer),
+            tokenizer_files=write_tokenizer(out, tokenizer),
         )
         now = [span for piece, result in self.done.items() if piece not in self.earlier for span in result.spans]
         run = {
@@ -241,11 +232,3 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
             remedy = "give --special-tokens text to encode them as plain text, or clean the messages"
         what = f"{hold} special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
         warn("special-tokens", what, remedy=remedy, where=str(place))
-
-
-def _place_tokenizer(out: Output, files: Mapping[str, bytes]) -> list[OtherFile]:
-    """Give the tokenizer.json that workers share its final name, and write what else belongs to it."""
-    others = {name: data for name, data in files.items() if name != TOKENIZER}
-    shared = OtherFile(TOKENIZER, len(files[TOKENIZER]), xxhash.xxh3_128_hexdigest(files[TOKENIZER]))
-    out.rename(out.scratch, shared, out.staged / TOKENIZER)
-    return [shared, *write_tokenizer(out.staged, others)]

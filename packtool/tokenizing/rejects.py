@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -13,9 +13,8 @@ import msgspec
 import xxhash
 
 from packtool.corpus.records import Reject
-from packtool.places.local import create_file, open_inside
-from packtool.storage.names import REJECTED
-from packtool.storage.schema import OtherFile
+from packtool.places.local import create_file
+from packtool.storage.schema import InputEntry
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -40,14 +39,14 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class RejectLog:
-    """The `rejected.jsonl` of a directory: made with the first record, hashed while written, durable.
+    """The rejected records of a block, or of a store: a file made with the first one, hashed while written, durable.
 
     Args:
-        directory: of a block, or of the store.
+        path: of the file.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / REJECTED
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: IO[bytes] | None = None
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
@@ -64,14 +63,17 @@ class RejectLog:
                 entry.raw_base64 = base64.b64encode(reject.raw).decode()
         self._write(entry)
 
-    def join(self, directory: Path, names: Sequence[str], before: Sequence[int]) -> None:
-        """Append the rejects of the block in `directory`, which has some, under the names of their files.
+    def join(self, blocks: Iterable[bytes], names: Sequence[str], before: Sequence[int]) -> None:
+        """Append the rejects of a block, under the names of their files.
 
         Args:
+            blocks: the contents of its file.
             names: of all files, by number.
             before: records of each file in the blocks before, from where this one numbers its own.
         """
-        with os.fdopen(open_inside(directory, REJECTED), "rb") as lines:
+        rest = b""
+        for block in blocks:
+            *lines, rest = (rest + block).split(b"\n")
             for line in lines:
                 entry = msgspec.json.decode(line, type=RejectedRecord)
                 number = int(entry.file)
@@ -88,9 +90,9 @@ class RejectLog:
         self._hash.update(line)
         self._bytes += len(line)
 
-    def entry(self) -> OtherFile | None:
-        """Describe the closed file; None if nothing was written."""
-        return None if self._file is None else OtherFile(REJECTED, self._bytes, self._hash.hexdigest())
+    def entry(self, name: str) -> InputEntry | None:
+        """Describe the closed file, by the name that it is given; None if nothing was written."""
+        return None if self._file is None else InputEntry(name, self._bytes, self._hash.hexdigest())
 
     def close(self) -> None:
         """Make the file durable."""

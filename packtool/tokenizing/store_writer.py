@@ -22,10 +22,11 @@ SHARD_TOKENS = 1 << 25
 
 
 class ShardWriter:
-    """Adds EOS (and BOS) to documents and writes shards 0, 1, … to a directory.
+    """Adds EOS (and BOS) to documents and writes them to a directory as the shards of a block.
 
     Args:
         directory: existing.
+        block: its number.
         tokenizer: every id is below its size; its EOS ends every document, and its BOS, if any, begins it.
         columns: names of the scalars that are kept beside the tokens.
 
@@ -35,8 +36,9 @@ class ShardWriter:
         shards: written so far, as if they were the first.
     """
 
-    def __init__(self, directory: Path, tokenizer: TokenizerInfo, columns: Sequence[str] = ()) -> None:
+    def __init__(self, directory: Path, block: int, tokenizer: TokenizerInfo, columns: Sequence[str] = ()) -> None:
         self._directory = directory
+        self._block = block
         self._tokenizer = tokenizer
         self._names = columns
         self._open = 0  # ids of a document whose last part is still to come
@@ -110,7 +112,7 @@ class ShardWriter:
         """Write the tokens still held, if any, as a shard."""
         if not self._held:
             return
-        directory, number = self._directory, len(self.shards)
+        directory, number = self._directory, (self._block, len(self.shards))
         offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *self._lengths]))
         entries = write_shard(directory, number, self._parts, offsets, self._tokenizer.vocab_size)
         documents = columns = None

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,9 +24,9 @@ from packtool.plan import Ints, Plan, Segments
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.names import bucket_directory
-from packtool.storage.output import Delivery, Output, Pieces
+from packtool.storage.output import Output
 from packtool.storage.packed import PackedShardWriter
-from packtool.storage.publish import STATE
+from packtool.storage.pieces import Delivery, Pieces
 from packtool.storage.schema import Bucket, PackedShard
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
@@ -87,10 +86,7 @@ def write_shards(
     def write(source: Source, shuffle: AtomShuffle | None) -> tuple[Bucket, Tally | None]:
         plan, engine = source.plan, budget.engine
         directory = bucket_directory(plan.sequence_length) if by_length else ""
-        place, scratch = output.staged / directory, output.scratch / _PARTITIONS / directory
-        place.mkdir(parents=True, exist_ok=True)
-        kind = f"shard/{directory}" if directory else "shard"
-        pieces = Pieces(output, kind, Note, lambda _, note: (place, note.shard.files))
+        pieces = Pieces(output, _joined("shard", directory), Note, lambda note: note.shard.files, directory)
         shards = range(-(-plan.rows // rows_per_shard(plan, shard_tokens)))
         complete = len(pieces.recorded(shards)) == len(shards)
         in_memory = budget.holds(source) or (not with_tokens and source.index_bytes <= budget.memory)
@@ -107,9 +103,7 @@ def write_shards(
                 shard_tokens=shard_tokens,
                 with_segments=with_segments,
                 with_tokens=with_tokens,
-                directory=place.absolute(),
-                scratch=output.scratch.absolute(),
-                delivery=output.delivery(engine),
+                delivery=output.delivery(engine).below(directory),
             )
             done = pieces.found(shards, engine)
             for note in done.values():
@@ -128,7 +122,7 @@ def write_shards(
                     )
                 )
         source.release()
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(output.scratch / _PARTITIONS / directory, ignore_errors=True)
         in_order = [notes[number] for number in shards]
         return _bucket(plan, directory, [note.shard for note in in_order]), _total(task.tally(), in_order)
 
@@ -138,7 +132,7 @@ def write_shards(
     each = list(zip(sources, shuffles, strict=True))
     work = sum(source.row_bytes * (1 if moves_once(source, shuffle) else 2) for source, shuffle in each)
     tokens = sum(source.row_bytes // source.dtype.itemsize for source in sources)
-    check = InputCheck(checked, engine=budget.engine, shared=(output.work / STATE).absolute())
+    check = InputCheck(checked, engine=budget.engine, shared=output.seen)
     with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
         written = [write(*bucket) for bucket in each]
         check.require_sound()
@@ -171,13 +165,14 @@ def _moved_twice(
     partitions = partition(
         source,
         shuffle,
-        output.scratch / _PARTITIONS / directory,
-        lambda name: Pieces(output, f"{name}/{directory}", PartitionContents),
+        _joined(_PARTITIONS, directory),
+        output.scratch,
+        lambda name: Pieces(output, _joined(name, directory), PartitionContents),
         arrays=arrays,
         budget=budget,
         progress=progress,
         input_check=check,
-        delivery=output.delivery(budget.engine, far=budget.in_order),
+        delivery=output.passing(budget.engine, far=budget.in_order),
     )
     # Where atoms differ in size, the plan lists them all; so may the order.
     return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
@@ -218,9 +213,7 @@ class WriteShard:
         rows: all rows of the bucket.
         lengths, shard_tokens, with_segments, with_tokens: as of `write_shards`.
         dtype: of the tokens, or of records of tokens and loss.
-        directory: of the bucket.
-        scratch: directory for unfinished files, on the file system of `directory`.
-        delivery: of the finished ones.
+        delivery: of finished files to the directory of the bucket.
     """
 
     rows: PlannedRows
@@ -229,8 +222,6 @@ class WriteShard:
     shard_tokens: int
     with_segments: bool
     with_tokens: bool
-    directory: Path
-    scratch: Path
     delivery: Delivery
 
     def rows_of(self, number: int) -> tuple[int, int]:
@@ -247,7 +238,7 @@ class WriteShard:
         """Write the shard; return it, and the counts of its rows."""
         first, last = self.rows_of(number)
         tally = self.tally()
-        with self.delivery.attempt(self.scratch, f"shard-{number:05d}.") as attempt:
+        with self.delivery.attempt(f"shard-{number:05d}.") as attempt:
             with PackedShardWriter(
                 attempt,
                 number,
@@ -266,8 +257,12 @@ class WriteShard:
                     writer.add(tokens, segments, loss)
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
-            self.delivery.deliver(attempt, shard.files, self.directory)
+            self.delivery.deliver(attempt, shard.files)
         return Note(shard, None if tally is None else tally.counts())
+
+
+def _joined(name: str, directory: str) -> str:
+    return f"{name}/{directory}" if directory else name
 
 
 def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> int:

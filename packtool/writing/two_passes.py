@@ -10,7 +10,6 @@ Where only the order is wanted, its keys alone go to partitions.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,11 +23,13 @@ import xxhash
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
 from packtool.shuffling.permutation import order_by
 from packtool.storage.names import SEGMENT
-from packtool.storage.output import Delivery, Pieces
+from packtool.storage.pieces import Delivery, Pieces
 from packtool.storage.schema import InputEntry
 from packtool.storage.segment_table import from_table, to_table
 from packtool.writing import scratch
@@ -87,45 +88,45 @@ class Partitions:
     """All atoms of a plan on disk.
 
     Attributes:
-        directory: of the files.
+        place: of the files.
         dtype: of the tokens.
         pad_id: what fills the last row.
         with_segments: segments are known.
         tasks: what each task put there.
-        delivery: of the files, to the directory or to the store that it stands for.
     """
 
-    directory: Path
+    place: Place
     plan: Outline
     dtype: np.dtype[Any]
     pad_id: int
     with_segments: bool
     tasks: list[PartitionContents]
-    delivery: Delivery
 
     def files(self, number: int) -> list[ScratchFile]:
         """List the files of a partition in stored order."""
         files = []
         for task, contents in enumerate(self.tasks):
             if contents.atoms[number]:
-                place, name = self.delivery.locate(_file(self.directory, number, task))
-                files.append(ScratchFile(place, name, contents.xxh3_128[number]))
+                files.append(ScratchFile(self.place, _file(number, task), contents.xxh3_128[number]))
         return files
 
     def remove(self, number: int) -> None:
-        """Remove the files of a partition, which no row needs any more."""
-        self.delivery.remove(_file(self.directory, number, task) for task in range(len(self.tasks)))
+        """Remove the files of a partition, which no row needs any more, from a disk; a store keeps them to the end."""
+        if isinstance(self.place, LocalPlace):
+            for task in range(len(self.tasks)):
+                (self.place.path / _file(number, task)).unlink(missing_ok=True)
 
 
-def _file(directory: Path, partition: int, task: int) -> Path:
+def _file(partition: int, task: int) -> str:
     """Name the file with the atoms of one partition that one task wrote."""
-    return directory / f"{partition:05d}-{task:02d}.atoms"
+    return f"{partition:05d}-{task:02d}.atoms"
 
 
 def partition(
     source: Source,
     shuffle: AtomShuffle,
-    directory: Path,
+    directory: str,
+    work: Path,
     pieces: Callable[[str], Pieces[PartitionContents]],
     *,
     arrays: Arrays = IN_MEMORY,
@@ -138,7 +139,8 @@ def partition(
 
     Args:
         shuffle: its keys name the partitions.
-        directory: for scratch files; needs as much space as the tokens.
+        directory: for scratch files, below where `delivery` puts them; needs as much space as the tokens.
+        work: a directory that all workers see.
         pieces: makes the pieces of a name, which says how many partitions and tasks there are.
         arrays: allocates those that are as long as the order.
         progress: called with the bytes of tokens that were moved.
@@ -150,19 +152,18 @@ def partition(
     else:
         most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
     tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
-    directory = (directory / f"partitions-{bits}-{len(tasks)}").absolute()
-    kept = pieces(directory.name)
-    if not delivery.sends and not directory.exists():  # removed, since its rows were written, but not recorded
-        for number in kept.numbers():
-            kept.forget(number)
-    directory.mkdir(parents=True, exist_ok=True)
-    for left in directory.glob("task-*.*/"):
-        shutil.rmtree(left, ignore_errors=True)
-    first_pass = FirstPass(source, shuffle.keys(arrays), directory, delivery, tasks, bits, budget.block_units(source))
+    name = f"partitions-{bits}-{len(tasks)}"
+    kept, delivery = pieces(name), delivery.below(f"{directory}/{name}")
+    if isinstance(delivery.place, LocalPlace):
+        if not delivery.place.path.exists():  # removed, since its rows were written, but not recorded
+            for number in kept.numbers():
+                kept.forget(number)
+        delivery.place.path.mkdir(parents=True, exist_ok=True)
+    first_pass = FirstPass(source, shuffle.keys(arrays), delivery, tasks, bits, budget.block_units(source))
     done = kept.recorded(range(len(tasks)))  # whether files changed since is found where they are read
     for number in done:
         progress(first_pass.bytes(*tasks[number]))
-    with sent(first_pass, budget.engine, directory.parent) as (function, shared):
+    with sent(first_pass, budget.engine, work) as (function, shared):
         done |= kept.run(
             function,
             {number: number for number in range(len(tasks))},
@@ -173,9 +174,7 @@ def partition(
             shared=shared,
         )
     contents = [done[number] for number in range(len(tasks))]
-    return Partitions(
-        directory, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents, delivery
-    )
+    return Partitions(delivery.place, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents)
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,6 @@ class FirstPass:
 
     Attributes:
         keys: of the movable atoms.
-        directory: of the files.
         ranges: first and last atom of each task.
         bits: how many of a key name its partition.
         block_units: units to read at a time.
@@ -192,16 +190,15 @@ class FirstPass:
 
     source: Source
     keys: Keys
-    directory: Path
     delivery: Delivery
     ranges: list[tuple[int, int]]
     bits: int
     block_units: int
 
     def __call__(self, number: int, worker: Worker) -> PartitionContents:
-        with self.delivery.attempt(self.directory, f"task-{number:02d}.") as attempt:
+        with self.delivery.attempt(f"task-{number:02d}.") as attempt:
             counts = np.zeros((1 << self.bits, 3), np.int64)
-            paths = [_file(attempt, partition, number) for partition in range(len(counts))]
+            paths = [attempt / _file(partition, number) for partition in range(len(counts))]
             hashes = [xxhash.xxh3_128() for _ in counts]
             for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
                 for partition, atoms in self._scatter(first, last):
@@ -212,7 +209,7 @@ class FirstPass:
             digests, by_kind = [each.hexdigest() for each in hashes], counts.T.tolist()
             filled = np.flatnonzero(counts[:, 0]).tolist()
             entries = [InputEntry(paths[each].name, paths[each].stat().st_size, digests[each]) for each in filled]
-            self.delivery.deliver(attempt, entries, self.directory, durable=False)
+            self.delivery.deliver(attempt, entries)
         return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
 
     def bytes(self, first: int, last: int) -> int:

@@ -168,7 +168,9 @@ def test_ids_are_stored_as_they_are(tmp_path: Path, kind: str) -> None:
     lines(tmp_path / "t.jsonl", [{"text": text} for text in TEXTS])
     packtool.tokenize(tmp_path / "t.jsonl", tmp_path / "t", workers=1, max_tokens=30)
     store, texts = TokenStore(tmp_path / "s"), TokenStore(tmp_path / "t")
-    assert (tmp_path / "s" / "tokens-00000.npy").read_bytes() == (tmp_path / "t" / "tokens-00000.npy").read_bytes()
+    assert (tmp_path / "s" / "tokens-00000-000.npy").read_bytes() == (
+        tmp_path / "t" / "tokens-00000-000.npy"
+    ).read_bytes()
     kept = [n for n, each in enumerate(ids) if len(each) < 30]
     assert column(store, "id") == [str(n) for n in kept]
     assert [store.document(n).tolist()[:-1] for n in range(store.documents)] == [ids[n] for n in kept]

@@ -16,6 +16,7 @@ import pytest
 import packtool
 from packtool.commands.run import Stage, StageResult, run
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.places.place import Place
 from packtool.storage import manifest as manifests
 from packtool.storage.token_store import TokenStore
 from tests.stores import write_store, write_uniform_store
@@ -115,11 +116,11 @@ def test_an_interrupted_run_continues(place: Path, monkeypatch: pytest.MonkeyPat
     (place / "out").rename(place / "undisturbed")
     write, left = manifests.write, [writes]
 
-    def interrupt(directory: Path, manifest: manifests.Manifest, name: str) -> None:
+    def interrupt(place: Place, manifest: manifests.Manifest) -> bool:
         if left[0] == 0:
             raise Interrupted
         left[0] -= 1
-        write(directory, manifest, name)
+        return write(place, manifest)
 
     with monkeypatch.context() as patched:
         patched.setattr(manifests, "write", interrupt)

@@ -60,12 +60,12 @@ def test_every_format_gives_the_documents_of_the_reference(corpus: Path, tmp_pat
     assert result.counts["documents"] == len(TEXTS) * 7
     assert result.counts["tokens"] == sum(map(len, reference(TEXTS * 7)))
     assert sorted(p.name for p in result.path.iterdir()) == [
-        "documents-00000.npy",
+        "documents-00000-000.npy",
         "manifest.json",
-        "offsets-00000.npy",
+        "offsets-00000-000.npy",
         "run.json",
         "tokenizer.json",
-        "tokens-00000.npy",
+        "tokens-00000-000.npy",
     ]
 
 
@@ -188,7 +188,7 @@ def test_standard_input(tmp_path: Path) -> None:
     manifest = manifests.read(tmp_path / "o")
     assert isinstance(manifest, manifests.StoreManifest)
     assert manifest.inputs[0].name == "-"
-    assert sorted(p.name for p in (tmp_path / "o").iterdir())[-1] == "tokens-00000.npy"
+    assert sorted(p.name for p in (tmp_path / "o").iterdir())[-1] == "tokens-00000-000.npy"
     assert "can't be resumed" in fails(UsageError, "-", tmp_path / "p", resume=True)
     assert "named twice" in fails(UsageError, ["-", "-"], tmp_path / "p")
 

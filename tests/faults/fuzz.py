@@ -136,7 +136,7 @@ def tokenizer(draw: random.Random, folder: Path) -> int:
     if status == 0:
         reference = tokenizers.Tokenizer.from_str(data.decode())
         reference.no_padding()
-        tokens = np.load(folder / "out" / "tokens-00000.npy")
+        tokens = np.load(folder / "out" / "tokens-00000-000.npy")
         store = manifests.read(folder / "out")
         texts = [json.loads(line)["text"] for line in (folder / "a.jsonl").read_text().splitlines()]
         ids = [[*reference.encode(text, add_special_tokens=False).ids, store.tokenizer.eos_id] for text in texts]  # type: ignore[union-attr]

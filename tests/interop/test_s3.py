@@ -73,14 +73,14 @@ def test_an_output_that_lies_in_the_bucket_is_kept_resumed_or_replaced(there, st
     store.put("corpus/twice/foreign/notes.txt", b"mine")
     words = ("tokenize", f"{there}/data", "-o", url, "--quiet")
     good(*words, env=env)
-    before = store.fs.get_file_info("corpus/twice/tokens/tokens-00000.npy").mtime_ns
+    before = store.fs.get_file_info("corpus/twice/tokens/tokens-00000-000.npy").mtime_ns
     for more, code in ((), "output-not-empty"), (("--resume", "--min-words", "3"), "resume-differs"):
         done = packtool(*words, *more, env=env)
         assert done.returncode == 2
         assert f"error[{code}]: {url}: " in done.stderr
     said = good(*words[:-1], "--resume", env=env).stdout
     assert f"{url} was finished already" in said, said
-    assert store.fs.get_file_info("corpus/twice/tokens/tokens-00000.npy").mtime_ns == before
+    assert store.fs.get_file_info("corpus/twice/tokens/tokens-00000-000.npy").mtime_ns == before
     good(*words, "--overwrite", "--min-words", "3", env=env)
     good(*words, "--overwrite", env=env)
     require_same(store, "corpus/twice/tokens", local / "tokens")

@@ -11,9 +11,9 @@ import sys
 import time
 
 import pytest
+from packtool.storage.uploads import UPLOADS
 
 from packtool.engines.local import CLOSING
-from packtool.storage.uploads import UPLOADS
 from tests.interop.object_store import LARGE, ROOT, failing, files_below, good, left, packtool, require_same
 
 pytestmark = pytest.mark.interop
@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_half_way_is_no_dataset_and_goes_on(name, elsewhere
     with failing(endpoint, lambda *_: None) as (proxy, seen):
         good(*words, "--resume", env={**env, "AWS_ENDPOINT_URL": proxy})
     sent = [each.split("?")[0].partition(f"/{path}/")[2] for each in seen if each.startswith("PUT ")]
-    kind = "unfinished/scratch/block-{:05d}/tokens-00000.npy" if name == "tokens" else "tokens-{:05d}.npy"
+    kind = "tokens-{:05d}-000.npy" if name == "tokens" else "tokens-{:05d}.npy"
     again = [number for number in finished if kind.format(number) in sent]
     assert again == [], "what the store has and knows is not sent again"
     assert len(sent) > 3

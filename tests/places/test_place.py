@@ -124,17 +124,6 @@ def test_what_is_wrong_with_a_file_is_said(place, tmp_path):
         place.ranges("lengths.npy", np.array([4000]), np.array([1000]))
 
 
-def test_a_copy_replaces_what_had_its_name(bucket):
-    place = StorePlace(f"{URL}/packed")
-    place.write("a", b"new")
-    place.write("b", b"old")
-    place.copy("a", "b")
-    assert place.read("b") == place.read("a") == b"new"
-    with pytest.raises(FileNotFoundError):
-        place.copy("c", "b")
-    assert place.read("b") == b"new"
-
-
 def test_local_files_are_regular_and_lie_in_their_directory(tmp_path):
     (tmp_path / "packed").mkdir()
     (tmp_path / "secret.json").write_bytes(b"secret")

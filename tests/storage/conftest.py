@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.storage.uploads import directory_for
 from tests.places.s3_server import Bucket
-from tests.storage.outputs import URL
 from tests.stores import write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
@@ -38,6 +36,6 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
 
 @pytest.fixture
-def staged(bucket: Bucket, tmp_path: Path) -> Path:
-    """The directory that stands for an output at `URL`."""
-    return directory_for(URL, tmp_path / "staging")
+def staging(bucket: Bucket, tmp_path: Path) -> Path:
+    """The staging directory of outputs at `URL`."""
+    return tmp_path / "staging"

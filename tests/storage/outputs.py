@@ -13,12 +13,12 @@ import pytest
 from packtool.errors import PacktoolError
 from packtool.options.shared import Writing
 from packtool.storage.claim import claim
-from packtool.storage.files import write_array
 from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
 from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
 
 URL = "s3://bucket/set"
-"""Of the fixture `staged`."""
+"""In the fixture `bucket`."""
 MANIFEST = StoreManifest(
     options={},
     inputs=[],
@@ -41,20 +41,36 @@ def prepare(
     return claim(place, command, Writing(**options), key=key, inputs=inputs)
 
 
-def begin(staged: Path, key: str = "k", **options: bool) -> Output:
-    """Begin the output at `URL`, made in a directory of `directory_for`, as `pack` does."""
-    return prepare(URL, "pack", key=key, staging=staged.parents[2], **options)
+def begin(staging: Path, key: str = "k", **options: bool) -> Output:
+    """Begin the output at `URL`, as `pack` does."""
+    return prepare(URL, "pack", key=key, staging=staging, **options)
+
+
+def shard(output: Output, number: int, value: int = 1) -> TokenShard:
+    """Put a shard of a one-token document where it belongs."""
+    tokens = output.array(f"tokens-{number:05d}.npy", np.array([value], "<u2"))
+    return TokenShard(tokens, output.array(f"offsets-{number:05d}.npy", np.array([0, 1])), number)
+
+
+def pieces_of(output: Output) -> Pieces[TokenShard]:
+    return Pieces(output, "shard", TokenShard, lambda done: done.files)
+
+
+def piece(output: Output, number: int, value: int = 1) -> TokenShard:
+    """A shard and its record."""
+    done = shard(output, number, value)
+    pieces_of(output).record(number, done)
+    return done
+
+
+def manifest_of(*shards: TokenShard) -> StoreManifest:
+    counts = {"documents": len(shards), "tokens": len(shards)}
+    return msgspec.structs.replace(MANIFEST, shards=list(shards), counts=counts)
 
 
 def finish(output: Output, documents: int = 1) -> None:
-    """Stage and finish a store of one-token documents, one in each shard."""
-    shards = []
-    for number in range(documents):
-        tokens = write_array(output.staged / f"tokens-{number:05d}.npy", np.array([1], "<u2"))
-        offsets = write_array(output.staged / f"offsets-{number:05d}.npy", np.array([0, 1]))
-        shards.append(TokenShard(tokens, offsets, number))
-    counts = {"documents": documents, "tokens": documents}
-    output.finish(msgspec.structs.replace(MANIFEST, shards=shards, counts=counts))
+    """Make and finish a store of one-token documents, one in each shard."""
+    output.finish(manifest_of(*(shard(output, number) for number in range(documents))))
 
 
 def names(path: Path) -> list[str]:

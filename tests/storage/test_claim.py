@@ -23,8 +23,8 @@ def test_a_finished_output_that_lost_a_file_is_not_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> None:
-    (tmp_path / "unfinished" / "dataset").mkdir(parents=True)
-    (tmp_path / "unfinished" / "state.json.partial").write_text("{")
+    (tmp_path / "unfinished" / "scratch").mkdir(parents=True)
+    (tmp_path / "unfinished" / "state.json.0123abcd.partial").write_text("{")
     (tmp_path / "unfinished" / "lock").write_text("{")
     assert lies_at(LocalPlace(tmp_path), "tokenize", "k") == "nothing"
     assert not prepare(tmp_path, "tokenize", key="k", resume=resume).resumed

@@ -6,11 +6,11 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from packtool.errors import DataError
@@ -72,11 +72,15 @@ def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.warns(PacktoolWarning, match=r"this file system has no locks \(No locks available\), so a second run"):
         prepare(tmp_path / "o", "tokenize", key="k")
-    holder = lock.Holder("pack", os.getppid(), lock.socket.gethostname(), "now")
-    (tmp_path / "o" / "unfinished" / "lock").write_bytes(msgspec.json.encode(holder))
-    with pytest.raises(DataError, match=rf"packtool pack \(process {os.getppid()} on .*, since now\) is writing here"):
+    who = rf"above all packtool tokenize \(process {os.getpid()} on .*, since .*\)"
+    with pytest.warns(PacktoolWarning, match=who):
         prepare(tmp_path / "o", "tokenize", key="k", resume=True)
-    elsewhere = lock.Holder("pack", 1, "elsewhere", "now")
-    (tmp_path / "o" / "unfinished" / "lock").write_bytes(msgspec.json.encode(elsewhere))
-    with pytest.warns(PacktoolWarning, match=r"above all packtool pack \(process 1 on elsewhere, since now\)"):
-        prepare(tmp_path / "o", "tokenize", key="k", resume=True)
+
+
+def test_its_file_says_in_a_line_who_holds_it(tmp_path: Path) -> None:
+    held = lock.take(tmp_path, "pack", "o")
+    line = rf"packtool pack \(process {os.getpid()} on .*, since \d{{4}}-\d\d-\d\d .* UTC\)\n"
+    assert re.fullmatch(line, (tmp_path / "lock").read_text())
+    held.release()
+    held.release()
+    assert names(tmp_path) == []

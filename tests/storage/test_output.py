@@ -4,50 +4,104 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
+import packtool
 from packtool.errors import DataError, PacktoolError
+from packtool.places import local
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_array
-from tests.storage.outputs import MANIFEST, STORE, code, finish, names, prepare
+from tests.storage.outputs import MANIFEST, STORE, code, finish, manifest_of, names, piece, pieces_of, prepare, shard
 
 
 def test_a_new_output_is_created_and_finished(tmp_path: Path) -> None:
     output = prepare(tmp_path / "a" / "b", "tokenize", key="k")
     assert output.work.is_dir()
     assert not output.resumed
-    assert not (output.path / manifests.MANIFEST).exists()
+    path = tmp_path / "a" / "b"
+    assert names(path) == ["unfinished/lock", "unfinished/state.json"]
     output.finish(MANIFEST, {"workers": 2})
-    assert sorted(p.name for p in output.path.iterdir()) == ["manifest.json", "run.json"]
-    assert msgspec.json.decode((output.path / "run.json").read_bytes()) == {
+    assert sorted(p.name for p in path.iterdir()) == ["manifest.json", "run.json"]
+    assert msgspec.json.decode((path / "run.json").read_bytes()) == {
         "command": "tokenize",
         "key": "k",
         "workers": 2,
     }
-    assert manifests.read(output.path) == MANIFEST
+    assert manifests.read(path) == MANIFEST
 
 
-def test_the_old_dataset_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    finish(prepare(tmp_path / "o", "tokenize", key="k"), documents=3)
-    old = {name: (tmp_path / "o" / name).read_bytes() for name in names(tmp_path / "o")}
-    assert code(tmp_path / "o") == "output-not-empty"
-    assert code(tmp_path / "o", overwrite=True, resume=True) == "overwrite-and-resume"
-    output = prepare(tmp_path / "o", "tokenize", key="other", overwrite=True)
-    write_array(output.staged / "tokens-00000.npy", np.array([7], "<u2"))
-    assert {name: (tmp_path / "o" / name).read_bytes() for name in old} == old
-    assert manifests.read(tmp_path / "o")
+def test_overwrite_removes_the_manifest_first_and_goes_on_after_an_interruption(tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    finish(prepare(out, "tokenize", key="k"), documents=3)
+    assert code(out) == "output-not-empty"
+    assert code(out, overwrite=True, resume=True) == "overwrite-and-resume"
+    output = prepare(out, "tokenize", key="other", overwrite=True)
+    assert names(out) == ["unfinished/lock", "unfinished/state.json"]
+    piece(output, 0)
     output.release()
-    again = prepare(tmp_path / "o", "tokenize", key="other", resume=True)
-    assert again.resumed
-    assert not again.finished
+    assert code(out) == "output-not-empty"
+    again = prepare(out, "tokenize", key="other", resume=True)
+    assert (again.resumed, again.finished) == (True, False)
+    assert pieces_of(again).numbers() == [0]
     finish(again, documents=1)
-    assert names(tmp_path / "o") == STORE
+    assert names(out) == STORE
+
+
+@pytest.mark.parametrize("remove", [0, 1])
+def test_an_overwrite_that_had_hardly_begun_is_gone_on_with(tmp_path: Path, remove: int) -> None:
+    """Killed when the marker was there, before and after the old manifest went."""
+    out = tmp_path / "o"
+    finish(prepare(out, "tokenize", key="k"), documents=3)
+    old = {name: (out / name).read_bytes() for name in names(out)}
+    prepare(out, "tokenize", key="other", overwrite=True).release()
+    for name, data in list(old.items())[remove:]:
+        (out / name).write_bytes(data)
+    if not remove:
+        assert manifests.read(out)
+        assert code(out, key="third", resume=True) == "resume-differs"
+    again = prepare(out, "tokenize", key="other", resume=True)
+    finish(again, documents=1)
+    assert names(out) == STORE
+
+
+def test_a_manifest_that_was_not_to_be_replaced_stays(tmp_path: Path) -> None:
+    """A marker that a run left, and a dataset that another one finished since."""
+    out = tmp_path / "o"
+    prepare(out, "tokenize", key="k").release()
+    marker = (out / "unfinished" / "state.json").read_bytes()
+    finish(prepare(out, "tokenize", key="other", overwrite=True), documents=2)
+    (out / "unfinished").mkdir()
+    (out / "unfinished" / "state.json").write_bytes(marker)
+    assert code(out, resume=True) == "resume-differs"
+    assert len(manifests.read(out).shards) == 2  # type: ignore[union-attr]
+    assert prepare(out, "tokenize", key="other", resume=True).finished
+    assert not (out / "unfinished").exists()
+
+
+def test_what_attempts_left_goes_before_the_manifest_comes(tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    output = prepare(out, "tokenize", key="k")
+    shard(output, 7)
+    (out / "notes.txt").write_text("mine")
+    finish(output)
+    assert names(out) == sorted([*STORE, "notes.txt"])
+
+
+def test_nothing_is_finished_while_a_file_is_missing(tmp_path: Path) -> None:
+    output = prepare(tmp_path / "o", "tokenize", key="k")
+    made = manifest_of(shard(output, 0), shard(output, 1))
+    (tmp_path / "o" / "tokens-00001.npy").unlink()
+    with pytest.raises(DataError, match=r"tokens-00001\.npy: is not there any more"):
+        output.finish(made)
+    assert not (tmp_path / "o" / "manifest.json").exists()
 
 
 def test_resume_goes_on_only_with_the_same_work(tmp_path: Path) -> None:
@@ -104,3 +158,87 @@ def test_the_command_line_refuses_an_empty_name(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "packtool: error[bad-option]: --output: an empty name. Give a path.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "embeddings.npy",
+        "tokens-00007.npy",
+        "bucket-7/notes.txt",
+        "bucket-00007/tokens-00000.npy",
+        "unfinished/novel.txt",
+        "unfinished/dataset/novel.txt",
+        "thesis.tex",
+    ],
+)
+def test_overwrite_never_removes_what_packtool_did_not_write(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "o"
+    finish(prepare(out, "tokenize", key="k"))
+    (out / name).parent.mkdir(parents=True, exist_ok=True)
+    (out / name).write_text("years of work")
+    with pytest.raises(PacktoolError, match=f"holds {name}, which packtool did not write") as caught:
+        prepare(out, "tokenize", key="other", overwrite=True)
+    assert caught.value.code == "output-has-other-files"
+    assert names(out) == sorted([*STORE, name])
+
+
+def test_a_manifest_that_tells_nothing_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "tokens-00000.npy").write_text("whose?")
+    with pytest.raises(PacktoolError, match="holds a manifest that does not tell which files are packtool's"):
+        prepare(tmp_path, "tokenize", key="k", overwrite=True)
+    assert names(tmp_path) == ["manifest.json", "tokens-00000.npy"]
+
+
+@pytest.mark.parametrize("name", ["unfinished", "unfinished/scratch", "unfinished/pieces", "bucket-00008"])
+@pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}])
+def test_nothing_is_written_through_a_planted_link(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    out, victim = tmp_path / "o", tmp_path / "victim"
+    prepare(out, "tokenize", key="k").release()
+    victim.mkdir()
+    if (out / name).is_dir():
+        shutil.rmtree(out / name)
+    (out / name).symlink_to(victim)
+    with pytest.raises(DataError, match=f"holds the symbolic link {name}, which packtool did not make"):
+        prepare(out, "tokenize", key="k", **options)
+    assert list(victim.iterdir()) == []
+
+
+STEPS: list[tuple[Any, str]] = [(Path, "replace"), (Path, "unlink"), (Path, "hardlink_to"), (local, "sync_directory")]
+
+
+@pytest.mark.parametrize("step", range(0, 40, 3))
+@pytest.mark.parametrize("way", ["resume", "overwrite"])
+def test_killed_at_any_step_of_an_overwrite(tmp_path: Path, step: int, way: str) -> None:
+    """A reader sees the old dataset, the new one, or none; and whoever comes next finds a whole one."""
+    out = tmp_path / "o"
+    finish(prepare(out, "tokenize", key="k"), documents=3)
+    left = [step]
+
+    def stopping(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **options: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **options)
+
+        return run
+
+    if (child := os.fork()) == 0:
+        for owner, name in STEPS:
+            setattr(owner, name, stopping(getattr(owner, name)))
+        finish(prepare(out, "tokenize", key="other", overwrite=True), documents=2)
+        os._exit(0)
+    os.waitpid(child, 0)
+    if (out / "manifest.json").exists():
+        assert packtool.info(out).state == "whole"
+        assert len(manifests.read(out).shards) in (2, 3)  # type: ignore[union-attr]
+    if way == "resume" and "unfinished/state.json" not in names(out) and manifests.read_run(out)["key"] == "k":
+        way = "overwrite"  # nothing had begun
+    again = prepare(out, "tokenize", key="other", **{way: True})  # type: ignore[arg-type]
+    if not again.finished:
+        finish(again, documents=2)
+    again.release()
+    assert names(out) == sorted([*STORE, "offsets-00001.npy", "tokens-00001.npy"])
+    assert prepare(out, "tokenize", key="other", resume=True).finished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry
 from packtool.storage.files import write_array
-from packtool.storage.output import Output, Pieces, State
+from packtool.storage.output import Output, State
+from packtool.storage.pieces import Pieces
 from tests.interrupting import DAMAGES
 
 COUNT = 7
@@ -42,8 +44,9 @@ class Work:
 
     @property
     def pieces(self) -> Pieces[list[FileEntry]]:
-        output = Output(LocalPlace(self.place), self.place, State("square", "k"))
-        return Pieces(output, "square", list[FileEntry], lambda number, entries: (self.place, entries))
+        output = Output(LocalPlace(self.place), self.place, self.place, State("square", "k"))
+        (self.place / "lock").touch()
+        return Pieces(output, "square", list[FileEntry], lambda entries: entries)
 
     def __call__(self, number: int, worker: Worker) -> list[FileEntry]:
         if number == self.fails:
@@ -87,7 +90,7 @@ def test_damaged_pieces_are_done_again_and_no_others(
     for number in files:
         damage(place / f"tokens-{number:05d}.npy")
     for number in records:
-        work.pieces.path(number).unlink()
+        damage(place / work.pieces.name(number))
     again = Work(place)
     again.run(Threads(2))
     assert sorted(again.calls) == sorted(files | records)
@@ -122,3 +125,21 @@ def test_a_piece_that_is_forgotten_is_done_again(tmp_path: Path) -> None:
     work.pieces.forget(3)
     work.run(Processes(1))
     assert work.calls == [*range(COUNT), 3]
+
+
+def test_a_record_is_of_its_own_piece(tmp_path: Path) -> None:
+    """Copied to the name of another, it would give that one's rows to both."""
+    work = Work(tmp_path)
+    work.run(Threads(2))
+    shutil.copy(tmp_path / work.pieces.name(2), tmp_path / work.pieces.name(5))
+    again = Work(tmp_path)
+    again.run(Threads(2))
+    assert again.calls == [5]
+
+
+def test_one_digit_of_a_record_is_noticed(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    work.run(Threads(2))
+    record = tmp_path / work.pieces.name(4)
+    record.write_text(record.read_text().replace(": 4104", ": 4204"))
+    assert sorted(work.pieces.recorded(range(COUNT))) == [0, 1, 2, 3, 5, 6]

@@ -28,7 +28,7 @@ def test_every_document_begins_and_ends_once(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[list[int]]], begun: bool, data: st.DataObject
 ) -> None:
     place = tmp_path_factory.mktemp("shards")
-    writer = ShardWriter(place, tokenizer(BOS if begun else None))
+    writer = ShardWriter(place, 0, tokenizer(BOS if begun else None))
     parts = [(part, n == len(document) - 1) for document in documents for n, part in enumerate(document)]
     kept = empty = 0
     while parts:
@@ -57,7 +57,7 @@ def test_what_trains_is_written_beside_the_tokens(
 ) -> None:
     """Whatever the parts and calls: as it is said of ids and of EOS, and BOS as the token after it."""
     place = tmp_path_factory.mktemp("shards")
-    writer = ShardWriter(place, tokenizer(BOS if begun else None))
+    writer = ShardWriter(place, 0, tokenizer(BOS if begun else None))
     expected: list[list[int]] = []
     for document in documents:
         whole: list[int] = []
@@ -85,7 +85,7 @@ def test_what_trains_is_written_beside_the_tokens(
 
 def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_writer, "SHARD_TOKENS", 6)
-    writer = ShardWriter(tmp_path, tokenizer())
+    writer = ShardWriter(tmp_path, 0, tokenizer())
     for _ in range(3):
         writer.add(Parts(np.array([5, 6], np.uint32), np.array([2]), [True]))
         writer.close_full()
@@ -94,6 +94,6 @@ def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_id_beyond_the_vocabulary_is_refused_before_it_is_cast(tmp_path: Path) -> None:
-    writer = ShardWriter(tmp_path, tokenizer())
+    writer = ShardWriter(tmp_path, 0, tokenizer())
     with pytest.raises(DataError, match="produced id 65541, but its vocabulary ends at 99"):
         writer.add(Parts(np.array([65_541], np.uint32), np.array([1]), [True]))

@@ -133,7 +133,7 @@ def test_an_order_checks_the_atoms_that_it_reads(place: Path, capsys: pytest.Cap
 def test_what_decides_sides_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.jsonl").write_text("".join(f'{{"text": "text {number}"}}\n' for number in range(200)))
     packtool.tokenize("a.jsonl", "tokenized")
-    damaged = Path("tokenized/documents-00000.npy")
+    damaged = Path("tokenized/documents-00000-000.npy")
     command = ["pack", "tokenized", "-o", "out", "-q", "--strategy", "concat", "-L", "16"]
     flip(damaged)
     assert run([*command, "--holdout", "10%"]) == 1

@@ -14,7 +14,8 @@ import packtool
 from packtool import array_files, engines
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
-from packtool.storage import publish
+from packtool.places.local import LocalPlace
+from packtool.storage import names as names_of
 from packtool.writing import sharing, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.shards import WriteShard
@@ -47,7 +48,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
                 for directory, _names, files in os.walk(work):  # what a run that is killed here leaves behind
                     for file in files:
                         name = str(Path(directory, file).relative_to(work))
-                        assert publish.is_ours(f"unfinished/{name}"), name
+                        assert names_of.is_ours(f"unfinished/{name}"), name
                 yield number, result
 
     monkeypatch.setattr(engines, "Cluster", Anyone)
@@ -106,10 +107,14 @@ def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch
         patch.setattr(InputCheck, "keep", keep_now)
         packtool.pack(store, tmp_path / "out", **options)
     anyone.clear()
-    damaged = tmp_path / "out" / "unfinished" / "dataset" / "tokens-00001.npy"
+    damaged = tmp_path / "out" / "tokens-00001.npy"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     packtool.pack(store, tmp_path / "out", resume=True, **options)
-    held = [[each.name for each in task[1]] for task in anyone if isinstance(task, tuple) and isinstance(task[0], str)]
+    held = [
+        [each.name for each in task[1]]
+        for task in anyone
+        if isinstance(task, tuple) and isinstance(task[0], LocalPlace)
+    ]
     assert [names[0] for names in held] == [f"tokens-0000{number}.npy" for number in range(3)], "hashed by workers"
     assert [task for task in anyone if isinstance(task, int)] == [1, 3, 4]
     assert packtool.verify(tmp_path / "out").problems == []

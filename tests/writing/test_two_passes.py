@@ -15,8 +15,9 @@ from packtool.places.local import LocalPlace
 from packtool.shuffling import atom
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.permutation import keys
-from packtool.storage.output import Delivery, Output, Pieces, State
+from packtool.storage.output import Output, State
 from packtool.storage.packed import PackedDataset
+from packtool.storage.pieces import Pieces
 from packtool.writing import memory, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.source import PackedSource
@@ -67,19 +68,22 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     source = PackedSource(plan, 0)
     budget = memory.Budget(50_000, Threads(1))
 
+    output = Output(LocalPlace(tmp_path), tmp_path, tmp_path, State("shuffle", "k"))
+
     def pieces(name: str) -> Pieces[PartitionContents]:
-        return Pieces(Output(LocalPlace(tmp_path), tmp_path, State("shuffle", "k")), name, PartitionContents)
+        return Pieces(output, name, PartitionContents)
 
     with InputCheck([]) as check:
         partitions = two_passes.partition(
             source,
             shuffle,
-            tmp_path / "scratch",
+            "scratch",
+            tmp_path,
             pieces,
             budget=budget,
             progress=lambda _: None,
             input_check=check,
-            delivery=Delivery(),
+            delivery=output.passing(Threads(1), far=False),
         )
     rows = PartitionedRows(partitions, None)
     counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
