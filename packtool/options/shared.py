@@ -132,7 +132,13 @@ class Writing:
 
     staging: Staging = None
     overwrite: Annotated[
-        bool, Option(FLAG, "Remove what a packtool command wrote to the output first, its manifest before all else, then write anew.", "Output", in_file=False)
+        bool,
+        Option(
+            FLAG,
+            "Remove what a packtool command wrote to the output first, its manifest before all else, then write anew.",
+            "Output",
+            in_file=False,
+        ),
     ] = False
     resume: Annotated[
         bool,
