@@ -135,7 +135,7 @@ class Writing:
         bool,
         Option(
             FLAG,
-            "Remove what a packtool command wrote to the output first, its manifest before all else, then write anew.",
+            "Remove the output of a packtool command first, its manifest before all else, and write it anew.",
             "Output",
             in_file=False,
         ),
