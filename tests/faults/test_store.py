@@ -1,0 +1,95 @@
+"""Commands that write to an object store, killed at random moments while bodies change on their way: resumed, the
+objects are the files of an undisturbed run in a directory.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import packtool
+from tests.faults.harness import Faults, commands, faults, scratch, undisturbed
+from tests.places.s3_server import Bucket
+
+NAMES = ["tokenize", "tokenize, ids", "pack", "pack, two passes", "materialize", "shuffle, two passes", "export"]
+URL = "s3://bucket/made"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and cc")
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    return Bucket(monkeypatch)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with scratch() as made:
+        yield made
+
+
+def disturbed(bucket: Bucket, server: Faults, place: Path, count: int, seed: int) -> Counter[int]:
+    """Kill commands, each in turn, and change some bodies, which the store does not notice; how they ended."""
+    chance, given, ends = random.Random(seed), commands(place / "in"), Counter[int]()
+    known: dict[str, tuple[dict[str, bytes], float]] = {}
+    bucket.checks = False
+    for number in range(count):
+        name = NAMES[number % len(NAMES)]
+        staging = ["--staging", str(place / "staging")]
+        if name not in known:
+            whole, _ = undisturbed(server, given[name], place / "out" / "local")
+            begun = time.perf_counter()
+            assert server.run([*given[name], "-o", f"{URL}/timed", *staging, "--overwrite"], place / "out").status == 0
+            known[name] = whole, time.perf_counter() - begun
+        whole, seconds = known[name]
+        bucket.objects.clear()
+        shutil.rmtree(place / "staging", ignore_errors=True)
+        output = ["-o", f"{URL}/{number}", *staging]
+        bucket.damage = [_damaged(chance) if chance.random() < 0.2 else lambda data: data for _ in range(500)]
+        end = server.run([*given[name], *output], place / "out", after=chance.uniform(0, seconds))
+        bucket.damage = []
+        assert end.status in (0, 1, -9), end
+        if f"made/{number}/manifest.json" in bucket.objects:
+            assert packtool.verify(f"{URL}/{number}", store=_stores(place, name)).problems == []
+        if number % 3 == 1:
+            shutil.rmtree(place / "staging", ignore_errors=True)  # as on another machine
+        how = "--overwrite" if number % 5 == 4 else "--resume"
+        again = server.run([*given[name], *output, how], place / "out")
+        if again.status == 1 and "damaged-scratch" in again.stderr:  # partitions were in the staging directory
+            again = server.run([*given[name], *output, "--overwrite"], place / "out")
+        assert again.status == 0, (name, end, again)
+        found = {each: bucket.get(f"made/{number}/{each}") for each in bucket.names(f"made/{number}")}
+        assert {each: data for each, data in found.items() if each != "run.json"} == whole, (name, end, again)
+        ends[end.status] += 1
+    return ends
+
+
+def _damaged(chance: random.Random):  # type: ignore[no-untyped-def]
+    def change(data: bytes) -> bytes:
+        changed = bytearray(data)
+        changed[chance.randrange(len(changed))] ^= 1
+        return bytes(changed)
+
+    return change
+
+
+def _stores(place: Path, name: str) -> list[Path]:
+    return [place / "in" / "store"] if name == "pack, index only" else []
+
+
+def test_killed_at_a_few_moments(bucket: Bucket, place: Path) -> None:
+    with faults(place) as server:
+        assert sum(disturbed(bucket, server, place, len(NAMES), 1).values()) == len(NAMES)
+
+
+@pytest.mark.slow
+def test_killed_at_many_moments(bucket: Bucket, place: Path) -> None:
+    with faults(place) as server:
+        assert disturbed(bucket, server, place, 200, 2)[-9] > 50
