@@ -32,9 +32,8 @@ from packtool.places.typed import place_of
 from packtool.report.figures import percent
 from packtool.sizes import show_bytes
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import decode
-from packtool.storage.names import MARKER, UNFINISHED
-from packtool.storage.output import Begun
+from packtool.storage.names import UNFINISHED
+from packtool.storage.output import begun_at
 from packtool.storage.schema import (
     ExportManifest,
     Manifest,
@@ -183,20 +182,12 @@ def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
     return f"{trained:,} ({percent(ratio(trained, tokens))})" if isinstance(trained, int) else None
 
 
-def _begun(place: Place) -> Begun | None:
-    """Describe the unfinished work at a place; None if there is none, or its state can't be read."""
-    try:
-        return decode(place.read(MARKER), Begun)
-    except (OSError, ValueError, DataError):
-        return None
-
-
 def _order_of(shuffle: Shuffle) -> str:
     return f"{shuffle.method} shuffle, seed {shuffle.seed}, epoch {shuffle.epoch}"
 
 
 def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
-    begun = _begun(place)
+    begun = begun_at(place)
     command = begun.command if begun else "?"
     facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
     path, quoted = result_path(place), shlex.quote(str(place))

@@ -29,10 +29,9 @@ from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import decode
+from packtool.storage.delivery import taken
 from packtool.storage.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
-from packtool.storage.output import Begun, Output, State
-from packtool.storage.pieces import taken
+from packtool.storage.output import Begun, Output, State, begun_at
 from packtool.storage.schema import listed
 
 
@@ -64,20 +63,18 @@ def look(place: Place) -> Found:
     if not any(map(is_begun, names)):
         return Found({}, "", None, None)
 
-    def read(name: str, kind: type[Any]) -> Any:
-        try:
-            return decode(place.read(name), kind)
-        except (OSError, ValueError, PacktoolError):
-            return None
-
-    unfinished = read(MARKER, Begun) if MARKER in names else None
+    unfinished = begun_at(place) if MARKER in names else None
     if manifests.MANIFEST not in names:
         return Found(names, "", None, unfinished)
     try:
         digest = manifests.input_entry(place).xxh3_128
     except FileNotFoundError:  # removed in between
         return Found(names, "", None, unfinished)
-    return Found(names, digest, read(manifests.RUN, State), unfinished)
+    try:
+        finished = manifests.decode(place.read(manifests.RUN), State)
+    except (OSError, ValueError, PacktoolError):
+        finished = None
+    return Found(names, digest, finished, unfinished)
 
 
 def lies_at(place: Place, command: str, key: str) -> str:
@@ -177,7 +174,7 @@ def _begin(output: Output, options: Writing, contents: Found) -> None:
     if output.resumed and contents.unfinished is not None:
         replaces = contents.unfinished.replaces
     begun = Begun(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, replaces)
-    output.mark = manifests.encode(begun)
+    output.mark = manifests.sealed(begun)
     if MARKER in contents.names:
         place.write(MARKER, output.mark)
     elif not place.create(MARKER, output.mark):
@@ -253,6 +250,8 @@ def _had_finished(place: Place, contents: Found, state: State) -> bool:
         return False
     found: State | None = contents.finished if contents.manifest else begun
     if found is None:
+        if set(contents.names) == {MARKER}:
+            return False  # it came to harm, but nothing was made yet
         what = "not empty, and not the output of an interrupted run"
         if MARKER in contents.names:
             what = "holds unfinished work whose marker is damaged"

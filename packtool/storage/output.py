@@ -25,15 +25,15 @@ import numpy as np
 import xxhash
 
 from packtool.engines import Engine
-from packtool.errors import DataError
+from packtool.errors import DataError, PacktoolError
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.storage import manifest as manifests
+from packtool.storage.delivery import Delivery, require_mark, taken
 from packtool.storage.files import write_array
 from packtool.storage.lock import Lock
 from packtool.storage.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
-from packtool.storage.pieces import Delivery, require_mark, taken
 from packtool.storage.schema import Manifest, OtherFile, listed
 from packtool.temporary import own_directory
 
@@ -61,6 +61,14 @@ class Begun(State, frozen=True):
     arguments: dict[str, Any] = {}
     run: str = ""
     replaces: str = ""
+
+
+def begun_at(place: Place) -> Begun | None:
+    """Return what the marker at a place holds; None if there is none, or it is damaged."""
+    try:
+        return manifests.decode(manifests.unsealed(place.read(MARKER)), Begun)
+    except (OSError, ValueError, PacktoolError):
+        return None
 
 
 @dataclass

@@ -1,8 +1,7 @@
 """Work in numbered pieces: what a task makes, such as the files of a shard, and the record that says it is done.
 
-A task writes to a directory of its own, its *attempt*, since one whose worker was taken for dead runs twice at once.
-Finished files go from there to their final names, each whole or not there, put by whoever made them. The record comes
-after them, sealed:
+Finished files go to their final names, each whole or not there, put by whoever made them (`delivery.py`). The record
+comes after them, sealed:
 
     unfinished/pieces/shard/00017.json     what piece 17 of this kind is: sizes and checksums of its files, and counts
 
@@ -14,94 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from packtool.engines import Engine, Worker
 from packtool.engines.engine import Advance
-from packtool.errors import DataError
 from packtool.places.local import LocalPlace
-from packtool.places.place import Entry, Place
+from packtool.places.place import Entry
 from packtool.storage import manifest as manifests
-from packtool.storage.names import MARKER, PIECES
-from packtool.temporary import own_directory
-
-if TYPE_CHECKING:
-    from packtool.storage.output import Output
+from packtool.storage.names import PIECES
+from packtool.storage.output import Output
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")
 _AT_ONCE = 16
 """Records that are read at the same time."""
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """Puts the files that a task has finished where they belong; it is pickled and sent to workers.
-
-    Attributes:
-        place: of the files.
-        scratch: directory for attempts, on the file system of a local `place`; None for a temporary one of each worker.
-        output: that the files are part of.
-        mark: what its marker holds, where no lock keeps others out; nothing where one does.
-        durable: files are to outlive a crash of the machine.
-    """
-
-    place: Place
-    scratch: Path | None
-    output: Place
-    mark: bytes = b""
-    durable: bool = True
-
-    @property
-    def sends(self) -> bool:
-        """Whether files leave the file system of this machine."""
-        return not isinstance(self.place, LocalPlace)
-
-    def below(self, directory: str) -> Delivery:
-        """Return what delivers to a directory of the place; to the place itself for an empty name."""
-        return replace(self, place=self.place.below(directory))
-
-    def attempt(self, prefix: str) -> AbstractContextManager[Path]:
-        """Make a directory for one attempt at a task, whose name begins so; remove it after the block."""
-        return own_directory(self.scratch, prefix)
-
-    def deliver(self, attempt: Path, entries: Sequence[Entry]) -> None:
-        """Put finished files of an attempt where they belong.
-
-        Raises:
-            DataError: another run has taken the output over.
-        """
-        require_mark(self.output, self.mark)
-        for entry in entries:
-            file = attempt / entry.name.rpartition("/")[2]
-            self.place.put(entry.name, file, entry.xxh3_128, durable=self.durable)
-
-
-def require_mark(place: Place, mark: bytes) -> None:
-    """Stop where another run has begun to write to an output since it was marked: nobody could keep it from doing so.
-
-    Raises:
-        DataError: the marker holds something else, or is gone.
-    """
-    try:
-        mine = not mark or place.read(MARKER) == mark
-    except FileNotFoundError:
-        mine = False
-    if not mine:
-        raise taken(place)
-
-
-def taken(place: Place) -> DataError:
-    """Return the error for an output that another run writes to, or has finished."""
-    what = "another run of packtool is writing here, or has finished just now"
-    remedy = "let one of them end, then run it again with --resume, or choose another output"
-    return DataError("output-in-use", what, remedy=remedy, where=str(place))
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):

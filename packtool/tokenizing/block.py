@@ -27,8 +27,8 @@ from packtool.errors import DataError
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.plan import I64
+from packtool.storage.delivery import Delivery
 from packtool.storage.names import SCRATCH, TOKENIZER
-from packtool.storage.pieces import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.origins import origins

@@ -23,10 +23,11 @@ from packtool.places.place import MappedFile
 from packtool.plan import Ints, Plan, Segments
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
+from packtool.storage.delivery import Delivery
 from packtool.storage.names import bucket_directory
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedShardWriter
-from packtool.storage.pieces import Delivery, Pieces
+from packtool.storage.pieces import Pieces
 from packtool.storage.schema import Bucket, PackedShard
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget

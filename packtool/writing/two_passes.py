@@ -28,8 +28,9 @@ from packtool.places.place import Place
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
 from packtool.shuffling.permutation import order_by
+from packtool.storage.delivery import Delivery
 from packtool.storage.names import SEGMENT
-from packtool.storage.pieces import Delivery, Pieces
+from packtool.storage.pieces import Pieces
 from packtool.storage.schema import InputEntry
 from packtool.storage.segment_table import from_table, to_table
 from packtool.writing import scratch

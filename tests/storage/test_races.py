@@ -135,8 +135,13 @@ def test_a_marker_that_was_made_though_its_answer_was_lost_is_its_own(bucket: Bu
 
 
 def test_a_damaged_marker_says_so(bucket: Bucket, tmp_path: Path) -> None:
-    begin(tmp_path / "staging").release()
-    bucket.put(f"set/{MARKER}", b"{")
+    output = begin(tmp_path / "staging")
+    output.release()
+    bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
+    assert begin(tmp_path / "other", resume=True).resumed, "it does no harm where nothing was made yet"
+    piece(output := begin(tmp_path / "staging", overwrite=True), 0)
+    output.release()
+    bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
     with pytest.raises(PacktoolError, match=r"holds unfinished work whose marker is damaged\. Give --overwrite"):
         begin(tmp_path / "staging", resume=True)
     finish(begin(tmp_path / "staging", overwrite=True), 2)
