@@ -126,10 +126,12 @@ def claim(typed: Typed, command: str, options: Writing, *, key: str, inputs: Ite
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
             contents = _settled(output, options)  # now that nobody else changes it
-            if output.finished:
-                output.leave()
-            else:
+            if not output.finished:
                 _begin(output, options, contents)
+            elif isinstance(place, LocalPlace) or output.state.same(contents.unfinished):
+                output.leave()  # what a run that was killed had still to remove
+            else:
+                output.release()  # there is no lock, and the marker is another run's
     except BaseException:
         output.release()
         raise
