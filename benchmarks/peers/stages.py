@@ -35,7 +35,7 @@ STAGES = {
     "tokenizing.store_writer": "writing shards",
     "storage.files": "writing shards",
     "storage.token_store": "writing shards",
-    "storage.publish": "publishing",
+    "storage.output.Output.finish": "publishing",
     "tokenizing.job.Job.assemble": "publishing",
     "runs.sorted_by": "sorting groups of segments",
     "bins.mix._deal": "mixing: dealing groups",
