@@ -134,7 +134,12 @@ class BlendStream:
         """
         if not len(samples):
             return np.empty((0, 2), np.int64)
-        return np.stack(self._dealt().locate(np.asarray(samples, np.int64)), axis=1)
+        numbers = np.asarray(samples, np.int64)
+        if self._begin is not None and numbers.min() < self._begin.sample:
+            what = f"sample {numbers.min():,} lies before {self._begin.sample:,}, from where the blend was changed"
+            remedy = "begin anew with another loader"
+            raise UsageError("run-changed", what, remedy=remedy, where=self.sources.blend.name)
+        return np.stack(self._dealt().locate(numbers), axis=1)
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
         """Return what each row of some batches of samples that follow each other costs, as of `Stream.pairs`."""
@@ -206,6 +211,7 @@ class BlendStream:
             what = f"the blend is another one before sample {saved.samples:,}, up to which the state goes"
             remedy = "restore its stages and limits up to there, and change what comes after"
             raise DataError("state-differs", what, remedy=remedy, where=where)
+        check_limits(self.sources.blend, schedule, self.sources.extents)
         begin = None if saved.begin is None else Begin(saved.begin.sample, saved.begin.rows)
         self._added = added
         self._begin, self._dealing = self._continued(schedule, begin, Begin(saved.samples, rows))

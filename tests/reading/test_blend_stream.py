@@ -164,6 +164,16 @@ def test_a_changed_run_resumes_like_any_other(sources: dict[str, Any]) -> None:
         assert [*before, *read(other)] == whole
 
 
+def test_a_future_that_takes_too_much_is_refused(sources: dict[str, Any]) -> None:
+    """Also one that is a stage of the state, added while training."""
+    batches = GlobalBatches(stream_of(sources), 50)
+    read(batches, 3)
+    batches.reweight({"code": 1})
+    limited = {**sources, "code": {"path": sources["code"], "max_epochs": 4000 // len(packtool.open(sources["code"]))}}
+    with pytest.raises(UsageError, match=r"the run takes [\d,]+ rows of code"):
+        stream_of(limited).restore(batches.state_dict())
+
+
 def test_sources_come_and_go(sources: dict[str, Any]) -> None:
     first = [{"weights": {"web": 1, "code": 1}}]
     two = {name: sources[name] for name in ("web", "code")}
@@ -181,6 +191,11 @@ def test_sources_come_and_go(sources: dict[str, Any]) -> None:
     rest = read(again)
     each_once([*before, *after, *rest])
     assert rest == read(batches)
+    again.reset()
+    with pytest.raises(
+        UsageError, match=r"blend: sample 0 lies before 3,000, from where the blend was changed\. Begin"
+    ):
+        read(again)
     with pytest.raises(UsageError, match=r"web has no path\. Give it one, or resume from a state in which its rows"):
         stream_of(gone, stages).batch([0])
     with pytest.raises(DataError, match=r"the state has 1,500 rows of web, which the blend no longer names\. Name it"):
