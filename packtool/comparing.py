@@ -114,8 +114,8 @@ def candidates(
             )
     given = options or {}
     for option in given:
-        if not any(option in STRATEGIES[name].accepts for name in chosen):
-            takers = [name for name, strategy in STRATEGIES.items() if option in strategy.accepts]
+        if not any(STRATEGIES[name].takes(option) for name in chosen):
+            takers = [name for name, strategy in STRATEGIES.items() if strategy.takes(option)]
             what = "none of the strategies compared takes this option"
             remedy = f"leave it out, or compare {' or '.join(takers) or 'other strategies'}, too"
             raise UsageError("option-not-taken", what, remedy=remedy, where=flag(option))
@@ -125,7 +125,7 @@ def candidates(
 def _of_strategy(name: str, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:
     """Try one strategy, with each sequence length if it takes one."""
     strategy = STRATEGIES[name]
-    options = [replace(PackOptions(), **{name: value for name, value in given.items() if name in strategy.accepts})]
+    options = [replace(PackOptions(), **{name: value for name, value in given.items() if strategy.takes(name)})]
     if "sequence_length" in strategy.accepts:
         if not sequence_lengths:
             raise UsageError(
@@ -279,7 +279,7 @@ def _try(
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
     plans = packing.plan(strategy.name, lengths, options, ends=documents.ends)
     planned = time.process_time()
-    tallies = tallied(lengths, plans)
+    tallies = tallied(lengths, plans, options.multiple)
     ledger = balance(tokens, len(lengths), plans, tallies)
     timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
     metrics = measure(tallies, batch_size)
@@ -307,6 +307,7 @@ def _options(candidate: Candidate) -> Options:
     strategy, given = STRATEGIES[candidate.strategy], candidate.options
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
     names += ["window_tokens"] if strategy.windowed else []
+    names += ["document_multiple"] if given.multiple > 1 else []
     values = {name: given.in_effect(name) for name in names}
     if "atom_size" in values:
         values["atom_size"] = given.atom
@@ -317,7 +318,7 @@ def _options(candidate: Candidate) -> Options:
     return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
 
 
-def tallied(lengths: Ints, plans: Sequence[Plan]) -> list[Tally]:
+def tallied(lengths: Ints, plans: Sequence[Plan], multiple: int = 1) -> list[Tally]:
     """Count the rows of plans.
 
     Atoms shorter than a row are in the order in which `pack` shuffles them by default, since the contents of a row
@@ -329,7 +330,7 @@ def tallied(lengths: Ints, plans: Sequence[Plan]) -> list[Tally]:
     tallies = []
     for plan, shuffle in zip(plans, shuffles, strict=True):
         layout = Layout(plan, None if shuffle is None else shuffle.order())
-        tally = Tally(lengths, plan.sequence_length)
+        tally = Tally(lengths, plan.sequence_length, multiple)
         step = max(1, _SEGMENTS * plan.rows // (len(lengths) + plan.rows + 1))
         for first in range(0, plan.rows, step):
             tally.add(layout.segments(first, min(first + step, plan.rows)))

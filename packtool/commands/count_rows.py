@@ -99,7 +99,7 @@ def _count(
     source: PackedBucket | Layout, new: Tally, mixing: Mixing, step: int, rows: range, worker: Worker
 ) -> tuple[TallyCounts, list[RowsMix]]:
     """Count some rows in whatever process."""
-    tally, parts, first = Tally(new.lengths, new.sequence_length), [], rows.start
+    tally, parts, first = Tally(new.lengths, new.sequence_length, new.multiple), [], rows.start
     for segments in _steps(source, rows, step):
         tally.add(segments)
         parts.append(mixing.measure(segments, first))

@@ -191,6 +191,7 @@ def write_corpus(
         job.budget,
         by_length=strategy.multi_bucket,
         shard_tokens=options["shard_tokens"],
+        multiple=options.get("document_multiple", 1),
         with_segments=with_segments,
         with_tokens=not index_only,
         checked=job.checked(

@@ -71,6 +71,7 @@ _OF_PLANS = (
     "padding_threshold",
     "min_bucket",
     "mix_rows",
+    "document_multiple",
 )
 """Options of plans beside the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
@@ -145,7 +146,7 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
         with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
             for bucket in dataset.buckets:
                 size = bucket.sequence_length
-                tally = Tally(lengths, size)
+                tally = Tally(lengths, size, manifest.multiple)
                 mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
                 count_rows(bucket, tally, mixed, engine, progress.advance)
                 tallies.append(tally)

@@ -101,6 +101,7 @@ def _write(
         job.budget,
         by_length=any(plan.bucket.entry.directory for plan in plans),
         shard_tokens=base.options["shard_tokens"],
+        multiple=base.multiple,
         with_segments=lengths is not None,
         with_tokens=index_of is None,
         checked=job.checked(

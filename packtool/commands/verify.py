@@ -269,7 +269,9 @@ def _batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segmen
 def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
     """Check rows against their segments, and their sums against the ledger."""
     manifest, lengths = dataset.manifest, dataset.lengths()
-    tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
+    tallies = {
+        bucket.sequence_length: Tally(lengths, bucket.sequence_length, manifest.multiple) for bucket in dataset.buckets
+    }
     gather = gather_loss = None
     if corpus is not None and not manifest.index_only:  # else rows are the stores' anyway
         locate, stores = Locator(corpus.shards, corpus.locate), corpus.stores
@@ -311,6 +313,10 @@ def _check_tokens(
     wrong = np.flatnonzero((final | (rows.document == INSERTED_EOS)) & (tokens[ends] != manifest.tokenizer.eos_id))
     if wrong.size:
         raise _bad_row(bucket, first, ends[wrong[0]], "a document's end is not EOS")
+    begins = offsets_of(rows.length)[:-1][real]
+    if (wrong := np.flatnonzero(begins % dataset.manifest.multiple)).size:
+        what = f"a document begins at no multiple of {dataset.manifest.multiple}"
+        raise _bad_row(bucket, first, begins[wrong[0]], what)
     padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
     if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:
         raise _bad_row(bucket, first, padded[wrong[0]], "its padding holds something else")

@@ -36,6 +36,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         padding: tokens that only fill rows.
         output: all tokens of the rows.
         rows: the rows.
+        rounding: padding that rounds pieces up to the document multiple; left out where there is none.
         trained_stored: of each store, tokens of the packed documents that train, EOS included. This and the rest are
             left out where all tokens train.
         trained: tokens of the rows that train.
@@ -58,6 +59,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     padding: Count
     output: Count
     rows: Count
+    rounding: Count | UnsetType = UNSET
     trained_stored: list[Count] | UnsetType = UNSET
     trained: Count | UnsetType = UNSET
     masked: Count | UnsetType = UNSET
@@ -74,6 +76,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 self.placed + self.repeated + self.eos + self.padding,
             ),
             "eos = documents + inserted - omitted": (self.eos, documents + self.eos_inserted - self.eos_omitted),
+            "padding that rounds is among the padding": (min(self.rounding or 0, self.padding), self.rounding or 0),
         }
         for equation, (left, right) in (equations | self._of_loss()).items():
             if left != right:
@@ -163,6 +166,8 @@ def balance(
         output=sum(p.rows * p.sequence_length for p in plans),
         rows=sum(p.rows for p in plans),
     )
+    if any(tally.multiple > 1 for tally in tallies):
+        ledger = msgspec.structs.replace(ledger, rounding=sum(tally.rounding for tally in tallies))
     if trained_stored is not None:
         trained = sum(tally.trained for tally in tallies)
         again = sum(tally.trained_again for tally in tallies)
@@ -192,8 +197,8 @@ def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool,
         DataError: naming the first account that differs.
     """
     of_loss = ("trained", "trained_again") if has_loss else ()
-    for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows", *of_loss):
-        counted, expected = sum(getattr(tally, name) for tally in tallies), getattr(ledger, name)
+    for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "rounding", "output", "rows", *of_loss):
+        counted, expected = sum(getattr(tally, name) for tally in tallies), getattr(ledger, name) or 0
         if counted != expected:
             what = f"the rows hold {counted} {name}, but the ledger says {expected}"
             raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

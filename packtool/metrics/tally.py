@@ -12,7 +12,7 @@ from packtool.metrics.homogeneity import HomogeneityCounts
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
 
 _COUNTS = (
-    *("rows", "stored_eos", "eos_inserted", "padding", "placed", "repeated"),
+    *("rows", "stored_eos", "eos_inserted", "padding", "rounding", "placed", "repeated"),
     "intact",
     *("trained", "trained_again"),
 )
@@ -47,6 +47,7 @@ class Tally:
     Args:
         lengths: length of every document of the dataset, its stored EOS included.
         sequence_length: tokens in a row.
+        multiple: pieces begin at multiples of this many tokens.
 
     >>> one = np.array
     >>> tally = Tally(lengths=one([5, 3, 6]), sequence_length=8)
@@ -56,14 +57,17 @@ class Tally:
     (2, 11, 0, 3, 2, 16)
     """
 
-    def __init__(self, lengths: Ints, sequence_length: int) -> None:
+    def __init__(self, lengths: Ints, sequence_length: int, multiple: int = 1) -> None:
         self.lengths = lengths
         self.sequence_length = sequence_length
+        self.multiple = multiple
         self.rows = 0
         self.stored_eos = 0
         self.eos_inserted = 0
         """EOS tokens that no stored document has."""
         self.padding = 0
+        self.rounding = 0
+        """Padding tokens up to the next multiple after a piece; other padding only fills a row."""
         self.placed = 0
         """Text tokens (BOS included, EOS not), each counted once."""
         self.repeated = 0
@@ -155,6 +159,10 @@ class Tally:
         length, document = rows.length[filler], rows.document[filler]
         self.padding += int(length[document == PADDING].sum())
         self.eos_inserted += int(length[document == INSERTED_EOS].sum())
+        if self.multiple > 1:
+            # Rows are multiples, so places in all rows laid end to end will do. Padding begins where a piece ends.
+            place = offsets_of(rows.length)[filler[document == PADDING]]
+            self.rounding += int(np.minimum(-place % self.multiple, length[document == PADDING]).sum())
         return rows.where(own)
 
     def _count_documents(self, rows: Segments, some: npt.NDArray[np.bool_]) -> None:

@@ -93,6 +93,15 @@ class PackOptions:
             taken_by=_EXCHANGING,
         ),
     ] = None
+    document_multiple: Annotated[
+        int | None,
+        _length(
+            "Begin each document, and each piece of one, at a multiple of this many tokens of its row, with padding "
+            "between: for context parallelism, twice its size.",
+            low=1,
+            default="1, so anywhere",
+        ),
+    ] = None
     seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,
@@ -109,6 +118,8 @@ class PackOptions:
         given: object = self.buckets
         if not isinstance(given, str):  # a string is left as it is, for an error message to show
             object.__setattr__(self, "buckets", tuple(sorted(self.buckets)))
+        if self.document_multiple == 1:  # as without it, down to the manifest
+            object.__setattr__(self, "document_multiple", None)
 
     @property
     def row_length(self) -> int:
@@ -120,6 +131,11 @@ class PackOptions:
     def atom(self) -> int:
         """A: L unless given."""
         return self.row_length if self.atom_size is None else self.atom_size
+
+    @property
+    def multiple(self) -> int:
+        """M: 1 unless given."""
+        return self.document_multiple or 1
 
     @property
     def threshold(self) -> Fraction:

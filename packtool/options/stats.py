@@ -73,6 +73,7 @@ class StatsArguments(DocumentOptions, Working):
     padding_threshold: Annotated[Share | None, _tried("padding_threshold")] = None
     min_bucket: Annotated[int | None, _tried("min_bucket")] = None
     mix_rows: Annotated[bool | None, _tried("mix_rows")] = None
+    document_multiple: Annotated[int | None, _tried("document_multiple")] = None
     batch_size: Annotated[
         int | None,
         _count(

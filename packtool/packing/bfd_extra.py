@@ -47,4 +47,5 @@ STRATEGY = Strategy(
     summary="best fit decreasing into bins larger than a row, the excess dropped",
     windowed=True,
     plan=plan,
+    omits_eos=True,
 )

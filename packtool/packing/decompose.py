@@ -84,7 +84,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     ([(2, 1), (4, 1), (8, 2)], 1)
     """
     top = 1 << (options.row_length.bit_length() - 1)
-    bottom = 1 << (options.min_bucket - 1).bit_length()
+    bottom = 1 << (max(options.min_bucket, options.multiple) - 1).bit_length()
     if bottom > top:
         raise UsageError(
             "bad-option",
@@ -118,4 +118,5 @@ STRATEGY = Strategy(
     multi_bucket=True,
     windowed=False,
     plan=plan,
+    powers=True,
 )

@@ -30,4 +30,5 @@ STRATEGY = Strategy(
     plan=plan,
     mixes=True,
     whole=True,
+    omits_eos=True,
 )

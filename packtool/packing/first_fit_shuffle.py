@@ -110,4 +110,5 @@ STRATEGY = Strategy(
     plan=plan,
     random=True,
     whole=True,
+    omits_eos=True,
 )

@@ -144,4 +144,5 @@ STRATEGY = Strategy(
     windowed=False,
     plan=plan,
     whole=True,
+    rounds=False,
 )

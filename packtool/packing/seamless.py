@@ -45,4 +45,5 @@ STRATEGY = Strategy(
     summary="overlapping rows of long documents, the rest in bins with the excess dropped",
     windowed=True,
     plan=plan,
+    omits_eos=True,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from packtool.errors import UsageError
 from packtool.options.check import check_taken, checked, out_of_range
-from packtool.options.declare import accepted
+from packtool.options.declare import accepted, declared
 from packtool.options.pack import PackOptions
 from packtool.plan import Plan
 
@@ -28,6 +28,9 @@ class Strategy:
         mixes: rows are mixed unless ``mix_rows`` says otherwise.
         random: its plans depend on the seed.
         whole: documents that fit a row (with `padding` an atom) are never cut.
+        rounds: to begin pieces at multiples, it has to plan rounded lengths; else every unit begins with a document.
+        omits_eos: a piece that is an EOS alone is left out.
+        powers: the lengths of its rows are powers of two.
     """
 
     name: str
@@ -38,6 +41,13 @@ class Strategy:
     mixes: bool = False
     random: bool = False
     whole: bool = False
+    rounds: bool = True
+    omits_eos: bool = False
+    powers: bool = False
+
+    def takes(self, option: str) -> bool:
+        """Return whether it takes an option of `PackOptions`."""
+        return declared(PackOptions)[option].taken(self.name)
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -69,6 +79,8 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     check_taken(options, "--strategy", strategy.name)
     if options.atom_size is not None:
         require_fit(options.atom, options.row_length)
+    if options.multiple > 1:
+        _require_multiples(strategy, options)
     if not options.buckets or len(set(options.buckets)) < len(options.buckets):
         raise UsageError(
             "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
@@ -80,6 +92,27 @@ def check(strategy: Strategy, options: PackOptions) -> None:
         ):
             if value > most:
                 raise out_of_range(name, value, 0, most)
+
+
+def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
+    """Refuse rows and atoms that are no multiples of what pieces begin at.
+
+    Raises:
+        UsageError: naming the nearest multiple.
+    """
+    multiple, accepts = options.multiple, strategy.accepts
+    sizes = [("--buckets", size) for size in options.buckets if "buckets" in accepts]
+    sizes += [("--sequence-length", options.row_length)] if "sequence_length" in accepts else []
+    sizes += [("--atom-size", options.atom)] if "atom_size" in accepts else []
+    for name, size in sizes:
+        if size % multiple:
+            what = f"documents are to begin at multiples of {multiple}, and {size} is none"
+            remedy = f"give {-(-size // multiple) * multiple}, or another --document-multiple"
+            raise UsageError("bad-option", what, remedy=remedy, where=name)
+    if strategy.powers and multiple & (multiple - 1):
+        what = f"{multiple} is no power of two, and {strategy.name} makes rows of powers of two"
+        remedy = f"give {1 << multiple.bit_length()}, or another strategy"
+        raise UsageError("bad-option", what, remedy=remedy, where="--document-multiple")
 
 
 def require_fit(atom: int, row: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.plans import RowsPlan
+from packtool.packing.rounding import restored, rounded
 from packtool.packing.strategy import PackOptions, Strategy, mixes
 from packtool.plan import Ints, Plan
 
@@ -43,11 +44,18 @@ def plan_corpus(
     """
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
+    planned = rounded(strategy, lengths, options, arrays)
+    return restored(_plan_all(strategy, planned, options, arrays, ends, over), planned, lengths)
+
+
+def _plan_all(
+    strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays, ends: Sequence[int], over: Over
+) -> Sequence[Plan]:
     if not strategy.windowed:
         return strategy.plan(lengths, options, arrays)
     windows = window_ranges(lengths, options.window_tokens, ends)
     if len(windows) < 2:
-        return [*plan_window(strategy, lengths, options, (0, len(lengths)))]
+        return plan_window(strategy, lengths, options, (0, len(lengths)))
     plans = over(partial(_plan, strategy.plan, lengths, options, mixes(strategy, options)), windows)
     return join_windows(list(zip([first for first, _ in windows], plans, strict=True)), lengths, arrays)
 

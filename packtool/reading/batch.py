@@ -2,6 +2,10 @@
 
 A *sequence* here is what attention must not cross: a segment of a document, with the EOS that the strategy inserted
 after it, or a run of padding. A document that is cut begins a sequence, with position 0, in each row with a part of it.
+
+Where documents begin at multiples (`pack --document-multiple`), padding lies between them. A batch then says where each
+document lies in its row, and how long it is without the padding that follows it: two arrays, as kernels that split
+documents among a group of devices take them.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ DTYPES: dict[str, npt.DTypeLike] = {
     "position_ids": np.int64,
     "document_ids": np.int32,
     "cu_seqlens": np.int32,
+    "cu_seqlens_padded": np.int32,
     "loss_mask": np.float32,
     "source": np.int32,
 }
@@ -35,7 +40,8 @@ DTYPES: dict[str, npt.DTypeLike] = {
 class Batch(TypedDict, total=False):
     """Rows as a model takes them. T is the length of a row (one less with ``extra_token``).
 
-    It has the fields that the caller chose; by default all of them but `loss_mask`.
+    It has the fields that the caller chose; by default all of them but `loss_mask`, and `cu_seqlens_padded` and
+    `max_seqlen_padded` only where documents begin at multiples.
 
     Attributes:
         input_ids: (rows, T) int64.
@@ -43,8 +49,12 @@ class Batch(TypedDict, total=False):
         position_ids: (rows, T) int64, from 0 in each sequence.
         document_ids: (rows, T) int32: the number of each token's sequence in its row; -1 is padding.
         cu_seqlens: (sequences + 1) int32: where the sequences of all rows begin, the rows laid end to end; then the
-            number of tokens.
-        max_seqlen: the length of the longest sequence, in tokens.
+            number of tokens. In a batch with `cu_seqlens_padded`, padding is left out: no sequence is a run of padding,
+            and the sequences' own tokens are laid end to end.
+        max_seqlen: the length of the longest of these sequences, in tokens.
+        cu_seqlens_padded: (sequences + 1) int32: where the same sequences begin in the rows laid end to end; then the
+            number of places. Padding belongs to the sequence before it.
+        max_seqlen_padded: the length of the longest sequence with its padding.
         loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
         source: (rows) int32: of a blend, the number of the source that each row is from.
     """
@@ -55,17 +65,22 @@ class Batch(TypedDict, total=False):
     document_ids: npt.NDArray[np.int32]
     cu_seqlens: npt.NDArray[np.int32]
     max_seqlen: int
+    cu_seqlens_padded: npt.NDArray[np.int32]
+    max_seqlen_padded: int
     loss_mask: npt.NDArray[np.float32]
     source: npt.NDArray[np.int32]
 
 
 KNOWN = tuple(name for name in Batch.__annotations__ if name != "source")
 """The fields that a batch of a dataset may have."""
-FIELDS = tuple(name for name in KNOWN if name != "loss_mask")
+_PADDED = ("cu_seqlens_padded", "max_seqlen_padded")
+FIELDS = tuple(name for name in KNOWN if name not in ("loss_mask", *_PADDED))
 """The fields that it has by default."""
+FIELDS_OF_MULTIPLES = (*FIELDS, *_PADDED)
+"""The fields that it has by default where documents begin at multiples."""
 TARGETS = frozenset({"labels", "loss_mask"})
 """The fields that depend on which tokens are targets."""
-ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen"})
+ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen", *_PADDED})
 """The fields that depend on where sequences begin."""
 _OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
 """The fields that have a number for each token."""
@@ -82,13 +97,15 @@ def make_batch(
     extra_token: bool = False,
     train_on_repeated: bool = True,
     train_across_documents: bool = True,
+    pad_cu_seqlens: int | None = None,
     fields: Collection[str] = FIELDS,
     narrow: bool = False,
 ) -> Batch:
     """Make the inputs, targets and masks of some rows.
 
-    A target is a token that its predecessor in the row predicts. Padding is not one, nor is the first token of a row.
-    EOS is, whether the document had it or the strategy inserted it. Where `loss` is given, it decides for each token.
+    A target is a token that its predecessor in the row predicts: the token before it that is not padding. Padding is
+    not one, nor is the first token of a row. EOS is, whether the document had it or the strategy inserted it. Where
+    `loss` is given, it decides for each token.
 
     Args:
         tokens: (rows, sequence_length).
@@ -98,16 +115,20 @@ def make_batch(
             `IGNORED` where none does. For ``next`` labels without an extra token.
         documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
-            a place is its own token, for models that shift labels themselves, as those of `transformers` do.
+            a place is its own token, for models that shift labels themselves, as those of `transformers` do (the first
+            token after padding is the label where the padding begins, which the token before it predicts).
         extra_token: rows have one token more than the model reads: the last is a target only, so that no place of the
             model's input lacks one.
         train_on_repeated: tokens that an earlier row has already are targets again.
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
+        pad_cu_seqlens: sequences of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
+            shape is the same in every batch: sequences of no tokens follow the last. None for as many as there are.
         fields: of the batch, from `KNOWN`; the others are not computed.
         narrow: in the narrowest integers that hold them, to be sent and then widened to `DTYPES`.
 
     Raises:
-        UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field.
+        UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field; an extra
+            token where documents begin at multiples; more sequences than `pad_cu_seqlens` has room for.
 
     >>> one = np.array
     >>> rows = Segments(one([3, 8, -1]), one([5, 0, 0]), one([2, 3, 1]), one([0, 0, 0]), one([0, 3]))
@@ -120,6 +141,15 @@ def make_batch(
     >>> batch = make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, loss, fields=["labels", "loss_mask"])
     >>> batch["labels"].tolist(), batch["loss_mask"].tolist()
     ([[2, -100, 13, 2, -100, -100]], [[1.0, 0.0, 1.0, 1.0, 0.0, 0.0]])
+
+    Documents of 3 and 2 tokens that begin at multiples of 4:
+
+    >>> rows = Segments(one([3, -1, 8, -1]), one([0] * 4), one([3, 1, 2, 2]), one([0] * 4), one([0, 4]))
+    >>> batch = make_batch(one([[11, 12, 2, 0, 13, 2, 0, 0]]), rows, fields=FIELDS_OF_MULTIPLES, pad_cu_seqlens=3)
+    >>> batch["labels"].tolist()
+    [[12, 2, 13, -100, 2, -100, -100, -100]]
+    >>> batch["cu_seqlens"].tolist(), batch["cu_seqlens_padded"].tolist()
+    ([0, 3, 5, 5], [0, 4, 8, 8])
     """
     _require(labels, extra_token, fields)
     types = _narrow_types(tokens, following) if narrow else DTYPES
@@ -139,6 +169,8 @@ def make_batch(
             without.append(np.flatnonzero(loss.reshape(-1) == 0))
         for places in without:
             targets.reshape(-1)[places - ahead] = IGNORED  # one before a row is the last of the row before it
+        if segments is not None:
+            _predict_across_padding(targets.reshape(-1), segments, ahead)
         if following is not None and ahead:  # after that, since what begins a row is no reason against the one before
             targets[:, -1] = following
         targets = targets[:, extra_token:]
@@ -148,6 +180,9 @@ def make_batch(
             batch["loss_mask"][:] = targets != IGNORED
     if not ATTENTION.isdisjoint(fields):
         _attend(batch, tokens.shape, length, segments if documents else None, fields)
+        for name in ("cu_seqlens", "cu_seqlens_padded"):
+            if pad_cu_seqlens is not None and name in batch:
+                batch[name] = _with_room(batch[name], pad_cu_seqlens * len(tokens))
     return cast("Batch", batch)
 
 
@@ -180,6 +215,10 @@ def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
             remedy="give labels='next', or extra_token=False",
             where="extra_token",
         )
+    if extra_token and not set(_PADDED).isdisjoint(fields):
+        what = "rows without their last token are no multiples, so documents can't be split"
+        remedy = "leave extra_token out, or name fields without cu_seqlens_padded and max_seqlen_padded"
+        raise UsageError("bad-option", what, remedy=remedy, where="extra_token")
     for name in fields:
         if name not in KNOWN:
             what, remedy = f"{name!r} is not a field", f"choose from {', '.join(KNOWN)}"
@@ -195,6 +234,33 @@ def _no_targets(segments: Segments, train_on_repeated: bool, train_across_docume
     if not train_across_documents:
         places.append(ends[:-1][_begins(segments)])
     return places
+
+
+def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> None:
+    """Let the last token before padding predict the first one after it: padding predicts nothing.
+
+    Args:
+        targets: the target at each place of the rows laid end to end; changed in place.
+        ahead: the target at a place is the token after it.
+    """
+    inside = np.ones(len(segments), np.bool_)
+    inside[segments.offsets[:-1]] = False  # nothing in the row is before its first segment
+    after = np.flatnonzero(inside[1:] & (segments.document[:-1] == PADDING)) + 1
+    if len(after):
+        begins = offsets_of(segments.length)
+        places, predicted = begins[after] - ahead, inside[after - 1]
+        moved = targets[places[predicted]]
+        targets[places] = IGNORED
+        targets[begins[after[predicted] - 1] - ahead] = moved
+
+
+def _with_room(cu_seqlens: npt.NDArray[np.int32], sequences: int) -> npt.NDArray[np.int32]:
+    """Add sequences of no tokens, up to so many."""
+    if len(cu_seqlens) > sequences + 1:
+        what = f"{len(cu_seqlens) - 1} sequences in a batch that has room for {sequences}"
+        remedy = "give more, or pack with --max-documents-per-row"
+        raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
+    return np.pad(cu_seqlens, (0, sequences + 1 - len(cu_seqlens)), mode="edge")
 
 
 def _attend(
@@ -228,7 +294,17 @@ def _attend(
         number[padding] = -1
         narrow = number.astype(batch["document_ids"].dtype)
         batch["document_ids"][:] = np.repeat(narrow, lengths).reshape(shape)[:, :length]
-    if "cu_seqlens" in fields or "max_seqlen" in fields:
+    if not set(_PADDED).isdisjoint(fields):
+        own = ~padding
+        padded, cu_seqlens = np.append(starts[own], rows * length), offsets_of(lengths[own])
+        values = {
+            "cu_seqlens": cu_seqlens.astype(np.int32),
+            "max_seqlen": int(np.diff(cu_seqlens).max(initial=0)),
+            "cu_seqlens_padded": padded.astype(np.int32),
+            "max_seqlen_padded": int(np.diff(padded).max(initial=0)),
+        }
+        batch |= {name: value for name, value in values.items() if name in fields}
+    elif "cu_seqlens" in fields or "max_seqlen" in fields:
         cu_seqlens = np.append((row * length + place)[place < length], rows * length).astype(np.int32)
         if "cu_seqlens" in fields:
             batch["cu_seqlens"] = cu_seqlens

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.plan import I64, Segments
-from packtool.reading.batch import ATTENTION, FIELDS, IGNORED, TARGETS, Batch, make_batch
+from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, make_batch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.sizes import plural
@@ -29,6 +29,7 @@ class _Packed:
         pad_id, eos_id: token ids.
         has_segments: the dataset says which segment of which document lies where.
         has_loss: the dataset says which tokens train; else all of them do.
+        fields: of its batches by default.
     """
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
@@ -38,12 +39,14 @@ class _Packed:
         self.eos_id = opened.manifest.tokenizer.eos_id
         self.has_segments = all(rows.has_segments for rows in opened.rows)
         self.has_loss = opened.manifest.has_loss
+        self.fields = FIELDS if opened.manifest.multiple == 1 else FIELDS_OF_MULTIPLES
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (open_recipe, (self.recipe,))
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
         """Build a training batch of some rows of one length; `options` as of `Dataset.batch`."""
+        options.setdefault("fields", self.fields)
         numbers = rows.numbers(index)
         return make_batch(*self.read_of(rows, numbers, options), self._following(rows, numbers, options), **options)
 
@@ -51,7 +54,7 @@ class _Packed:
         self, rows: Rows, numbers: I64, options: Mapping[str, Any]
     ) -> tuple[Array, Segments | None, Array | None]:
         """Read what a training batch of some rows (from 0) is made of: tokens; segments and loss where needed."""
-        fields = options.get("fields", FIELDS)
+        fields = options.get("fields", self.fields)
         attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
         targets = not TARGETS.isdisjoint(fields)
         with_loss = targets and self.has_loss

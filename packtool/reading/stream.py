@@ -248,7 +248,8 @@ class Stream:
         if not keys:
             first = self.epoch(0)
             length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
-            return make_batch(np.empty((0, length), np.uint16), None, narrow=narrow, **self.options)
+            options = {"fields": first.fields, **self.options}
+            return make_batch(np.empty((0, length), np.uint16), None, narrow=narrow, **options)
         if self.bucketed:
             parts = cast("Sequence[tuple[int, int]]", keys)
             dataset, rows, begin, _ = self._place(parts[0][0])
@@ -329,14 +330,17 @@ def _joined(parts: Sequence[Batch]) -> Batch:
     whole: dict[str, Any] = {
         name: np.concatenate([part[name] for part in parts])  # type: ignore[literal-required]
         for name in parts[0]
-        if name not in ("cu_seqlens", "max_seqlen")
+        if "seqlen" not in name
     }
-    if "cu_seqlens" in parts[0]:
-        ends = np.cumsum([0, *(int(part["cu_seqlens"][-1]) for part in parts)])
-        begins = [part["cu_seqlens"][:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
-        whole["cu_seqlens"] = np.concatenate([*begins, ends[-1:]]).astype(np.int32)
-    if "max_seqlen" in parts[0]:
-        whole["max_seqlen"] = max(part["max_seqlen"] for part in parts)
+    for name in ("cu_seqlens", "cu_seqlens_padded"):
+        if name in parts[0]:
+            bounds = [cast("Any", part)[name] for part in parts]
+            ends = np.cumsum([0, *(int(each[-1]) for each in bounds)])
+            begins = [each[:-1] + end for each, end in zip(bounds, ends[:-1], strict=True)]
+            whole[name] = np.concatenate([*begins, ends[-1:]]).astype(np.int32)
+    for name in ("max_seqlen", "max_seqlen_padded"):
+        if name in parts[0]:
+            whole[name] = max(cast("Any", part)[name] for part in parts)
     return cast("Batch", whole)
 
 

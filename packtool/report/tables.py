@@ -196,6 +196,11 @@ class Fact(NamedTuple):
     meaning: str = ""
 
 
+def _rounding(ledger: Ledger) -> str:
+    """Say how much of the padding rounds documents up to a multiple."""
+    return f"{count(ledger.rounding)} round documents up" if ledger.rounding else ""
+
+
 def ledger_table(ledger: Ledger) -> Table[Account]:
     """Tabulate where every token went."""
     stored, text, output = ledger.stored, ledger.input, ledger.output
@@ -223,7 +228,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
             Account("  text, once", ledger.placed, output),
             Account("  text, repeated", ledger.repeated, output),
             Account("  EOS", ledger.eos, output, eos),
-            Account("  padding", ledger.padding, output),
+            Account("  padding", ledger.padding, output, _rounding(ledger)),
         ]
     )
     if not isinstance(ledger.trained_stored, UnsetType):

@@ -408,6 +408,11 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.ledger.trained is not UNSET
 
     @property
+    def multiple(self) -> int:
+        """Pieces of documents begin at multiples of this many tokens."""
+        return int(self.options.get("document_multiple", 1))
+
+    @property
     def seed(self) -> int:
         """Of its order, or else what it was packed with: epochs are orders of one seed."""
         packed: Any = self.options.get("seed", DEFAULT_SEED)

@@ -51,7 +51,7 @@ class Loader:
             some ranks may be empty.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
             `GlobalBatches`.
-        fields: of a batch, from `FIELDS`; by default all of them, and of a blend `source`.
+        fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as of `packtool.open`.
@@ -202,7 +202,7 @@ class Samples:
     Args:
         source: as of `Loader`.
         options: as of `packtool.reading.stream.Stream`.
-        fields: of a batch, from `packtool.reading.batch.FIELDS`; by default all of them, and of a blend `source`.
+        fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
 
     Attributes:
         stream: where the samples come from.

@@ -57,6 +57,7 @@ def write_shards(
     *,
     by_length: bool,
     shard_tokens: int,
+    multiple: int,
     with_segments: bool,
     with_tokens: bool,
     checked: Iterable[MappedFile],
@@ -72,6 +73,7 @@ def write_shards(
         budget: memory and engine.
         by_length: each bucket has a directory, named after its row length.
         shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
+        multiple: pieces begin at multiples of this many tokens.
         with_segments: write the segment table.
         with_tokens: write the tokens, and their loss.
         checked: the input files to hash meanwhile; none to trust them.
@@ -102,6 +104,7 @@ def write_shards(
                 lengths=lengths,
                 dtype=source.dtype,
                 shard_tokens=shard_tokens,
+                multiple=multiple,
                 with_segments=with_segments,
                 with_tokens=with_tokens,
                 delivery=output.delivery(engine).below(directory),
@@ -212,7 +215,7 @@ class WriteShard:
 
     Attributes:
         rows: all rows of the bucket.
-        lengths, shard_tokens, with_segments, with_tokens: as of `write_shards`.
+        lengths, shard_tokens, multiple, with_segments, with_tokens: as of `write_shards`.
         dtype: of the tokens, or of records of tokens and loss.
         delivery: of finished files to the directory of the bucket.
     """
@@ -221,6 +224,7 @@ class WriteShard:
     lengths: Ints | None
     dtype: np.dtype[Any]
     shard_tokens: int
+    multiple: int
     with_segments: bool
     with_tokens: bool
     delivery: Delivery
@@ -233,7 +237,7 @@ class WriteShard:
 
     def tally(self) -> Tally | None:
         """Return an empty tally; None if rows can't be counted."""
-        return None if self.lengths is None else Tally(self.lengths, self.rows.plan.sequence_length)
+        return None if self.lengths is None else Tally(self.lengths, self.rows.plan.sequence_length, self.multiple)
 
     def __call__(self, number: int, worker: Worker) -> Note:
         """Write the shard; return it, and the counts of its rows."""

@@ -164,7 +164,8 @@ def stored_plans(dataset: PackedDataset, atom_size: int | None = None, *, whole:
     """
     if atom_size is None or atom_size == stored_atom_size(dataset):
         return [StoredPlan(bucket, whole=whole) for bucket in dataset.buckets]
-    tokens = dataset.manifest.ledger.output - dataset.manifest.ledger.padding
+    ledger = dataset.manifest.ledger
+    tokens = ledger.output - ledger.padding + (ledger.rounding or 0)  # padding between documents is in the stream
     return [StoredPlan(bucket, atom_size, tokens, whole=whole) for bucket in dataset.buckets]
 
 

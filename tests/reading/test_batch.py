@@ -14,7 +14,7 @@ import packtool
 from packtool.errors import UsageError
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.reading import make_batch
-from packtool.reading.batch import FIELDS, IGNORED
+from packtool.reading.batch import FIELDS, FIELDS_OF_MULTIPLES, IGNORED
 from tests.stores import EOS, write_store
 
 Piece = tuple[int, int, int]  # document, length, repeated
@@ -38,6 +38,12 @@ def naive(row: list[int], segments: list[Piece], options: dict[str, Any]) -> dic
         ignored = padding[i] or (again[i] and not options["train_on_repeated"])
         ignored |= begins[i] and not options["train_across_documents"]
         labels.append(-100 if ignored else row[i])
+    for i in range(1, len(row)):
+        if padding[i - 1] and not padding[i]:  # the last token that is no padding predicts this one
+            before = max((k for k in range(i) if not padding[k]), default=None)
+            target, labels[i - 1] = labels[i - 1], -100
+            if before is not None:
+                labels[before] = target
     if not options["documents"]:
         position, sequence, padding = list(range(len(row))), [0] * len(row), [False] * len(row)
     size = len(row)
@@ -49,12 +55,16 @@ def naive(row: list[int], segments: list[Piece], options: dict[str, Any]) -> dic
         labels.insert(0, -100)
     documents = [-1 if p else s for p, s in zip(padding, sequence, strict=True)]
     lengths = [sequence[:size].count(n) for n in sorted(set(sequence[:size]))]
+    begins = [i for i in range(size) if not padding[i] and (i == 0 or sequence[i] != sequence[i - 1])]
+    own = [sum(n == sequence[i] for n in sequence[:size]) for i in begins]
     return {
         "input_ids": row[:size],
         "labels": labels,
         "position_ids": position[:size],
         "document_ids": documents[:size],
         "lengths": lengths,
+        "begins": begins,
+        "own": own,
     }
 
 
@@ -62,7 +72,8 @@ def naive(row: list[int], segments: list[Piece], options: dict[str, Any]) -> dic
 def row_segments(draw: st.DrawFn, length: int) -> list[Piece]:
     segments: list[Piece] = []
     while (left := length - sum(segment[1] for segment in segments)) > 0:
-        document = draw(st.sampled_from([0, 1, 2, 3, PADDING, INSERTED_EOS]))
+        padding = [] if segments and segments[-1][0] == PADDING else [PADDING]  # runs of it are one segment
+        document = draw(st.sampled_from([0, 1, 2, 3, *padding, INSERTED_EOS]))
         size = 1 if document == INSERTED_EOS else draw(st.integers(1, left))
         segments.append((document, size, draw(st.integers(0, size - 1)) if document >= 0 else 0))
     return segments
@@ -99,6 +110,16 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
     lengths = [n for each in expected for n in each["lengths"]]
     assert batch["cu_seqlens"].tolist() == [0, *np.cumsum(lengths).astype(int).tolist()]
     assert batch["max_seqlen"] == max(lengths, default=0)
+    if not options["extra_token"]:
+        padded = make_batch(tokens, segments, fields=FIELDS_OF_MULTIPLES, **options)
+        begins = [n * length + place for n, each in enumerate(expected) for place in each["begins"]]
+        own = [n for each in expected for n in each["own"]]
+        assert padded["cu_seqlens_padded"].tolist() == [*begins, count * length]
+        assert padded["cu_seqlens"].tolist() == [0, *np.cumsum(own).astype(int).tolist()]
+        assert padded["max_seqlen"] == max(own, default=0)
+        assert padded["max_seqlen_padded"] == max(np.diff([*begins, count * length]).tolist(), default=0)
+        for name in ("input_ids", "labels", "position_ids", "document_ids"):
+            np.testing.assert_array_equal(padded[name], batch[name])  # type: ignore[literal-required]
     types = {name: str(value.dtype) for name, value in batch.items() if isinstance(value, np.ndarray)}
     assert types.pop("document_ids") == types.pop("cu_seqlens") == "int32"
     assert set(types.values()) == {"int64"}
