@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
@@ -39,21 +37,32 @@ def block_mask(document_ids: Tensor) -> BlockMask:
     return create_block_mask(attends, rows, None, length, length, device=document_ids.device)
 
 
-def varlen_attention(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int) -> Tensor:
+def varlen_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seqlens: Tensor,
+    max_seqlen: int,
+    *,
+    cu_seqlens_padded: Tensor | None = None,
+) -> Tensor:
     """Compute causal attention within each sequence, as FlashAttention's ``flash_attn_varlen_func`` does.
 
-    A plain implementation with the same arguments, to test a model where that one does not run.
+    A plain implementation with the same arguments, to test a model where that one does not run. With
+    `cu_seqlens_padded`, sequences have padding between them, as Transformer Engine's ``thd`` attention takes them:
+    nothing attends to it, and its own output is 0.
 
     Args:
         query, key, value: (tokens, heads, width), the rows of a batch laid end to end.
-        cu_seqlens: (sequences + 1) where sequences begin.
+        cu_seqlens: (sequences + 1) where sequences begin; without their padding, where `cu_seqlens_padded` is given.
         max_seqlen: not needed here.
+        cu_seqlens_padded: (sequences + 1) where sequences begin in the rows, if they have padding between them.
     """
-    ends = cu_seqlens.tolist()
-    parts = [
-        scaled_dot_product_attention(
-            *(each[first:last].transpose(0, 1)[None] for each in (query, key, value)), is_causal=True
-        )[0].transpose(0, 1)
-        for first, last in pairwise(ends)
-    ]
-    return torch.cat(parts) if parts else value
+    begins = cu_seqlens if cu_seqlens_padded is None else cu_seqlens_padded
+    out = torch.zeros_like(value)
+    for first, length in zip(begins[:-1].tolist(), cu_seqlens.diff().tolist(), strict=True):
+        if length:
+            inside = slice(first, first + length)
+            one = (each[inside].transpose(0, 1)[None] for each in (query, key, value))
+            out[inside] = scaled_dot_product_attention(*one, is_causal=True)[0].transpose(0, 1)
+    return out
