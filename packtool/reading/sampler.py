@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, cast
 
+import numpy as np
+
 from packtool.errors import UsageError
 from packtool.reading.blend_stream import BlendStream
 from packtool.reading.stream import Key, Stream
@@ -22,7 +24,8 @@ class GlobalBatches:
     step trains on does not depend on the number of ranks, and a run that stopped goes on with any other number.
 
     Each iteration is a pass: the epochs of the stream, then those that follow. It continues a pass that was left early,
-    or that of a loaded state even if nothing is left of it; else it begins the next, or the one of `set_epoch`.
+    or that of a loaded state even if nothing is left of it; else it begins the next, or the one of `set_epoch`. One
+    iteration reads at a time: one that something else moved on raises when it is continued.
 
     Args:
         stream: the samples.
@@ -38,6 +41,7 @@ class GlobalBatches:
 
     Attributes:
         consumed: samples of the stream before the next global batch, whatever the rank.
+        turn: changes whenever the place does other than by the iteration at work.
     """
 
     def __init__(
@@ -53,26 +57,21 @@ class GlobalBatches:
     ) -> None:
         _require(balance in (None, STEP, TURN), f"{balance!r} is not a way", "give 'step' or 'turn'", "balance")
         given, batch_size = batch_size, stream.batch_rows if batch_size is None else batch_size
-        _require(batch_size > 0, f"{batch_size} is not a positive number", "give 1 or more", "batch_size")
-        _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
-        micro = micro_batch_size is None or micro_batch_size > 0
-        _require(micro, f"{micro_batch_size} is not a positive number", "give 1 or more", "micro_batch_size")
+        for name, value in (("batch_size", batch_size), ("micro_batch_size", micro_batch_size)):
+            if value is not None:
+                _require(_whole(value) and value > 0, f"{value!r} is not a positive number", "give 1 or more", name)
         if stream.bucketed:
             what = "the dataset's batches are the global batches"
             _require(batch_size == 1, what, "give batch_tokens alone", "batch_size")
         else:
             what = f"{given} rows, but batch_tokens make {stream.batch_rows}"
             _require(given is None or stream.batch_rows in (1, given), what, "give one of the two", "batch_size")
-            what = f"{batch_size} samples can't be dealt out evenly to {world_size} ranks"
-            _require(batch_size % world_size == 0, what, "give a multiple of the world size", "batch_size")
         what = f"{batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch"
         remedy = "give a smaller batch, more epochs, or drop_last=False"
         enough = not drop_last or len(stream) >= batch_size
         _require(enough, what, remedy, "batch_tokens" if stream.bucketed else "batch_size")
         self.stream = stream
         self.batch_size = batch_size
-        self.rank = rank
-        self.world_size = world_size
         self.micro_batch_size = micro_batch_size
         self.drop_last = drop_last
         self.balance = balance
@@ -82,10 +81,16 @@ class GlobalBatches:
         self._end = len(stream)  # of the pass
         self._ahead = 0  # samples that batches were made of, whoever read ahead
         self._resumed = False  # a state was loaded, and nothing was read since
+        self._read = False
+        self.turn = 0
+        self._take_rank(rank, world_size)
 
     def __iter__(self) -> Iterator[list[Key]]:
         """Iterate over the rest of this pass, or over the next if this one came to its end."""
-        for keys, consumed in self.begin():
+        turns = self.begin()
+        turn = self.turn
+        for keys, consumed in turns:
+            self.require_turn(turn)
             self.consumed = consumed
             yield keys
 
@@ -120,16 +125,53 @@ class GlobalBatches:
         _require(isinstance(self.stream, BlendStream), "not a blend", "give the loader a blend", "weights")
         return cast("BlendStream", self.stream).add_stage(weights, self._ahead, ramp_rows)
 
+    def settle(self, rank: int, world_size: int) -> None:
+        """Read as this rank from now on: a process may learn its rank after its loader was made.
+
+        Raises:
+            UsageError: something was read as another rank; or no such rank.
+        """
+        if (rank, world_size) == (self.rank, self.world_size):
+            return
+        what = f"read as rank {self.rank} of {self.world_size}, but this process is rank {rank} of {world_size} now"
+        _require(not self._read, what, "make the loader anew, or give it rank and world_size", "rank")
+        self._take_rank(rank, world_size)
+
+    def require_turn(self, turn: int) -> None:
+        """Refuse to continue an iteration after something else moved on: another one, `set_epoch`, a state, `skip`.
+
+        Raises:
+            UsageError: `turn` is not what it was when that iteration began.
+        """
+        what = "another loop, set_epoch, skip or load_state_dict has moved the loader since this loop began"
+        _require(turn == self.turn, what, "leave a loop before, and begin another after it", "loader")
+
     def reset(self) -> None:
         """Begin with the first sample again."""
         self._go_to(0, 0)
 
     def set_epoch(self, number: int) -> None:
-        """Begin a pass, from 0, as PyTorch samplers do; a state inside this pass is resumed."""
-        _require(number >= 0, f"{number} is out of range", "give 0 or more", "epoch")
+        """Begin a pass, from 0, as PyTorch samplers do; a state inside this pass is resumed.
+
+        Raises:
+            UsageError: a state was loaded that lies in another pass: whoever resumes would train other samples than
+                they think.
+        """
+        _require(_whole(number) and number >= 0, f"{number!r} is out of range", "give 0 or more", "epoch")
         first, last = self._bounds(number)
-        if not (self._resumed and first < self.consumed <= last):
-            self._go_to(first, number)
+        if self._resumed and first < self.consumed <= last:
+            return
+        over = self.finished and number == self._pass + 1  # what filled no batch at the end of a pass is left out
+        if self._resumed and self.consumed not in (0, first) and not over:
+            what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.consumed:,}"
+            remedy = f"set epoch {self._pass}, where it lies, or call reset before to give it up"
+            raise UsageError("state-elsewhere", f"epoch {number} has the {what}", remedy=remedy, where="set_epoch")
+        self._go_to(first, number)
+
+    def skip(self, samples: int) -> None:
+        """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state."""
+        _require(_whole(samples) and samples >= 0, f"{samples!r} is out of range", "give 0 or more", "samples")
+        self._resume_at(self.consumed + samples)
 
     def begin(self) -> Iterator[tuple[list[Key], int]]:
         """Begin the rest of this pass, or the next one if nothing is left: the samples of this rank, turn by turn.
@@ -140,7 +182,9 @@ class GlobalBatches:
         if self.finished and not self._resumed:
             self._go_to(self._end, self._pass + 1)
         self._resumed = False
+        self._read = True
         self._begun = self.consumed
+        self.turn += 1
         return self._turns(self.consumed, self._end)
 
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
@@ -167,12 +211,7 @@ class GlobalBatches:
         Raises:
             DataError: not a state; or that of another dataset, order or seed, or of a blend with another past.
         """
-        samples = self.stream.restore(state)
-        number = 0
-        if len(self.stream) and samples:  # the end of a pass belongs to it
-            number = self.stream.epoch_of(samples - 1)[0] // self.stream.epochs
-        self._go_to(samples, number)
-        self._resumed = True
+        self._resume_at(self.stream.restore(state))
 
     @property
     def _samples(self) -> int:
@@ -185,7 +224,23 @@ class GlobalBatches:
         epochs = self.stream.epochs
         return self.stream.begin_of(number * epochs), self.stream.begin_of((number + 1) * epochs)
 
+    def _take_rank(self, rank: int, world_size: int) -> None:
+        _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
+        what = f"{self.batch_size} samples can't be dealt out evenly to {world_size} ranks"
+        even = self.stream.bucketed or self.batch_size % world_size == 0
+        _require(even, what, "give a multiple of the world size", "batch_size")
+        self.rank = rank
+        self.world_size = world_size
+
+    def _resume_at(self, samples: int) -> None:
+        number = 0
+        if len(self.stream) and samples:  # the end of a pass belongs to it
+            number = self.stream.epoch_of(samples - 1)[0] // self.stream.epochs
+        self._go_to(samples, number)
+        self._resumed = True
+
     def _go_to(self, consumed: int, number: int) -> None:
+        self.turn += 1
         self.consumed = self._begun = self._ahead = consumed
         self._pass, self._end = number, self._bounds(number)[1]
         self._resumed = False
@@ -238,6 +293,11 @@ class GlobalBatches:
                 where="batch_tokens",
             )
         return [(first, row) for row in range(rows)]
+
+
+def _whole(value: object) -> bool:
+    """Return whether a value is a whole number, and no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _require(holds: bool, what: str, remedy: str, where: str) -> None:

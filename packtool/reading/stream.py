@@ -155,6 +155,7 @@ class Stream:
             dataset: the digest of its manifest.
             order: ``computed``; ``repacked``; or ``stored``; where row lengths have weights, with their digest.
             seed: of computed orders, else None.
+            batch_tokens, drop_rest: of rows of several lengths, whose batches they make.
         """
         order = "repacked" if self._repack else "computed" if self._shuffle else "stored"
         seed = None
@@ -163,7 +164,12 @@ class Stream:
         if self._blend is not None:
             order += f", row lengths by weights {self._blend.digest()}"
         digest = input_entry(self.recipe.place).xxh3_128
-        return {"items": self.items, "dataset": digest, "order": order, "seed": seed}
+        identity: dict[str, Any] = {"items": self.items, "dataset": digest, "order": order, "seed": seed}
+        if self.bucketed:
+            shuffle = self.epoch(0).manifest.shuffle
+            tokens = self._batch_tokens or (shuffle and shuffle.batch_tokens)
+            identity |= {"batch_tokens": tokens, "drop_rest": self._drop_rest}
+        return identity
 
     def state(self, samples: int) -> dict[str, Any]:
         """Return the state after some samples: how many, and `identity`."""
@@ -177,15 +183,20 @@ class Stream:
         """
         where = str(self.recipe.place)
         samples = state.get("samples") if isinstance(state, Mapping) else None
-        if not isinstance(samples, int) or samples < 0 or "items" not in state:
-            what = "not the state of a loader, which has samples, items, dataset, order and seed"
+        if not isinstance(samples, int) or isinstance(samples, bool) or samples < 0 or "items" not in state:
+            what = f"{state!r:.100} is not the state of a loader, which has samples, items, dataset, order and seed"
             raise DataError("bad-state", what, remedy="give what its state_dict returned", where=where)
-        if "dataset" not in state and state["items"] == self.identity["items"]:
-            what = "the state names no dataset, as packtool 0.1 wrote it, so only the number of rows was compared"
-            warn("state-unnamed", what, remedy="make sure that dataset, order and seed are the same", where=where)
+        missing = [name for name in self.identity if name not in state]
         for name, value in self.identity.items():
             if name in state and state[name] != value:
                 raise state_differs(name, state[name], value, where)
+        if missing and "dataset" in state and {*missing} & {"order", "seed"}:
+            what = f"the state has no {' and no '.join(missing)}"
+            raise DataError("bad-state", what, remedy="give what the loader's state_dict returned", where=where)
+        if missing:
+            what = f"the state has no {' and no '.join(missing)}, as an earlier version wrote it"
+            remedy = "make sure that the loader has the dataset, order, seed and batch_tokens of the run"
+            warn("state-unnamed", what, remedy=remedy, where=where)
         return samples
 
     def located(self, samples: Sequence[Key]) -> Sequence[Key] | I64:

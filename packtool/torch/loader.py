@@ -45,8 +45,8 @@ class Loader:
         epochs: how often every row comes in a pass.
         shuffle: each epoch in its own order, computed; else in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
-        rank, world_size: of this process; by default what `torch.distributed` says, or before it was initialised the
-            variables RANK and WORLD_SIZE, which torchrun sets.
+        rank, world_size: of this process; by default what `torch.distributed` says when a loop begins, or where it is
+            not initialised the variables RANK and WORLD_SIZE, which torchrun sets.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
             some ranks may be empty.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
@@ -86,7 +86,7 @@ class Loader:
         **options: Any,
     ) -> None:
         check_options(options, Loader, Stream, make_batch)
-        found_rank, found_world_size = _rank_and_world_size()
+        self._rank, self._world_size = rank, world_size
         self._samples = Samples(
             source,
             fields=fields,
@@ -100,12 +100,11 @@ class Loader:
         self.sampler = self.batch_sampler = GlobalBatches(
             self._samples.stream,
             batch_size,
-            rank=found_rank if rank is None else rank,
-            world_size=found_world_size if world_size is None else world_size,
             micro_batch_size=micro_batch_size,
             drop_last=drop_last,
             balance=balance,
         )
+        self._settle()
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:
             if multiprocessing_context is None and not self._samples.stream.near:
@@ -113,16 +112,20 @@ class Loader:
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._settle()
         # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
         returned, sent = tee(self.sampler.begin())
+        turn = self.sampler.turn
         keys = (self.sampler.stream.located(each) for each, _ in sent)
         batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
         for batch, (_, consumed) in zip(batches, returned, strict=True):
+            self.sampler.require_turn(turn)
             self.sampler.consumed = consumed
             yield batch
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a pass."""
+        self._settle()
         return len(self.sampler)
 
     def __repr__(self) -> str:
@@ -165,8 +168,23 @@ class Loader:
         self.sampler.reset()
 
     def set_epoch(self, number: int) -> None:
-        """Begin a pass, from 0, as trainers do before each of theirs; a state inside it is resumed."""
+        """Begin a pass, from 0, as trainers do before each of theirs; a state inside it is resumed.
+
+        Raises:
+            UsageError: a state was loaded that lies in another pass.
+        """
         self.sampler.set_epoch(number)
+
+    def skip(self, samples: int) -> None:
+        """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state."""
+        self.sampler.skip(samples)
+
+    def _settle(self) -> None:
+        """Take the rank that this process has by now, where none was given: a loader may be made before it is known."""
+        rank, world_size = _rank_and_world_size()
+        self.sampler.settle(
+            rank if self._rank is None else self._rank, world_size if self._world_size is None else self._world_size
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint. It is the same on every rank."""

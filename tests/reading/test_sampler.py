@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -196,13 +197,88 @@ def test_set_epoch_begins_a_pass_unless_the_state_lies_in_it(rows: Path) -> None
     state = batches.state_dict()
     batches.set_epoch(1)
     assert taken(batches) == passes[1]
-    for number, rest in ((1, passes[1][2:]), (0, passes[0]), (2, passes[2])):
-        again = GlobalBatches(stream, 8)
+    again = GlobalBatches(stream, 8)
+    again.load_state_dict(state)
+    again.set_epoch(1)
+    assert list(again) == passes[1][2:]
+    for number in (0, 2):
         again.load_state_dict(state)
+        with pytest.raises(UsageError, match=rf"set_epoch: epoch {number} has the samples .* is at {state['samples']}"):
+            again.set_epoch(number)
+        again.reset()
         again.set_epoch(number)
-        assert list(again) == rest
-    with pytest.raises(UsageError, match=r"epoch: -1 is out of range\. Give 0 or more"):
-        batches.set_epoch(-1)
+        assert list(again) == passes[number]
+    for wrong in (-1, 1.5, True, "1"):
+        with pytest.raises(UsageError, match=rf"epoch: {wrong!r} is out of range\. Give 0 or more"):
+            batches.set_epoch(wrong)  # type: ignore[arg-type]
+
+
+def test_a_loop_that_something_else_moved_on_raises_when_it_is_continued(rows: Path) -> None:
+    stream = Stream(rows)
+    state = GlobalBatches(stream, 8).state_dict()
+    moves: list[Callable[[GlobalBatches], object]] = [
+        lambda each: each.load_state_dict({**state, "samples": 16}),
+        lambda each: each.set_epoch(1),
+        lambda each: each.skip(8),
+        lambda each: next(iter(each)),
+        lambda each: each.reset(),
+    ]
+    for move in moves:
+        batches = GlobalBatches(stream, 8)
+        loop = iter(batches)
+        next(loop)
+        move(batches)
+        place = batches.consumed
+        with pytest.raises(UsageError, match="loader: another loop, set_epoch, skip or load_state_dict has moved"):
+            next(loop)
+        assert batches.consumed == place
+
+
+def test_samples_are_skipped_and_the_state_knows(rows: Path) -> None:
+    stream = Stream(rows)
+    (whole,) = [taken(each) for each in [GlobalBatches(stream, 8)]]
+    batches = GlobalBatches(stream, 8)
+    head = list(islice(batches, 1))
+    batches.skip(16)
+    again = GlobalBatches(stream, 8)
+    again.load_state_dict(batches.state_dict())
+    assert list(batches) == list(again) == whole[3:]
+    assert head == whole[:1]
+    with pytest.raises(UsageError, match=r"samples: -8 is out of range\. Give 0 or more"):
+        batches.skip(-8)
+
+
+def test_a_rank_may_be_known_late_but_not_change_after_something_was_read(rows: Path) -> None:
+    stream = Stream(rows)
+    late = GlobalBatches(stream, 8)
+    late.settle(1, 2)
+    assert list(late) == list(GlobalBatches(stream, 8, rank=1, world_size=2))
+    with pytest.raises(UsageError, match="rank: read as rank 1 of 2, but this process is rank 0 of 2 now"):
+        late.settle(0, 2)
+    with pytest.raises(UsageError, match="batch_size: 8 samples can't be dealt out evenly to 3 ranks"):
+        GlobalBatches(stream, 8).settle(0, 3)
+
+
+def test_sizes_are_whole_numbers(rows: Path) -> None:
+    for options in ({"batch_size": 8.0}, {"batch_size": True}, {"micro_batch_size": 2.0}):
+        ((name, value),) = options.items()
+        with pytest.raises(UsageError, match=f"{name}: {value!r} is not a positive number"):
+            GlobalBatches(Stream(rows), **options)  # type: ignore[arg-type]
+
+
+def test_states_of_other_batches_of_several_lengths_are_told_apart(rows: Path) -> None:
+    """As many batches of another size, or without their rest, are other samples under the same numbers."""
+    place = rows.parent / "buckets"
+    state = GlobalBatches(Stream(place, batch_tokens=256)).state_dict()
+    for options, name in (({"batch_tokens": 128}, "items|batch_tokens"), ({"drop_rest": True}, "items|drop_rest")):
+        with pytest.raises(DataError, match=f"the ({name}) of the state is"):
+            GlobalBatches(Stream(place, **{"batch_tokens": 256, **options})).load_state_dict(state)  # type: ignore[arg-type]
+    assert {"batch_tokens", "drop_rest"} <= state.keys()
+    stream = Stream(place, batch_tokens=256)
+    for name in ("order", "seed"):
+        less = {each: value for each, value in state.items() if each != name}
+        with pytest.raises(DataError, match=f"the state has no {name}"):
+            GlobalBatches(stream).load_state_dict(less)
 
 
 def test_after_the_state_of_an_end_the_next_pass_begins_when_it_is_asked_for(rows: Path) -> None:
@@ -263,14 +339,15 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
 def test_what_is_no_state(rows: Path) -> None:
     batches = GlobalBatches(Stream(rows))
     good = batches.state_dict()
-    for state in ({"foo": 1}, None, [], {**good, "samples": "1"}, {**good, "samples": -1}, {"samples": 1}):
+    wrong = ({"foo": 1}, None, [], {**good, "samples": "1"}, {**good, "samples": -1}, {"samples": 1}, {"samples": True})
+    for state in (*wrong, {**good, "samples": True}):
         with pytest.raises(
             DataError, match="not the state of a loader, which has samples, items, dataset, order and seed"
         ):
             batches.load_state_dict(state)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the items of the state is 1, that of this loader"):
         batches.load_state_dict({"samples": 0, "items": 1})
-    with pytest.warns(PacktoolWarning, match="the state names no dataset, as packtool 0.1 wrote it"):
+    with pytest.warns(PacktoolWarning, match="has no dataset and no order and no seed, as an earlier version"):
         batches.load_state_dict({"samples": 3, "items": good["items"]})
     assert batches.consumed == 3
 
@@ -289,11 +366,7 @@ def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.Dat
     stream = Stream(rows.parent / path, epochs=2, batch_tokens=None if path == "rows" else 256, drop_rest=True)
     size = data.draw(st.sampled_from([4, 8, 12])) if path == "rows" else 1
     way = data.draw(st.sampled_from(["step", "turn"]))
-    state = {
-        "samples": data.draw(st.integers(0, len(stream))),
-        "items": stream.items,
-        "dataset": stream.identity["dataset"],
-    }
+    state = {**stream.identity, "samples": data.draw(st.integers(0, len(stream)))}
     seen: list[dict[int, list[Any]]] = [{}, {}]
     for rank in range(world):
         sizes: list[list[tuple[int, int]]] = []

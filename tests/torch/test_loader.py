@@ -203,3 +203,30 @@ def test_passes_of_one_that_takes_as_many_batches_as_there_are(rows: Path, worke
         np.testing.assert_array_equal(ids(islice(loader, len(loader))), expected)
     loader.set_epoch(1)
     np.testing.assert_array_equal(ids(loader), dataset.epoch(1)[: 8 * len(loader)])
+
+
+def test_a_loader_made_before_its_rank_is_known_reads_as_that_rank(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where it is made before `init_process_group`: settled when a loop begins, and not changed after that."""
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    early = Loader(rows, batch_size=8)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert ids(early) == ids(Loader(rows, batch_size=8, rank=1, world_size=2))
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(UsageError, match="rank: read as rank 1 of 2, but this process is rank 0 of 2 now"):
+        ids(early)
+    given = Loader(rows, batch_size=8, rank=1, world_size=2)
+    assert ids(given) == ids(Loader(rows, batch_size=8, rank=1, world_size=2))
+
+
+def test_a_loop_overtaken_by_another_raises(rows: Path) -> None:
+    loader = Loader(rows, batch_size=8)
+    first = iter(loader)
+    next(first)
+    loader.load_state_dict({**loader.state_dict(), "samples": 32})
+    with pytest.raises(UsageError, match="loader: another loop, set_epoch, skip or load_state_dict has moved"):
+        next(first)
+    loader.skip(8)
+    assert loader.consumed == 40
+    assert next(iter(loader))["input_ids"].tolist() == ids(Loader(rows, batch_size=8))[40:48]
