@@ -80,6 +80,9 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if "trained_tokens" in counts:
         lines.append(f"{counts['trained_tokens']:,} of the tokens train")
+    if "fim_documents" in counts:
+        forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
+        lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
     if left_out:
         reasons = {name.removeprefix("rejected_"): count for name, count in counts.items() if "rejected_" in name}

@@ -21,7 +21,7 @@ from packtool.commands.places import result_path
 from packtool.corpus.first import begins_with_conversation
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CONVERSATION, Fields, Span
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import command_line
 from packtool.options.inspecting import InfoArguments
@@ -30,9 +30,9 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import place_of
 from packtool.report.figures import percent
-from packtool.sizes import show_bytes
+from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
-from packtool.storage.names import UNFINISHED
+from packtool.storage.names import TOKENIZER, UNFINISHED
 from packtool.storage.output import begun_at
 from packtool.storage.schema import (
     ExportManifest,
@@ -57,7 +57,7 @@ class Info:
     Attributes:
         path: as given.
         kind: ``token store``, ``packed dataset`` and so on; ``directory of datasets``; ``configuration``;
-            ``not written by packtool``.
+            ``tokenizer``; ``not written by packtool``.
         state: ``whole``, ``unfinished``, ``damaged`` (files missing or of the wrong size), or ``unknown``.
         facts: what to know about it, in order.
         missing: names of files that are missing or have the wrong size.
@@ -93,6 +93,8 @@ def info(options: InfoArguments) -> Info:
         raise DataError("not-a-file", "a pipe or device", remedy="give a file or directory", where=str(path))
     if _is_output(path):
         return _dataset(place)
+    if (path / TOKENIZER).is_file():
+        return _tokenizer(path)
     parts = [_dataset(LocalPlace(child)) for child in sorted(path.iterdir()) if _is_output(child)]
     if parts:
         done = sum(part.state == "whole" for part in parts)
@@ -127,6 +129,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "tokenizer": describe_tokenizer(manifest.tokenizer),
             "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
             "vocabulary": manifest.tokenizer.vocab_size,
+            "rearranged": _rearranged(manifest),
         }
         following = [
             f"packtool stats {quoted} --compare all --sequence-length 2048",
@@ -177,6 +180,14 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     return Info(path, kind, "whole", facts, next=following)
 
 
+def _rearranged(manifest: StoreManifest) -> str | None:
+    """Say how many documents were rearranged to fill in the middle; None where none was to be."""
+    if (documents := manifest.counts.get("fim_documents")) is None:
+        return None
+    share = percent(ratio(documents, manifest.counts["documents"]))
+    return f"{plural(documents, 'document')} ({share}) to fill in the middle"
+
+
 def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
     """Count the tokens that train; None if all do."""
     return f"{trained:,} ({percent(ratio(trained, tokens))})" if isinstance(trained, int) else None
@@ -208,6 +219,8 @@ def _file(path: Path) -> Info:
     if path.suffix == ".toml":
         run = f"packtool run {quoted}"
         return Info(path, "configuration", "unknown", facts, next=[f"{run} --dry-run", run])
+    if path.name == TOKENIZER:
+        return _tokenizer(path)
     for whole in (path.parent, path.parent.parent):
         if (whole / manifests.MANIFEST).is_file() and path.resolve().is_relative_to(whole.resolve()):
             manifest = manifests.read(whole)
@@ -221,6 +234,40 @@ def _file(path: Path) -> Info:
         ]
         return Info(path, "conversations", "unknown", facts | talks, next=following)
     return Info(path, "not written by packtool", "unknown", facts, next=[f"packtool tokenize {quoted} -o tokens"])
+
+
+def _tokenizer(path: Path) -> Info:
+    """Describe a tokenizer.json, or a directory that holds one.
+
+    Raises:
+        DataError: it can't be read.
+    """
+    from packtool.encoding.encoder_choice import choose
+    from packtool.encoding.load import find
+    from packtool.encoding.special import candidates, marked, sentinels, special
+
+    found = find(path)
+    recipe = choose(found)
+    try:
+        number, text = special("eos", None, found.vocab, found.configs, marked(found.spec))
+        eos = f"{text} ({number})"
+    except UsageError:
+        eos = f"to name: {', '.join(candidates('eos', found.vocab, marked(found.spec))) or 'none is known'}"
+    named = [f"{text} ({found.vocab[text]})" for text in sentinels(found.vocab) or ()]
+    facts = {
+        "model": found.spec["model"].get("type"),
+        "vocabulary": found.vocab_size,
+        "EOS": eos,
+        "encoder": f"{recipe.encoder}: {recipe.why}",
+        "to fill in the middle": ", ".join(named) or "no known sentinels",
+    }
+    return Info(
+        path,
+        "tokenizer",
+        "unknown",
+        facts,
+        next=[f"packtool tokenize CORPUS -o tokens --tokenizer {shlex.quote(str(path))}"],
+    )
 
 
 def _conversations(path: Path) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -48,7 +48,15 @@ def show(options: ShowArguments) -> Row:
         decode = _decoder(dataset, options.tokenizer)
         origins, missing = _origins(dataset, stores)
         segments = _segments(dataset, bucket, row, decode, origins)
-        return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing)
+        marks = _sentinels(dataset.manifest.tokenizer.added_tokens, decode)
+        return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing, marks)
+
+
+def _sentinels(added: Mapping[str, int], decode: Decode) -> list[str]:
+    """List what begins prefix, suffix and middle in decoded text; nothing where the tokenizer has no such tokens."""
+    from packtool.encoding.special import sentinels
+
+    return [text for name in sentinels(added) or () if (text := decode([added[name]]))]
 
 
 def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins | None, list[str]]:

@@ -111,6 +111,7 @@ def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, ou
         special_ids=tuple(sorted(special)),
         delivery=out.delivery(engine),
         chat=source.chat,
+        fim=source.fim,
     )
     return Job(context, files, engine, out, quiet=options.quiet)
 

@@ -22,14 +22,19 @@ from packtool.corpus.records import CorpusFile, Fields
 from packtool.encoding import load
 from packtool.encoding.encoder_choice import choose
 from packtool.encoding.encoders import EncoderRecipe
+from packtool.encoding.families import marks_beginnings
+from packtool.encoding.special import named as named_token
+from packtool.encoding.special import sentinels
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
 from packtool.options.check import given, refuse
 from packtool.options.declare import declared, flag
+from packtool.options.kinds import parse_share
 from packtool.options.record import recorded
-from packtool.options.tokenize import ConversationOptions, TokenizeArguments
+from packtool.options.tokenize import ConversationOptions, FimOptions, TokenizeArguments
 from packtool.storage.claim import key_of
 from packtool.storage.names import CHAT_TEMPLATES
+from packtool.tokenizing.fim import FillInTheMiddle
 from packtool.version import __version__
 
 _AUTO = "auto"
@@ -46,6 +51,7 @@ class Source:
         records: of a program, which are read once in place of standard input; None where it has none.
         fields, filters: what is read of a record, and which documents are left out.
         chat: how conversations become texts; None where documents are none.
+        fim: how texts are rearranged to fill in the middle; None where they are not.
         tokenizer: with its EOS.
         encoder: the best there is for it.
         recorded: options, as the manifest has them.
@@ -57,6 +63,7 @@ class Source:
     fields: Fields
     filters: Filters
     chat: Chat | None
+    fim: FillInTheMiddle | None
     tokenizer: load.LoadedTokenizer
     encoder: EncoderRecipe
     recorded: dict[str, Any]
@@ -101,6 +108,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     files = [file for each in by_input for file in each or ()]
     chats, records = _hold_conversations(options, files, records)
     _check_conversations(options, chats=chats)
+    _check_fim(options, chats=chats)
     tokenizer = load.load(
         options.tokenizer,
         revision=options.revision,
@@ -115,8 +123,11 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     if chats:
         chat, tokenizer = _chat_of(options, tokenizer)
         described |= _recorded_of(options, chat)
+    fim = _fim_of(options, tokenizer.found)
+    if fim is not None:
+        described |= _recorded_fim(fim)
     fields = _fields(options, chats=chats)
-    return Source(inputs, by_input, records, fields, filters, chat, tokenizer, encoder, described)
+    return Source(inputs, by_input, records, fields, filters, chat, fim, tokenizer, encoder, described)
 
 
 def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: str) -> None:
@@ -239,6 +250,57 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
         ),
         loaded,
     )
+
+
+def _check_fim(options: TokenizeArguments, *, chats: bool) -> None:
+    """Refuse to fill in the middle of what is no text, and its options where it is not asked for."""
+    if options.fim_rate is None:
+        remedy = "give --fim-rate with it, such as 50%"
+        refuse(options, declared(FimOptions), "has no effect without --fim-rate", remedy)
+    elif chats or options.ids_field is not None:
+        what = f"{'conversations' if chats else 'token ids'} are not rearranged"
+        raise UsageError("bad-option", what, remedy="leave it out", where="--fim-rate")
+    if options.fim_split == "":
+        raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--fim-split")
+
+
+def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillInTheMiddle | None:
+    """Settle how texts are rearranged to fill in the middle; None if they are not.
+
+    Raises:
+        UsageError: the tokenizer has no sentinels, or not those that are named.
+    """
+    if options.fim_rate is None:
+        return None
+    wanted = options.fim_tokens or sentinels(tokenizer.vocab)
+    if wanted is None:
+        what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
+        raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
+    named = [named_token("--fim-tokens", each, tokenizer.vocab) for each in wanted]
+    if len(named) != 3 or len(set(named)) < 3:
+        what, remedy = "three different tokens are needed", "name those of prefix, suffix and middle"
+        raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")
+    (before, before_text), (after, after_text), (middle, middle_text) = named
+    return FillInTheMiddle(
+        rate=parse_share(options.fim_rate),
+        spm_rate=parse_share(options.fim_spm_rate),
+        seed=options.fim_seed,
+        texts=(before_text, after_text, middle_text),
+        ids=(before, after, middle),
+        split=options.fim_split or "",
+        joined=marks_beginnings(tokenizer.spec),
+    )
+
+
+def _recorded_fim(fim: FillInTheMiddle) -> dict[str, Any]:
+    """Return what the manifest records about how texts were rearranged."""
+    return {
+        "fim_rate": str(fim.rate),
+        "fim_spm_rate": str(fim.spm_rate),
+        "fim_seed": fim.seed,
+        "fim_tokens": list(fim.texts),
+        **({"fim_split": fim.split} if fim.split else {}),
+    }
 
 
 def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:

@@ -40,6 +40,27 @@ END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]",
 """Special tokens that pad, mask or begin."""
 
 
+SENTINELS = (
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen Coder, CodeGemma, Granite 4
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # DeepSeek-Coder
+    ("▁<PRE>", "▁<SUF>", "▁<MID>"),  # Code Llama
+    ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),  # Seed-Coder
+    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # CodeGeeX, GLM
+)
+"""What begins prefix, suffix and middle where models fill in the middle."""
+
+
+def sentinels(vocab: Collection[str]) -> tuple[str, str, str] | None:
+    """Return the sentinels of prefix, suffix and middle that a vocabulary has; None if it has none.
+
+    >>> sentinels({"<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>"})
+    ('<fim_prefix>', '<fim_suffix>', '<fim_middle>')
+    """
+    return next((each for each in SENTINELS if all(text in vocab for text in each)), None)
+
+
 def marked(spec: Mapping[str, Any]) -> set[str]:
     """List the special tokens of a parsed tokenizer.json: Gemma, for one, has an added ``</s>`` that is only HTML."""
     return {token["content"] for token in spec.get("added_tokens") or () if token.get("special")}
@@ -101,13 +122,13 @@ def special(
     """
     option = f"--{kind}-token"
     if wanted is not None:
-        return _named(option, wanted, vocab)
+        return named(option, wanted, vocab)
     for config in configs:
         token = config.get(f"{kind}_token")
         if isinstance(token, dict):
             token = token.get("content")
         if isinstance(token, str):
-            return _named(f"{kind}_token in the tokenizer's configuration", token, vocab)
+            return named(f"{kind}_token in the tokenizer's configuration", token, vocab)
     present = candidates(kind, vocab, added)
     if len(present) == 1:
         return vocab[present[0]], present[0]
@@ -121,8 +142,12 @@ def special(
     raise UsageError(f"no-{kind}", what, remedy=f"name it with {option} TEXT or {option} ID", where=option)
 
 
-def _named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int, str]:
-    """Find a token by its id (a number is always an id) or its text."""
+def named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int, str]:
+    """Find the id and text of a token, by its id (a number is always an id) or its text.
+
+    Raises:
+        UsageError: there is none, in the words of an option.
+    """
     if isinstance(wanted, int) or wanted.isdecimal():
         number = int(wanted)
         for text, entry in vocab.items():

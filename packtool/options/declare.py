@@ -19,6 +19,7 @@ Group = Literal[
     "Input",
     "Tokens",
     "Conversations",
+    "Fill in the middle",
     "Rows",
     "Which documents",
     "Order",

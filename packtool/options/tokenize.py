@@ -2,12 +2,26 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, OBJECT, SIZE, TEXT, TEXT_OR_ID, Kind
+from packtool.options.kinds import (
+    COUNT,
+    FLAG,
+    GLOBS,
+    INPUTS,
+    NAMES,
+    NUMBER,
+    OBJECT,
+    SHARE,
+    SIZE,
+    TEXT,
+    TEXT_OR_ID,
+    Kind,
+)
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
 from packtool.sizes import parse_bytes
 
@@ -70,13 +84,46 @@ class ConversationOptions:
     ] = None
 
 
+_fim = partial(Option, group="Fill in the middle")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FimOptions:
+    """The options of filling in the middle, which `tokenize` takes."""
+
+    fim_rate: Annotated[
+        Fraction | float | str | None,
+        _fim(SHARE, "Rearrange this share of the documents as prefix, suffix, middle.", default="none"),
+    ] = None
+    fim_spm_rate: Annotated[
+        Fraction | float | str,
+        _fim(SHARE, "Write this share of them suffix first.", default="50%"),
+    ] = Fraction(1, 2)
+    fim_seed: Annotated[
+        int, _fim(NUMBER, "Seed: which documents, and where they are cut.", low=0, high=(1 << 63) - 1)
+    ] = 42
+    fim_tokens: Annotated[
+        Sequence[str],
+        _fim(
+            NAMES,
+            "Sentinels before prefix, suffix and middle, by text or id.",
+            metavar="PRE,SUF,MID",
+            default="those that the tokenizer has, by name",
+        ),
+    ] = ()
+    fim_split: Annotated[
+        str | None,
+        _fim(TEXT, "Rearrange what is between two of these separators by itself.", metavar="SEPARATOR"),
+    ] = None
+
+
 def _left_out(which: str, unit: str, kind: Kind = NUMBER) -> Option:
     """Declare a limit of documents."""
     return Option(kind, f"Leave out documents with {which}.", "Which documents", unit=unit, low=0, recorded=True)
 
 
 @dataclass(frozen=True)
-class TokenizeArguments(ConversationOptions, Writing, Working):
+class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     """The arguments of `packtool.tokenize`."""
 
     inputs: Annotated[

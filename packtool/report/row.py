@@ -69,6 +69,7 @@ class Row:
         sequence_length: its tokens.
         segments: in order.
         missing_stores: names of the packed stores; with them, files and lines would be known.
+        sentinels: what begins prefix, suffix and middle in texts, where the tokenizer has such tokens.
     """
 
     path: Path | str
@@ -77,6 +78,7 @@ class Row:
     sequence_length: int
     segments: list[RowSegment]
     missing_stores: list[str] = field(default_factory=list)
+    sentinels: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"

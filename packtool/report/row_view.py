@@ -1,6 +1,9 @@
-"""Print a row in the terminal: documents in alternating colours; boundaries, repeats, padding and training shown."""
+"""Print a row in the terminal: documents in alternating colours; boundaries, repeats, padding and training shown;
+prefix, suffix and middle of a text that was rearranged in a colour each."""
 
 from __future__ import annotations
+
+import re
 
 from rich.console import Console
 from rich.text import Text
@@ -9,6 +12,8 @@ from packtool.report.row import Row, RowSegment
 from packtool.sizes import plural
 
 _COLOURS = ("cyan", "yellow")
+_PARTS = ("green", "blue", "magenta")
+"""Of prefix, suffix and middle."""
 _CUT, _CUT_STYLE = "✂", "bold red"
 
 
@@ -25,7 +30,9 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
         style = _COLOURS[turn % 2] if segment.kind in ("document", "eos") else ""
         console.print(Text(_heading(segment), f"bold {style}" if style else "bold dim"))
         if segment.kind != "padding":
-            console.print(_content(segment, style, ids=ids), soft_wrap=False)
+            content = _content(segment, style, ids=ids)
+            _colour_parts(content, row.sentinels)
+            console.print(content, soft_wrap=False)
     if row.missing_stores:
         names = ", ".join(map(visible, row.missing_stores))
         console.print(Text(f"File and line of each document: give --store for what was packed ({names}).", "dim"))
@@ -83,6 +90,15 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
     if segment.document_length is not None and _end(segment) < segment.document_length:
         text.append(f" {_CUT}", _CUT_STYLE)
     return text
+
+
+def _colour_parts(text: Text, sentinels: list[str]) -> None:
+    """Give prefix, suffix and middle a colour each, where a text was rearranged."""
+    marks = list(re.finditer("|".join(map(re.escape, sentinels)), text.plain)) if sentinels else []
+    ends = [*(mark.start() for mark in marks[1:]), len(text.plain)]
+    for mark, end in zip(marks, ends, strict=bool(marks)):
+        text.stylize(_PARTS[sentinels.index(mark[0])], mark.end(), end)
+        text.stylize("bold", *mark.span())
 
 
 def _end(segment: RowSegment) -> int:

@@ -31,7 +31,9 @@ from packtool.storage.delivery import Delivery
 from packtool.storage.names import SCRATCH, TOKENIZER
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
+from packtool.tokenizing.fim import FillInTheMiddle
 from packtool.tokenizing.origins import origins
+from packtool.tokenizing.rearranged import Rearranged
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter
 
@@ -62,6 +64,7 @@ class Context(msgspec.Struct, frozen=True):
         delivery: of finished blocks.
         special_ids: of the special tokens to count in texts, ascending.
         chat: how conversations become texts; None where documents are none.
+        fim: how texts are rearranged to fill in the middle; None where they are not.
     """
 
     tokenizer_at: Place
@@ -76,6 +79,7 @@ class Context(msgspec.Struct, frozen=True):
     delivery: Delivery
     special_ids: tuple[int, ...] = ()
     chat: Chat | None = None
+    fim: FillInTheMiddle | None = None
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -202,6 +206,7 @@ class _Attempt:
             counts.bytes += batch.bytes
             writer.close_full()
             self.worker.advance(batch.progress)
+        counts.special = {number: times for number, times in counts.special.items() if times}
         if self.talks is not None:
             counts.special = self.talks.spelled(context.tokenizer.added_tokens)
         counts.require_balance(self._added)
@@ -216,17 +221,26 @@ class _Attempt:
         if self.encoder is not None:
             self._keep(batch, counts, filters.of_texts(batch.documents), None)
         documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
-        parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
-        if self.talks is not None:
-            parts = iter([self.talks.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
-        parts = _counted(parts, counts)
-        if not filters.need_tokens:
-            return parts, utf8
-        every = next(parts) if self.talks is not None else joined(parts)
-        tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
-        fits = filters.of_tokens(tokens)
-        self._keep(batch, counts, fits, tokens)
-        return [every.of(fits)], list(compress(utf8, fits))
+        moved = None if self.context.fim is None else Rearranged(documents, utf8, self.context.fim)
+        if moved is not None:
+            assert self.encoder is not None
+            parts: Iterator[Parts] = iter([moved.encoded(self.encoder, counts)])
+        else:
+            parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
+            if self.talks is not None:
+                parts = iter([self.talks.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
+            parts = _counted(parts, counts)
+        if filters.need_tokens:
+            every = joined(parts) if self.talks is None else next(parts)
+            tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
+            fits = filters.of_tokens(tokens)
+            self._keep(batch, counts, fits, tokens)
+            parts, utf8 = iter([every.of(fits)]), list(compress(utf8, fits))
+        else:
+            fits = np.ones(len(documents), np.bool_)
+        if moved is not None:
+            moved.count(counts, fits, self.context.special_ids)
+        return parts, utf8
 
     @staticmethod
     def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:

@@ -13,7 +13,7 @@ from packtool.errors import DataError
 
 _SUMS = (
     *("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"),
-    *("trained", "conversations", "context"),
+    *("trained", "conversations", "context", "sentinels"),
 )
 
 
@@ -36,6 +36,9 @@ class SpanCounts(msgspec.Struct):
         trained: tokens that went to the store and train, where it says which do.
         conversations: that documents were made of.
         context: tokens before the first that trains in all but the first document of each.
+        fim: of the documents that went to the store: those that were rearranged to fill in the middle, parts of them in
+            each form, sentinels; none where texts are not rearranged.
+        sentinels: of all documents that were encoded.
     """
 
     file: int
@@ -54,6 +57,8 @@ class SpanCounts(msgspec.Struct):
     trained: int = 0
     conversations: int = 0
     context: int = 0
+    fim: dict[str, int] = msgspec.field(default_factory=dict)
+    sentinels: int = 0
 
     @property
     def rejects(self) -> int:
@@ -66,7 +71,7 @@ class SpanCounts(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for mine, others in ((self.rejected, other.rejected), (self.special, other.special)):
+        for mine, others in ((self.rejected, other.rejected), (self.special, other.special), (self.fim, other.fim)):
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
         self.digest = self.digest or other.digest
 
@@ -89,9 +94,10 @@ class SpanCounts(msgspec.Struct):
         """
         gone = self.filtered
         filtered = gone.tokens - added * (gone.documents - gone.unencoded)
+        encoded = self.encoded + self.sentinels
         for equation, left, right in (
             ("documents read = stored + empty + filtered", self.read, self.documents + self.empty + gone.documents),
-            ("text tokens = stored + filtered", self.encoded, self.tokens - added * self.documents + filtered),
+            ("text tokens = stored + filtered", encoded, self.tokens - added * self.documents + filtered),
         ):
             if left != right:
                 what = f"the ledger does not balance: {equation}, but {left} is not {right}"
@@ -112,6 +118,7 @@ class SpanCounts(msgspec.Struct):
             **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
             **({"special_tokens": sum(self.special.values())} if self.special else {}),
             **({"lost_bytes": self.lost} if self.lost else {}),
+            **self.fim,
         }
 
 

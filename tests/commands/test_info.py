@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from tokenizers import AddedToken
 
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
 from tests.cli.running import ENVIRONMENT
+from tests.encoding import shapes
 from tests.storage.outputs import prepare
 from tests.stores import write_store
 
@@ -44,6 +46,27 @@ def test_a_packed_dataset(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "  rows             6\n" in text
     assert "  order            atom shuffle, seed 42, epoch 0\n" in text
     assert "  packtool stats packed\n" in text
+
+
+def test_a_tokenizer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+    spec = shapes.with_added(*(AddedToken(text, special=True) for text in tokens))
+    Path("model").mkdir()
+    Path("model/tokenizer.json").write_bytes(shapes.data(spec))
+    ids = {token["content"]: token["id"] for token in spec["added_tokens"]}
+    listed = ", ".join(f"{text} ({ids[text]})" for text in tokens)
+    for path in ("model", "model/tokenizer.json"):
+        text = said(capsys, path)
+        assert text.startswith(f"{path}: tokenizer\n  model                  BPE\n")
+        assert f"\n  EOS                    {shapes.EOS} ({ids[shapes.EOS]})\n" in text
+        assert "verified as it runs\n" in text
+        assert f"\n  to fill in the middle  {listed}\n" in text
+        assert f"  packtool tokenize CORPUS -o tokens --tokenizer {path}\n" in text
+    Path("model/tokenizer.json").write_bytes(shapes.data(shapes.spec()))
+    assert "\n  to fill in the middle  no known sentinels\n" in said(capsys, "model")
+    Path("a.jsonl").write_text('{"text": "some text"}\n')
+    packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", fim_rate=1, fim_tokens=["a", "b", "c"])
+    assert "\n  rearranged  1 document (100%) to fill in the middle\n" in said(capsys, "rearranged")
 
 
 def test_every_bucket_is_looked_at(place: Path) -> None:

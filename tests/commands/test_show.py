@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tokenizers import AddedToken
 
 import packtool
 from packtool.cli import run
 from packtool.commands.show import show
 from packtool.errors import UsageError
+from tests.encoding import shapes
 from tests.report.printing import printed
 from tests.stores import write_store
 
@@ -106,3 +108,21 @@ def test_ids_instead_of_text(packed: Path, capfd: pytest.CaptureFixture[str]) ->
     segments = show(packed, 0).segments
     assert " ".join(map(str, segments[0].tokens)) in text.replace("\n", " ").replace("✂ ", "")
     assert str(segments[0].text)[:12] not in text
+
+
+def test_prefix_suffix_and_middle_have_a_colour_each(tmp_path: Path) -> None:
+    tokens = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+    spec = shapes.with_added(*(AddedToken(text, special=True) for text in tokens))
+    (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one two three four"}) + "\n")
+    options = {"tokenizer": tmp_path, "fim_rate": 1, "fim_spm_rate": 0, "fim_seed": 4}
+    packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", **options)
+    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="padding", sequence_length=64)
+    row = show(tmp_path / "packed", 0)
+    assert row.sentinels == list(tokens)
+    text = row.segments[0].text
+    coloured = printed(row, force_terminal=True, color_system="standard")
+    prefix, suffix, middle = (part.partition("<")[0] for part in text.split(">")[1:4])
+    for part, colour in ((prefix, "32"), (suffix, "34"), (middle, "35")):
+        assert part.strip()
+        assert f"\x1b[{colour}m{part}" in coloured

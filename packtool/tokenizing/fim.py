@@ -1,0 +1,160 @@
+"""Fill in the middle: rearrange texts as prefix, suffix, middle, so that a model learns to fill gaps.
+
+Bavarian et al., "Efficient Training of Language Models to Fill in the Middle", 2022. A text is cut at two places, drawn
+uniformly among its code points, into P, M and S, and written in one of two forms:
+
+    PSM   <pre> P <suf> S <mid> M
+    SPM   <pre> <suf> S <mid> P M
+
+The hash of seed and text decides whether, where and in which form, so neither order nor workers matter. What is between
+two sentinels is encoded alone, so a cut is also a bound of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+import xxhash
+
+_PURPOSE = int.from_bytes(b"fim")
+"""Keeps what is drawn here apart from other hashes of the text by the same seed."""
+_PLACES = 1 << 63
+"""And this, places from the rest."""
+
+
+class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
+    """How texts are rearranged.
+
+    Attributes:
+        rate: share of the texts.
+        spm_rate: share of these that are written suffix first.
+        seed: below 2^63.
+        texts: of the three sentinels: prefix, suffix, middle.
+        ids: of the same.
+        split: separator of the parts of a text that are rearranged each by itself; empty for none.
+        joined: P and M of the suffix-first form are encoded as one, as for Code Llama, whose tokenizer puts a mark
+            before each text.
+    """
+
+    rate: Fraction
+    spm_rate: Fraction
+    seed: int
+    texts: tuple[str, str, str]
+    ids: tuple[int, int, int]
+    split: str = ""
+    joined: bool = False
+
+
+class Piece(NamedTuple):
+    """A part of a document that is encoded alone, and the ids of the sentinels before it."""
+
+    text: str
+    sentinels: tuple[int, ...] = ()
+
+
+class Cut(NamedTuple):
+    """Where the middle of a text begins and ends, and whether its suffix comes first."""
+
+    begin: int
+    end: int
+    suffix_first: bool
+
+
+def cut(text: str, fim: FillInTheMiddle) -> Cut | None:
+    """Draw whether and where a text is cut; None to leave it as it is, as an empty one always is.
+
+    >>> fim = FillInTheMiddle(rate=Fraction(1), spm_rate=Fraction(0), seed=31, texts=("P", "S", "M"), ids=(1, 2, 3))
+    >>> cut("one two three", fim)
+    Cut(begin=4, end=8, suffix_first=False)
+    """
+    data, seed = text.encode(), _PURPOSE ^ fim.seed
+    chosen, form = divmod(xxhash.xxh3_128_intdigest(data, seed), 1 << 64)
+    if not text or not _below(chosen, fim.rate):
+        return None
+    places = divmod(xxhash.xxh3_128_intdigest(data, seed ^ _PLACES), 1 << 64)
+    begin, end = sorted(place * (len(text) + 1) >> 64 for place in places)
+    return Cut(begin, end, _below(form, fim.spm_rate))
+
+
+def _below(drawn: int, rate: Fraction) -> bool:
+    """Return whether a number of 64 bits is in the first share `rate` of all."""
+    return drawn * rate.denominator < rate.numerator << 64
+
+
+def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
+    """Rearrange a text, or each of its parts.
+
+    A text that spells a sentinel stays as it is: nobody could tell the two apart.
+
+    Returns:
+        Its pieces, in order, and how many parts are in each form, prefix and suffix first.
+
+    >>> fim = FillInTheMiddle(rate=Fraction(1), spm_rate=Fraction(0), seed=31, texts=("P", "S", "M"), ids=(1, 2, 3))
+    >>> for piece in rearranged("one two three", fim)[0]:
+    ...     print(piece.sentinels, repr(piece.text))
+    (1,) 'one '
+    (2,) 'three'
+    (3,) 'two '
+    """
+    if any(sentinel in text for sentinel in fim.texts):
+        return [Piece(text)], 0, 0
+    pieces: list[Piece] = []
+    prefix_first = suffix_first = 0
+    as_it_is = ""
+    for number, part in enumerate(text.split(fim.split) if fim.split else [text]):
+        as_it_is += fim.split if number else ""
+        if (found := cut(part, fim)) is None:
+            as_it_is += part
+            continue
+        if as_it_is:
+            pieces.append(Piece(as_it_is))
+            as_it_is = ""
+        pieces += _pieces(part, found, fim)
+        prefix_first += not found.suffix_first
+        suffix_first += found.suffix_first
+    if as_it_is or not pieces:
+        pieces.append(Piece(as_it_is))
+    return pieces, prefix_first, suffix_first
+
+
+def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[Piece]:
+    before, after, middle = fim.ids
+    p, m, s = text[: at.begin], text[at.begin : at.end], text[at.end :]
+    if not at.suffix_first:
+        return [Piece(p, (before,)), Piece(s, (after,)), Piece(m, (middle,))]
+    first = Piece(s, (before, after))
+    return [first, Piece(p + m, (middle,))] if fim.joined else [first, Piece(p, (middle,)), Piece(m)]
+
+
+def restored(ids: Sequence[int], fim: FillInTheMiddle, decode: Callable[[list[int]], str]) -> str:
+    """Return the text that a document was made of.
+
+    Args:
+        ids: of the document, without EOS.
+        decode: the text of ids.
+
+    >>> fim = FillInTheMiddle(rate=Fraction(1), spm_rate=Fraction(0), seed=31, texts=("P", "S", "M"), ids=(1, 2, 3))
+    >>> restored([1, 97, 98, 2, 101, 3, 99, 100], fim, lambda ids: bytes(ids).decode())
+    'abcde'
+    """
+    before, after, middle = fim.ids
+    ends = [place for place, number in enumerate(ids) if number == before] + [len(ids)]
+    at = ends[0]
+    out = decode(list(ids[:at]))
+    for end in ends[1:]:
+        part = list(ids[at + 1 : end])
+        p, rest = _parted(part, after)
+        s, rest = _parted(rest, middle)
+        last = decode(rest)  # M, or P and M; then what follows the part
+        m, separator, following = last.partition(fim.split) if fim.split else (last, "", "")
+        out += decode(p) + m + decode(s) + separator + following
+        at = end
+    return out
+
+
+def _parted(ids: list[int], at: int) -> tuple[list[int], list[int]]:
+    place = ids.index(at)
+    return ids[:place], ids[place + 1 :]
