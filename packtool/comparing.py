@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from packtool import packing
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.metrics.ledger import balance
@@ -30,7 +29,7 @@ from packtool.metrics.tally import Tally
 from packtool.options.declare import flag
 from packtool.options.names import meant_strategy
 from packtool.options.shared import DEFAULT_SEED
-from packtool.packing import STRATEGIES, PackOptions
+from packtool.packing import STRATEGIES, PackOptions, Strategy, plan_corpus
 from packtool.packing.strategy import check, mixes
 from packtool.plan import I64, Ints, Plan, Segments, distinct
 from packtool.report import packed
@@ -61,20 +60,21 @@ class Candidate:
     """A strategy and the options it is tried with.
 
     Attributes:
-        strategy: its registered name.
-        options: the sequence length for strategies that take one, else the buckets.
+        strategy: one that is registered.
+        options: checked; the sequence length for strategies that take one, else the buckets.
     """
 
-    strategy: str
+    strategy: Strategy
     options: PackOptions
 
     def arguments(self) -> list[str]:
         """List the arguments with which `packtool pack` does the same.
 
-        >>> Candidate("seamless", PackOptions(sequence_length=512, max_repetition=Fraction(1, 10))).arguments()
+        >>> tried = Candidate(STRATEGIES["seamless"], PackOptions(sequence_length=512, max_repetition=Fraction(1, 10)))
+        >>> tried.arguments()
         ['--strategy', 'seamless', '--sequence-length', '512', '--max-repetition', '0.1']
         """
-        words = ["--strategy", self.strategy]
+        words = ["--strategy", self.strategy.name]
         for field in fields(self.options):
             value = getattr(self.options, field.name)
             if value == field.default:
@@ -100,7 +100,7 @@ def candidates(
         UsageError: an unknown strategy, a sequence length is missing, an option makes no sense or no strategy takes it.
 
     >>> tried = candidates(["concat", "bfd-extra"], [64, 128], {"extra_capacity": 5})
-    >>> [(each.strategy, each.options.sequence_length, each.options.extra_capacity) for each in tried]
+    >>> [(each.strategy.name, each.options.sequence_length, each.options.extra_capacity) for each in tried]
     [('concat', 64, 50), ('concat', 128, 50), ('bfd-extra', 64, 5), ('bfd-extra', 128, 5)]
     """
     chosen = list(STRATEGIES) if ALL in names else list(dict.fromkeys(names))
@@ -119,25 +119,24 @@ def candidates(
             what = "none of the strategies compared takes this option"
             remedy = f"leave it out, or compare {' or '.join(takers) or 'other strategies'}, too"
             raise UsageError("option-not-taken", what, remedy=remedy, where=flag(option))
-    return [each for name in chosen for each in _of_strategy(name, sequence_lengths, given)]
+    return [each for name in chosen for each in _of_strategy(STRATEGIES[name], sequence_lengths, given)]
 
 
-def _of_strategy(name: str, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:
+def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:
     """Try one strategy, with each sequence length if it takes one."""
-    strategy = STRATEGIES[name]
     options = [replace(PackOptions(), **{name: value for name, value in given.items() if strategy.takes(name)})]
     if "sequence_length" in strategy.accepts:
         if not sequence_lengths:
             raise UsageError(
                 "missing-option",
-                f"the strategy {name} needs the length of a row",
+                f"the strategy {strategy.name} needs the length of a row",
                 remedy="give --sequence-length, such as 2048 or 2048,8192",
                 where="--sequence-length",
             )
         options = [replace(options[0], sequence_length=size) for size in dict.fromkeys(sequence_lengths)]
     for each in options:
         check(strategy, each)
-    return [Candidate(name, each) for each in options]
+    return [Candidate(strategy, each) for each in options]
 
 
 def _written(value: Any) -> str:
@@ -274,10 +273,10 @@ def _try(
     parameters: int | None,
 ) -> tuple[Trial, Timing]:
     begin = time.process_time()
-    strategy, options = STRATEGIES[candidate.strategy], candidate.options
+    strategy, options = candidate.strategy, candidate.options
     documents = by_pass if strategy.windowed else once
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
-    plans = packing.plan(strategy.name, lengths, options, ends=documents.ends)
+    plans = plan_corpus(strategy, lengths, options, ends=documents.ends)
     planned = time.process_time()
     tallies = tallied(lengths, plans, options.multiple)
     ledger = balance(tokens, len(lengths), plans, tallies)
@@ -285,7 +284,7 @@ def _try(
     metrics = measure(tallies, batch_size)
     stream_pairs = -(-tokens // base) * (base * (base + 1) // 2)
     trial = Trial(
-        strategy=candidate.strategy,
+        strategy=strategy.name,
         command=f"{command} {shlex.join(candidate.arguments())}",
         sequence_length=options.sequence_length,
         options=_options(candidate),
@@ -304,7 +303,7 @@ def _try(
 
 def _options(candidate: Candidate) -> Options:
     """Return the strategy's options as tried, defaults included."""
-    strategy, given = STRATEGIES[candidate.strategy], candidate.options
+    strategy, given = candidate.strategy, candidate.options
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
     names += ["window_tokens"] if strategy.windowed else []
     names += ["document_multiple"] if given.multiple > 1 else []
@@ -343,7 +342,7 @@ def rows_to_draw(lengths: Ints, candidate: Candidate) -> Segments:
 
     Of several row lengths, those of the one with the most tokens.
     """
-    plans = packing.plan(candidate.strategy, lengths[:DRAWN], candidate.options)
+    plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options)
     layout = Layout(max(plans, key=lambda plan: plan.rows * plan.sequence_length))
     return spread_rows(layout.segments, layout.rows)
 

@@ -113,13 +113,13 @@ def test_what_a_worker_sends_is_what_is_found_here() -> None:
 def test_every_strategy_is_tried_once_at_each_row_length() -> None:
     given = {"extra_capacity": 5, "max_repetition": Fraction(1, 10), "buckets": (32, 64)}
     found = candidates(["all", "concat"], [32, 64, 32], given)
-    tried = [(each.strategy, each.options.sequence_length) for each in found]
+    tried = [(each.strategy.name, each.options.sequence_length) for each in found]
     assert len(set(tried)) == len(tried)
     several = {name for name, strategy in STRATEGIES.items() if "sequence_length" not in strategy.accepts}
     assert {name for name, size in tried if size is None} == several == {"buckets", "length-buckets"}
     assert len(tried) == 2 * (len(STRATEGIES) - 2) + 2
     for each in found:
-        accepts = STRATEGIES[each.strategy].accepts
+        accepts = each.strategy.accepts
         for option, value in given.items():
             default = getattr(PackOptions(), option)
             assert getattr(each.options, option) == (value if option in accepts else default)
@@ -161,7 +161,7 @@ def test_refuses_what_makes_no_sense(names: list[str], given: dict[str, Any], me
 
 
 def test_a_candidate_without_options_is_its_strategy() -> None:
-    assert Candidate("bfd", PackOptions(sequence_length=8)).arguments() == [
+    assert Candidate(STRATEGIES["bfd"], PackOptions(sequence_length=8)).arguments() == [
         *("--strategy", "bfd"),
         *("--sequence-length", "8"),
     ]
@@ -185,7 +185,9 @@ def test_rows_are_evenly_spread_from_the_first_to_the_last(rows: int, expected: 
 
 def test_of_several_row_lengths_the_one_with_most_tokens() -> None:
     lengths = np.array([8] * 10 + [32] * 9)
-    rows = rows_to_draw(lengths, Candidate("buckets", PackOptions(buckets=(8, 32), padding_threshold=Fraction(1, 2))))
+    rows = rows_to_draw(
+        lengths, Candidate(STRATEGIES["buckets"], PackOptions(buckets=(8, 32), padding_threshold=Fraction(1, 2)))
+    )
     assert rows.groups == PICTURED
     assert rows.tokens().tolist() == [32] * PICTURED
 
