@@ -33,6 +33,7 @@ class Sources:
         names: of the sources, in alphabetical order; a number of a source is its place here.
         streams: of those that have a path.
         sequence_length: tokens in a row.
+        fields: of a batch by default.
         extents: how much each source has.
         schedule: of the run.
 
@@ -49,6 +50,7 @@ class Sources:
         first = {name: cast("Dataset", stream.epoch(0)) for name, stream in self.streams.items()}
         _require_alike(blend, first)
         self.sequence_length = next(iter(first.values())).sequence_length
+        self.fields = (*next(iter(first.values())).fields, "source")
         self.extents = {name: self._extent(name, source) for name, source in blend.sources.items()}
         self.schedule = schedule_of(blend, self.extents, self.sequence_length)
 
@@ -146,6 +148,7 @@ def _require_alike(blend: Blend, datasets: Mapping[str, Dataset]) -> None:
         raise UsageError("missing-option", what, remedy=remedy, where=blend.name)
     tokenizers: dict[str, tuple[str, TokenizerInfo]] = {}
     lengths: dict[int, str] = {}
+    multiples: dict[int, str] = {}
     places: dict[str, str] = {}
     for name, dataset in datasets.items():
         where = blend.sources[name].where
@@ -163,6 +166,12 @@ def _require_alike(blend: Blend, datasets: Mapping[str, Dataset]) -> None:
             (length, one), _ = lengths.items()
             what = f"{name} has rows of {dataset.sequence_length} tokens, {one} of {length}"
             raise UsageError("sources-differ", what, remedy="pack all sources to rows of one length", where=where)
+        multiples.setdefault(dataset.manifest.multiple, name)
+        if len(multiples) > 1:
+            (multiple, one), _ = multiples.items()
+            what = f"documents of {name} begin at multiples of {dataset.manifest.multiple}, of {one} at {multiple}"
+            remedy = "pack all sources with the same --document-multiple"
+            raise UsageError("sources-differ", what, remedy=remedy, where=where)
         if len(tokenizers) > 1:
             (one, _), _ = tokenizers.values()
             what = f"{name} has other tokens than {one}, by another tokenizer"

@@ -22,7 +22,7 @@ from packtool.blending.schedule import Exhausted, Schedule, Stage
 from packtool.errors import DataError, UsageError
 from packtool.options.check import suggest
 from packtool.plan import I64, distinct
-from packtool.reading.batch import FIELDS, Batch, check_options, make_batch
+from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.blend_schedule import check_limits
 from packtool.reading.blend_sources import Sources, several_lengths
 from packtool.reading.blended import blended_batch
@@ -54,7 +54,7 @@ class BlendStream:
         blend: as it was written.
         batch_tokens: tokens in a batch, by default a row.
         cache, cache_bytes, fetch: as of `packtool.open`.
-        fields: of a batch, `source` among them.
+        fields: of a batch, `source` among them; by default those that its datasets have, and `source`.
         options: of `packtool.reading.make_batch`.
 
     Attributes:
@@ -70,7 +70,7 @@ class BlendStream:
         self,
         blend: Blend,
         *,
-        fields: Sequence[str] = (*FIELDS, "source"),
+        fields: Sequence[str] | None = None,
         batch_tokens: int | None = None,
         cache: Any = None,
         cache_bytes: str | int = CACHE_BYTES,
@@ -80,7 +80,7 @@ class BlendStream:
         check_options(options, BlendStream, make_batch)
         self.sources = Sources(blend, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
         self.names = self.sources.names
-        self.options = {"fields": tuple(fields), **options}
+        self.options = {"fields": self.sources.fields if fields is None else tuple(fields), **options}
         self.batch_rows = rows_in(batch_tokens, self.sources.sequence_length)
         self._added: tuple[Stage, ...] = ()
         self._begin: Begin | None = None

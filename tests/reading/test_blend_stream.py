@@ -80,6 +80,16 @@ def test_the_rows_are_those_of_the_sequence(sources: dict[str, Any]) -> None:
     assert len(stream.batch([])["source"]) == 0
 
 
+def test_documents_at_multiples(sources: dict[str, Any], tmp_path: Path) -> None:
+    store = sources["web"].parent / "web-store"
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16, document_multiple=4)
+    stream = stream_of({"web": tmp_path / "rows"}, (), rows=50)
+    alone = packtool.open(tmp_path / "rows").epoch(0).batch(range(10))
+    batch = stream.batch(range(10))
+    assert set(batch) == {*alone, "source"}
+    assert np.array_equal(batch["cu_seqlens_padded"], alone["cu_seqlens_padded"])
+
+
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_ranks_read_the_same_samples(sources: dict[str, Any], ranks: int) -> None:
     alone = read(GlobalBatches(stream_of(sources), 64))

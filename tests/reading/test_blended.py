@@ -161,7 +161,9 @@ def test_what_does_not_go_together(sources: dict[str, Path], tmp_path: Path) -> 
     packtool.pack(store, tmp_path / "several", strategy="buckets", buckets=[32, 64])
     other = write_store(tmp_path / "other-store", [5, 9], tokenizer=other_tokenizer())
     packtool.pack(other, tmp_path / "other", strategy="bfd", sequence_length=LENGTH)
+    packtool.pack(store, tmp_path / "multiple", strategy="bfd", sequence_length=LENGTH, document_multiple=8)
     said = {
+        "multiple": "sources.b: documents of b begin at multiples of 8, of a at 1. Pack all sources with the same",
         "long": "sources.b: b has rows of 64 tokens, a of 32. Pack all sources to rows of one length.",
         "several": "sources.b: b has rows of several lengths (32, 64), so it can't be blended with others. Pack it to",
         "other": "sources.b: b has other tokens than a, by another tokenizer. Tokenize all sources with one tokenizer.",
