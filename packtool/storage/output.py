@@ -203,9 +203,14 @@ class Output:
         """Unlock the output for others, however the block ends.
 
         Raises:
-            DataError: in place of the system's error for a full disk, which names neither the output nor the way on.
+            DataError: in place of the system's error for a full disk, which names neither the output nor the way on; in
+                place of an object store's, since what was uploaded stays.
         """
         self.release()
+        if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):
+            again = ", then run the command again"
+            remedy = f"{error.remedy.removesuffix(again)}{again} with --resume"
+            raise DataError(error.code, error.what, remedy=remedy, where=error.where) from None
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             what = "no space left on the device" if error.errno == errno.ENOSPC else "disk quota exceeded"
             remedy = "free some space, then run the command again with --resume: what is finished is kept"

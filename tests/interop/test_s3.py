@@ -21,7 +21,7 @@ def test_a_bucket_gives_the_store_of_the_local_folder(store, env, local, tmp_pat
         for file in sorted((local / "tokens").iterdir()):
             if file.name != "run.json":
                 assert (there / file.name).read_bytes() == file.read_bytes(), file.name
-        assert len(np.load(there / "offsets-00000.npy")) > 1
+        assert len(np.load(there / "offsets-00000-000.npy")) > 1
 
 
 def test_what_is_not_in_the_bucket_is_one_clear_error(env, tmp_path):

@@ -193,3 +193,21 @@ def test_overwriting_removes_the_old_manifest_before_anything_else(bucket: Bucke
     assert bucket.names("set") == ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
     puts = [key.removeprefix("set/") for method, key in bucket.requests if method == "put"]
     assert puts[-2:] == ["run.json", "manifest.json"]
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, "store-denied"), (400, "store-unreachable")])
+def test_a_store_that_refuses_a_file_says_how_to_go_on(bucket: Bucket, tmp_path: Path, status: int, code: str) -> None:
+    store = write_store(tmp_path / "store", [5, 9, 17] * 9)
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 32}
+    packtool.pack(store, tmp_path / "packed", **options)
+    bucket.refuse = lambda method, key: status if method == "put" and "tokens-00003" in key else None
+    with pytest.raises(DataError, match=r"then run the command again with --resume\.$") as caught:
+        packtool.pack(store, URL, **options, workers=1, check_input=False)
+    assert (caught.value.code, caught.value.where) == (code, f"{URL}/tokens-00003.npy")
+    assert "manifest.json" not in bucket.names("set")
+    bucket.refuse = lambda method, key: None
+    bucket.requests.clear()
+    packtool.pack(store, URL, **options, resume=True)
+    assert ("put", "set/tokens-00000.npy") not in bucket.requests
+    found = {name: bucket.get(f"set/{name}") for name in bucket.names("set") if name != "run.json"}
+    assert found == contents(tmp_path / "packed")
