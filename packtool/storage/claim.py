@@ -125,7 +125,8 @@ def claim(typed: Typed, command: str, options: Writing, *, key: str, inputs: Ite
     try:
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
-            contents = _settled(output, options)  # now that nobody else changes it
+            if isinstance(place, LocalPlace):
+                contents = _settled(output, options)  # now that nobody else changes it
             if not output.finished:
                 _begin(output, options, contents)
             elif isinstance(place, LocalPlace) or output.state.same(contents.unfinished):
