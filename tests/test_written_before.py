@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.errors import DataError
 
 ARCHIVE = Path(__file__).parent / "golden" / "written-0.1.tar.xz"
-KINDS = ("store", "bfd", "padding", "buckets", "plain", "order", "batches", "export")
+KINDS = ("store", "bfd", "padding", "buckets", "plain", "batches", "export")
 PACKED = ("bfd", "padding", "plain")
 
 
@@ -60,10 +61,11 @@ def test_segments_name_the_documents_of_the_store(old: Path) -> None:
             at += length
 
 
-def test_an_order_is_the_shuffle_it_stands_for(old: Path, tmp_path: Path) -> None:
-    packtool.shuffle(old / "bfd", tmp_path / "shuffled", epoch=1)
-    ordered = packtool.open(old / "bfd", order=old / "order")
-    np.testing.assert_array_equal(ordered[:], packtool.open(tmp_path / "shuffled")[:])
+def test_an_order_is_the_one_that_an_epoch_computes(old: Path) -> None:
+    rows, order = packtool.open(old / "bfd"), np.load(old / "order" / "order.npy")
+    np.testing.assert_array_equal(packtool.open(old / "bfd").epoch(1)[: len(order)], rows[order])
+    with pytest.raises(DataError, match=r"an order, which is not read any more\. Read its dataset in an epoch, which"):
+        packtool.verify(old / "order")
 
 
 def test_batches_are_read_in_their_order(old: Path) -> None:

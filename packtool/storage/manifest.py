@@ -189,6 +189,13 @@ def read(place: Typed) -> Manifest:
     except FileNotFoundError:
         raise _no_manifest(place) from None
     kind = _parse(raw, _Kind, where)
+    if kind.format == "packtool order":
+        raise DataError(
+            "unknown-format",
+            "an order, which is not read any more",
+            remedy="read its dataset in an epoch, which is computed: packtool.open(DATASET).epoch(N)",
+            where=where,
+        )
     known_format = _FORMATS.get(kind.format)
     if known_format is None or kind.format_version not in known_format.versions:
         known = _VERSION.fullmatch(kind.packtool_version)
