@@ -72,6 +72,7 @@ _OF_PLANS = (
     "min_bucket",
     "mix_rows",
     "document_multiple",
+    "max_documents_per_row",
 )
 """Options of plans beside the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")

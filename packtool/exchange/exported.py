@@ -161,6 +161,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         lengths=lambda part: _lengths(runs[part.number]),
         blocks=blocks,
         files=files,
+        multiple=dataset.manifest.multiple,
         masked=dataset.manifest.ledger.masked if isinstance(dataset.manifest.ledger.masked, int) else None,
     )
 

@@ -99,6 +99,7 @@ class Contents:
         bounded: it is known where documents begin and end.
         padding, repeated: tokens that are padding, or that an earlier row has already.
         batched: its rows come in batches of one length each.
+        multiple: documents begin at multiples of this many tokens in its rows.
         lengths: (part) to the length of each of its sequences.
         blocks: (part) to its sequences, in order.
         files: that they are read from.
@@ -120,6 +121,7 @@ class Contents:
     blocks: Callable[[Part], Iterator[Block]]
     files: Callable[[], Iterator[MappedFile]]
     masked: int | None = None
+    multiple: int = 1
 
     @property
     def sequences(self) -> int:
@@ -171,6 +173,7 @@ class Format:
         dtypes: the type it stores tokens of 2 and of 4 bytes as; None where it can't.
         documents: it keeps where the documents of a token store end.
         boundaries: it keeps where documents begin and end inside rows.
+        multiples: it keeps how long documents are that have padding between them.
         labels: it keeps which tokens are padding.
         loss: it keeps which tokens train.
         several_lengths: its rows may have several lengths.
@@ -188,6 +191,7 @@ class Format:
     dtypes: Mapping[int, str | None] = field(default_factory=lambda: {2: "<u2", 4: "<u4"})
     documents: bool = False
     boundaries: bool = False
+    multiples: bool = False
     labels: bool = False
     loss: bool = False
     several_lengths: bool = False
@@ -217,6 +221,10 @@ class Format:
         elif len(contents.row_lengths) > 1 and not self.several_lengths:
             lengths = ", ".join(map(str, contents.row_lengths))
             what = f"{self.name} holds rows of one length, but the dataset has rows of {lengths}"
+        elif contents.multiple > 1 and not self.multiples:
+            what = f"{self.name} has no place for padding between documents, which begin at multiples here"
+            remedy = "choose megatron-bridge, or pack without --document-multiple"
+            raise UsageError("format-too-small", what, remedy=remedy, where="--format")
         elif contents.masked and not self.loss:
             what = f"{self.name} can't say which tokens train, and {contents.masked:,} of them do not"
             remedy = "choose one that can: arrow, datatrove, megatron-bridge or parquet"

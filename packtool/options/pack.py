@@ -102,6 +102,17 @@ class PackOptions:
             default="1, so anywhere",
         ),
     ] = None
+    max_documents_per_row: Annotated[
+        int | None,
+        _rows(
+            COUNT,
+            "At most this many documents in a row, for trainers that capture graphs of fixed shapes: the shortest of a "
+            "fuller row go to rows of their own.",
+            unit="documents",
+            low=1,
+            taken_by=("ffd", "bfd", "first-fit-shuffle", "buckets"),
+        ),
+    ] = None
     seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,

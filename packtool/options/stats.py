@@ -74,6 +74,7 @@ class StatsArguments(DocumentOptions, Working):
     min_bucket: Annotated[int | None, _tried("min_bucket")] = None
     mix_rows: Annotated[bool | None, _tried("mix_rows")] = None
     document_multiple: Annotated[int | None, _tried("document_multiple")] = None
+    max_documents_per_row: Annotated[int | None, _tried("max_documents_per_row")] = None
     batch_size: Annotated[
         int | None,
         _count(

@@ -92,6 +92,14 @@ class Bins:
     start: I64 = field(default_factory=_none)
     length: I64 = field(default_factory=_none)
 
+    def at(self, places: Ints, offsets: I64) -> Bins:
+        """Put the segments at these places, all of them in another order, into bins that begin at these offsets."""
+        is_listed = np.zeros(len(places), np.bool_)
+        is_listed[self.listed] = True
+        listed = np.flatnonzero(is_listed[places])
+        before = np.searchsorted(self.listed, places[listed])
+        return Bins(self.document[places], offsets, listed, self.start[before], self.length[before])
+
 
 class RowsPlan(Plan):
     """Long rows, then bins. A row of either is a unit; tokens of a bin beyond L are left out.
@@ -188,16 +196,40 @@ class RowsPlan(Plan):
             seed=seed,
             window=window,
         )
-        if listed:
-            is_listed = np.zeros(len(mixed), np.bool_)
-            is_listed[bins.listed] = True
-            places = np.flatnonzero(is_listed[mixed])
-            before = np.searchsorted(bins.listed, mixed[places])
-            bins = Bins(bins.document[mixed], offsets, places, bins.start[before], bins.length[before])
-        else:
-            bins = Bins(mixed, offsets)
+        return self._with(bins.at(mixed, offsets) if listed else Bins(mixed, offsets))
+
+    def limited(self, most: int) -> RowsPlan:
+        """Move the shortest segments of each bin that holds too many to bins of their own, at the end.
+
+        Of more than `most` segments in a row, those after the longest `most` have less than L / `most` tokens each, so
+        any `most` of them fit a row: the rows added are the segments moved, divided by `most`.
+
+        Args:
+            most: segments in a bin.
+
+        >>> rows = RowsPlan(8, np.array([1, 5, 2]), bins=Bins(np.array([0, 1, 2]), np.array([0, 3])), whole=True)
+        >>> segments = rows.limited(2).segments(np.array([0, 1]))
+        >>> segments.document, segments.offsets
+        (array([1, 2, 0]), array([0, 2, 3]))
+        """
+        bins = self._bins
+        counts = np.diff(bins.offsets)
+        if counts.max(initial=0) <= most:
+            return self
+        bin = np.repeat(np.arange(len(counts)), counts)
+        longest_first = np.lexsort((-self._bin_lengths().astype(np.int64), bin))
+        moved = np.zeros(len(bin), np.bool_)
+        moved[longest_first] = np.arange(len(bin)) - np.repeat(bins.offsets[:-1], counts) >= most
+        kept, added = offsets_of(np.minimum(counts, most)), int(np.count_nonzero(moved))
+        more = kept[-1] + np.append(np.arange(most, added, most), added)
+        places = np.append(np.flatnonzero(~moved), np.flatnonzero(moved))
+        return self._with(bins.at(places, np.append(kept, more)))
+
+    def _with(self, bins: Bins) -> RowsPlan:
+        """Hold the same documents in other bins, perhaps more of them."""
         other = copy(self)
         other._bins = bins
+        object.__setattr__(other, "units", len(self._long.document) + len(bins.offsets) - 1)
         return other
 
     def segments(self, units: Ints) -> Segments:

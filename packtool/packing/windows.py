@@ -103,7 +103,10 @@ def _plan(
 ) -> list[RowsPlan]:
     first, last = window
     plans = cast("list[RowsPlan]", plan(lengths[first:last], options))
-    return [each.mixed(options.seed, first) for each in plans] if mixed else plans
+    if mixed:
+        plans = [each.mixed(options.seed, first) for each in plans]
+    most = options.max_documents_per_row
+    return plans if most is None else [each.limited(most) for each in plans]
 
 
 def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:

@@ -3,6 +3,11 @@
 `seq_start_id` says where each piece of a document begins in its row, and padding likewise; `loss_mask` is 0 for padding
 and 1 for all other tokens. Its reader takes the mask of a token for that of the label after it, so a mask of labels is
 shifted by one to the left within its piece. Of a token store each document is a row.
+
+Its reader also leaves out the last token of each piece, which it takes as a label alone. Where documents begin at
+multiples, for context parallelism, each piece is written with the padding after it and one token of padding more, so
+that what the reader leaves is the row as it was packed. It finds the own length of a piece by looking for a second EOS,
+which a text may hold; `seq_lengths` has the true ones.
 """
 
 from __future__ import annotations
@@ -16,22 +21,25 @@ import pyarrow.parquet as pq
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.tables import described, lists
 from packtool.exchange.model import Block, Contents, Format, Part
-from packtool.plan import offsets_of
+from packtool.plan import INSERTED_EOS, offsets_of, ranges
 from packtool.reading.batch import IGNORED
 from packtool.storage.schema import ExportedFile
 
 _IDS, _MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 _SCHEMA = pa.schema([("input_ids", _IDS), ("seq_start_id", _IDS), ("loss_mask", _MASK)])
+_LENGTHS = pa.field("seq_lengths", _IDS)
 _GROUP = 500
 """Rows of a row group: its reader loads one for each row that it takes."""
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     sequences = tokens = 0
+    several = contents.multiple > 1
+    schema, columns = (_SCHEMA.append(_LENGTHS), _padded_columns) if several else (_SCHEMA, _columns)
     with FileWriter(directory / f"train-{part.number:05d}.idx.parquet") as out:
-        with pq.ParquetWriter(out, _SCHEMA, compression="zstd") as writer:
+        with pq.ParquetWriter(out, schema, compression="zstd") as writer:
             for block in contents.blocks(part):
-                table = pa.table(_columns(block), schema=_SCHEMA)
+                table = pa.table(columns(block), schema=schema)
                 writer.write_table(table, row_group_size=_GROUP)
                 sequences, tokens = sequences + table.num_rows, tokens + len(block.tokens)
         return [out.finish(sequences, tokens)]
@@ -53,12 +61,37 @@ def _columns(block: Block) -> list[pa.Array]:
     return [lists(block.tokens, block.lengths), lists(starts, counts), lists(mask, block.lengths, np.int8)]
 
 
+def _padded_columns(block: Block) -> list[pa.Array]:
+    """Write each piece with its padding and a token that the reader leaves out; the last column is its own length."""
+    assert block.segments is not None
+    row = offsets_of(block.lengths)
+    document, ends = block.segments.document, offsets_of(block.segments.length)
+    begins = ends[:-1][document >= 0]
+    own = np.where(document == INSERTED_EOS, 1, np.where(document >= 0, block.segments.length, 0))
+    own = np.add.reduceat(own, np.flatnonzero(document >= 0))
+    counts = np.diff(np.searchsorted(begins, row))
+    trains = np.ones(len(block.tokens), np.int64) if block.loss is None else block.loss.astype(np.int64)
+    mask = np.zeros(len(block.tokens), np.int64)
+    ahead = ranges(begins, own - 1, offsets_of(own - 1))  # a place whose next token is of the same document
+    mask[ahead] = trains[ahead + 1]
+    lasts = np.append(begins[1:], row[-1])
+    lengths = block.lengths + counts
+    starts = begins - np.repeat(row[:-1], counts) + ranges(np.zeros_like(counts), counts, offsets_of(counts))
+    return [
+        lists(np.insert(block.tokens, lasts, block.tokens[lasts - 1]), lengths),
+        lists(starts, counts),
+        lists(np.insert(mask, lasts, 0), lengths, np.int8),
+        lists(own, counts),
+    ]
+
+
 FORMAT = Format(
     name="megatron-bridge",
     summary="Megatron-Bridge's packed Parquet: input_ids, seq_start_id and loss_mask",
     files="*.idx.parquet",
     documents=True,
     boundaries=True,
+    multiples=True,
     labels=True,
     loss=True,
     several_lengths=True,
