@@ -82,9 +82,12 @@ def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
 def padding_waste(rows: Trial | PackedReport) -> float:
     """Return padding as a share of the output, without a remainder: less than one row for each row length.
 
+    Nor is padding counted that begins documents at multiples: the trainer needs it, whatever the strategy.
+
     A remainder is the same on a sample of thirty rows and on a corpus of a million, so it says nothing of a strategy.
     """
-    return ratio(sum(max(0, b.padding - (b.sequence_length - 1)) for b in rows.buckets), rows.ledger.output)
+    padding = sum(max(0, b.padding - (b.sequence_length - 1)) for b in rows.buckets)
+    return ratio(max(0, padding - (rows.ledger.rounding or 0)), rows.ledger.output)
 
 
 def waste(rows: Trial | PackedReport) -> float:
@@ -236,9 +239,9 @@ def _chosen(entry: Trial, reason: str, source: str | None = None) -> ChosenStrat
 def _cost(entry: Trial) -> str:
     """Describe the cost of an entry in a sentence."""
     metrics = entry.metrics
-    remainder = "" if padding_waste(entry) else ", less than a row in all"
+    remainder = "" if padding_waste(entry) or entry.ledger.rounding else ", less than a row in all"
     shares = [
-        (metrics.padding_ratio, f"of the output is padding{remainder}"),
+        (metrics.padding_ratio, f"of the output is padding{remainder}{_multiples(entry)}"),
         (metrics.repeated_ratio, "repeats"),
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
@@ -247,6 +250,14 @@ def _cost(entry: Trial) -> str:
     if alike is not None:
         rows += f", {times(alike)} as alike inside as random ones"
     return f"{costs}; {rows}." if costs else f"No padding, nothing dropped or repeated; {rows}."
+
+
+def _multiples(rows: Trial | PackedReport) -> str:
+    """Say how much of the padding is there since documents begin at multiples."""
+    if not rows.ledger.rounding:
+        return ""
+    share, multiple = percent(ratio(rows.ledger.rounding, rows.ledger.output)), rows.options["document_multiple"]
+    return f" ({share} since documents begin at multiples of {multiple})"
 
 
 def _cuts(entry: Trial) -> str:
@@ -339,7 +350,7 @@ def judge(report: PackedReport) -> list[Judgement]:
 
 
 def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
-    shares = ((metrics.padding_ratio, "padding"), (metrics.repeated_ratio, "repeated"))
+    shares = ((metrics.padding_ratio, f"padding{_multiples(report)}"), (metrics.repeated_ratio, "repeated"))
     parts = [f"{percent(share)} of the output is {what}" for share, what in shares if share]
     parts += [f"{percent(metrics.dropped_ratio)} of the text is dropped"] if metrics.dropped_ratio else []
     said = ", ".join(parts) or "No padding, nothing repeated or dropped"

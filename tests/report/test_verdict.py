@@ -204,6 +204,23 @@ def test_near_the_limit_the_trade_is_named() -> None:
     assert "close call" not in judged(np.full(3000, 511), "concat", "bfd").choice.reason
 
 
+def test_what_a_multiple_costs_is_told_and_held_against_no_strategy() -> None:
+    lengths = lognormal(150, 0.8, 4000)
+    plain, padded = (
+        compare(lengths, candidates(["concat", "bfd"], [2048], options)) for options in ({}, {"document_multiple": 32})
+    )
+    assert [each.verdicts[0].choice.strategy for each in (plain, padded)] == ["bfd", "bfd"]
+    entry = next(entry for entry in padded.entries if entry.strategy == "bfd")
+    assert entry.metrics.padding_ratio > WASTE > waste(entry)
+    told = re.search(
+        r"padding \((\d+\.?\d*)% since documents begin at multiples of 32\)", padded.verdicts[0].choice.reason
+    )
+    assert told is not None
+    each = entry.ledger.rounding / entry.metrics.documents  # type: ignore[operator]
+    assert 14 < each < 17, "half a multiple"
+    assert float(told[1]) == pytest.approx(100 * each * entry.metrics.documents / entry.ledger.output, abs=0.05)
+
+
 def test_no_documents_no_verdict() -> None:
     assert compared(np.zeros(0, np.int64)).verdicts == []
 
