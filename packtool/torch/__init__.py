@@ -1,7 +1,8 @@
 """Packed datasets for PyTorch: ``pip install packtool[torch]``.
 
-`Loader` is all that a training loop needs. Its parts fit PyTorch's `DataLoader` and torchdata's `StatefulDataLoader`:
-`Samples` (a map-style dataset), `GlobalBatches` (a batch sampler with state) and `collate`.
+`Loader` is all that a training loop needs, `ValidationLoader` what it is measured with. The parts of `Loader` fit
+PyTorch's `DataLoader` and torchdata's `StatefulDataLoader`: `Samples` (a map-style dataset), `GlobalBatches` (a batch
+sampler with state) and `collate`.
 
 >>> from packtool.torch import Loader                           # doctest: +SKIP
 >>> loader = Loader("packed", batch_size=64, num_workers=2)     # doctest: +SKIP
@@ -26,11 +27,13 @@ except ImportError:
 
 from packtool.torch.attention import block_mask, document_mask, varlen_attention
 from packtool.torch.loader import Loader, Samples, collate
+from packtool.torch.validation import ValidationLoader
 
 __all__ = [
     "GlobalBatches",
     "Loader",
     "Samples",
+    "ValidationLoader",
     "block_mask",
     "collate",
     "document_mask",

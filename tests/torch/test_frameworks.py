@@ -103,7 +103,10 @@ def test_lightning_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps
     assert parts == whole
 
 
-def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **options: Any) -> Any:
+def transformers_trainer(
+    loader: Loader, place: Path, seen: list[list[int]], *, valid: Any = None, validated: Any = None, **options: Any
+) -> Any:
+    """A trainer that notes the rows it trains on, and those it validates on."""
     transformers = pytest.importorskip("transformers")
 
     class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
@@ -112,8 +115,7 @@ def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **o
             self.weight = torch.nn.Parameter(torch.zeros(()))
 
         def forward(self, input_ids: Any, labels: Any) -> Any:
-            if self.training:
-                seen.extend(input_ids.tolist())
+            (seen if self.training else validated).extend(input_ids.tolist())
             return {"loss": self.weight * labels.float().mean()}
 
     class Trainer(transformers.Trainer):  # type: ignore[misc,name-defined]
@@ -121,7 +123,7 @@ def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **o
             return loader
 
         def get_eval_dataloader(self, *_: Any) -> Any:
-            return loader
+            return valid
 
     class SavePlace(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -130,7 +132,7 @@ def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **o
     arguments = transformers.TrainingArguments(
         str(place), report_to="none", disable_tqdm=True, use_cpu=True, ignore_data_skip=True, **options
     )
-    return Trainer(model=Model(), args=arguments, callbacks=[SavePlace()])
+    return Trainer(model=Model(), args=arguments, callbacks=[SavePlace()], eval_dataset=valid)
 
 
 @pytest.mark.parametrize("accumulated", [1, 4])
