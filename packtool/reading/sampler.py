@@ -96,10 +96,12 @@ class GlobalBatches:
 
     def __len__(self) -> int:
         """Count the batches that this rank reads in a pass."""
-        if self.stream.bucketed or self.micro_batch_size is not None:
-            return sum(-(-most // size) for _, _, most, size in self._batches(*self._bounds(self._pass)))
-        whole, rest = divmod(self._samples, self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        return self._count(*self._bounds(self._pass))
+
+    @property
+    def remaining(self) -> int:
+        """Batches that this rank has yet to read in this pass."""
+        return self._count(self.consumed, self._end)
 
     @property
     def left_out(self) -> int:
@@ -223,6 +225,13 @@ class GlobalBatches:
         """Return the first sample of a pass, and that of the next."""
         epochs = self.stream.epochs
         return self.stream.begin_of(number * epochs), self.stream.begin_of((number + 1) * epochs)
+
+    def _count(self, first: int, last: int) -> int:
+        """Count the batches that this rank reads of some samples."""
+        if self.stream.bucketed or self.micro_batch_size is not None:
+            return sum(-(-most // size) for _, _, most, size in self._batches(first, last))
+        whole, rest = divmod(last - first, self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
 
     def _take_rank(self, rank: int, world_size: int) -> None:
         _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")

@@ -85,6 +85,9 @@ class Loader:
         prefetch_factor: int | None = None,
         **options: Any,
     ) -> None:
+        if "steps" in options:
+            what, remedy = "a loader has epochs, not steps", "leave the loop after as many, or give epochs"
+            raise UsageError("bad-option", what, remedy=remedy, where="steps")
         check_options(options, Loader, Stream, make_batch)
         self._rank, self._world_size = rank, world_size
         self._samples = Samples(
@@ -140,6 +143,18 @@ class Loader:
     @property
     def left_out(self) -> int:
         return self.sampler.left_out
+
+    @property
+    def remaining(self) -> int:
+        """Batches that this rank has yet to get in this pass."""
+        self._settle()
+        return self.sampler.remaining
+
+    @property
+    def dataset(self) -> Any:
+        """There is none, as for trainers that skip batches of it: a loader goes on from its own state."""
+        what = "a Loader has no dataset whose batches could be skipped: it goes on from its own state"
+        raise AttributeError(f"{what}; with Transformers, set ignore_data_skip=True in TrainingArguments")
 
     @property
     def sources(self) -> list[str]:

@@ -34,8 +34,8 @@ def epoch(rows: Path, number: int, batches: int) -> list[list[int]]:
     return found
 
 
-def lightning_model(seen: dict[tuple[str, int], list[list[int]]]) -> Any:
-    """A module that notes the rows of each epoch."""
+def lightning_model(seen: dict[tuple[str, int], list[list[int]]], counted: Loader | None = None) -> Any:
+    """A module that notes the rows of each epoch, and tells Lightning how many batches `counted` has had."""
     lightning = pytest.importorskip("lightning.pytorch")
 
     class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
@@ -52,6 +52,14 @@ def lightning_model(seen: dict[tuple[str, int], list[list[int]]]) -> Any:
 
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=1e-3)
+
+        def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+            if counted is not None:
+                progress = checkpoint["loops"]["fit_loop"]
+                counted.load_state_dict(progress["state_dict"]["combined_loader"][0])
+                counts = progress["epoch_loop.batch_progress"]["current"]
+                more = len(counted) - counted.remaining - counts["ready"]
+                counts.update({name: count + more for name, count in counts.items()})
 
     return Model()
 
@@ -103,6 +111,26 @@ def test_lightning_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps
     assert parts == whole
 
 
+@pytest.mark.parametrize(("steps", "size"), [(1, 32), (3, 32), (3, 8), (6, 32), (8, 48)])
+def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, steps: int, size: int) -> None:
+    """As docs/training.md says: Lightning ends an epoch by the number of batches that it counted."""
+    lightning = pytest.importorskip("lightning.pytorch")
+    parts: dict[tuple[str, int], list[list[int]]] = {}
+    save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
+    lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
+        lightning_model(parts), Loader(rows, batch_size=16)
+    )
+    other = Loader(rows, batch_size=size)
+    lightning_trainer(tmp_path, max_epochs=3, enable_checkpointing=False).fit(
+        lightning_model(parts, counted=other), other, ckpt_path=tmp_path / f"step={steps}.ckpt"
+    )
+    for number in range(3):
+        had = max(0, min(steps - 6 * number, 6)) * 16
+        whole = packtool.open(rows).epoch(number)  # type: ignore[union-attr]
+        rest = 0 if had == 96 else (len(whole) - had) // size * size
+        assert parts["train", number] == whole[: had + rest].tolist()
+
+
 def transformers_trainer(
     loader: Loader, place: Path, seen: list[list[int]], *, valid: Any = None, validated: Any = None, **options: Any
 ) -> Any:
@@ -130,7 +158,7 @@ def transformers_trainer(
             torch.save(loader.state_dict(), f"{args.output_dir}/checkpoint-{state.global_step}/loader.pt")
 
     arguments = transformers.TrainingArguments(
-        str(place), report_to="none", disable_tqdm=True, use_cpu=True, ignore_data_skip=True, **options
+        str(place), **{"report_to": "none", "disable_tqdm": True, "use_cpu": True, "ignore_data_skip": True, **options}
     )
     return Trainer(model=Model(), args=arguments, callbacks=[SavePlace()], eval_dataset=valid)
 
@@ -154,3 +182,73 @@ def test_transformers_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, st
         again = transformers_trainer(loaders[1], tmp_path, parts, max_steps=18, save_strategy="no")
         again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{steps}"))
     assert parts == [row for number in range(3) for row in epoch(rows, number, len(loaders[0]))]
+
+
+class Batches:
+    """A loader whose epoch the Trainer can't set."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Any:
+        return iter(self._loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+@pytest.mark.parametrize(("steps", "size", "accumulated"), [(4, 32, 1), (8, 8, 1), (8, 48, 1), (9, 16, 2)])
+def test_transformers_resumes_with_another_batch_size(
+    rows: Path, tmp_path: Path, steps: int, size: int, accumulated: int
+) -> None:
+    """As docs/training.md says: the Trainer counts epochs in its own batches."""
+    parts: list[list[int]] = []
+    first, other = (Loader(rows, batch_size=each, epochs=3, fields=("input_ids", "labels")) for each in (16, size))
+    transformers_trainer(first, tmp_path, parts, max_steps=steps, save_steps=steps).train()
+    other.load_state_dict(torch.load(tmp_path / f"checkpoint-{steps}" / "loader.pt"))
+    left = other.remaining // accumulated
+    options = {"max_steps": steps + left, "gradient_accumulation_steps": accumulated, "save_strategy": "no"}
+    again = transformers_trainer(Batches(other), tmp_path, parts, **options)  # type: ignore[arg-type]
+    again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{steps}"))
+    whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
+    assert parts == whole[: 16 * steps + size * accumulated * left]
+    assert len(whole) - len(parts) < size * accumulated
+
+
+def test_transformers_is_told_what_it_lacks(rows: Path, tmp_path: Path) -> None:
+    loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
+    transformers_trainer(loader, tmp_path, [], max_steps=4, save_steps=4).train()
+    again = transformers_trainer(loader, tmp_path, [], max_steps=8, ignore_data_skip=False)
+    with pytest.raises(AttributeError, match=r"set ignore_data_skip=True in TrainingArguments"):
+        again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+
+
+def test_accelerate_saves_the_place(rows: Path, tmp_path: Path) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    accelerator = accelerate.Accelerator(cpu=True)
+    loader = accelerator.prepare(Loader(rows, batch_size=16, epochs=3))
+    accelerator.register_for_checkpointing(loader)
+    reader = iter(loader)
+    seen = [row for _ in range(8) for row in next(reader)["input_ids"].tolist()]
+    accelerator.save_state(tmp_path / "state")
+    next(reader)
+    accelerator.load_state(tmp_path / "state")
+    seen += [row for batch in loader for row in batch["input_ids"].tolist()]
+    whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
+    assert seen == whole[: len(whole) // 16 * 16]
+
+
+def test_distributed_checkpoints_hold_the_place_for_any_ranks(rows: Path, tmp_path: Path) -> None:
+    """As torchtitan saves a loader."""
+    dcp = pytest.importorskip("torch.distributed.checkpoint")
+    first = Loader(rows, batch_size=16, epochs=3)
+    reader = iter(first)
+    seen = [row for _ in range(8) for row in next(reader)["input_ids"].tolist()]
+    dcp.save({"dataloader": first}, checkpoint_id=tmp_path / "saved", no_dist=True)
+    ranks = [Loader(rows, batch_size=32, epochs=3, rank=rank, world_size=2) for rank in range(2)]
+    for each in ranks:
+        dcp.load({"dataloader": each}, checkpoint_id=tmp_path / "saved", no_dist=True)
+    for shares in zip(*ranks, strict=True):
+        seen += [row for turn in zip(*(share["input_ids"].tolist() for share in shares), strict=True) for row in turn]
+    whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
+    assert seen == whole[: 128 + (len(whole) - 128) // 32 * 32]

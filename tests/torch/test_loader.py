@@ -135,8 +135,10 @@ def test_leaving_a_loop_keeps_the_place(rows: Path) -> None:
     first = ids(islice(loader, 3))
     assert loader.consumed == 12
     assert f"rank 0 of 1, 12 of {len(loader._samples)} samples consumed" in repr(loader)
+    assert loader.remaining == len(loader) - 3
     rest = ids(loader)
     assert first + rest == ids(Loader(rows, batch_size=4))
+    assert loader.remaining == 0
     assert len(ids(loader)) == len(first + rest)  # after the end the next epoch begins
     loader.reset()
     assert ids(islice(loader, 3)) == first
@@ -167,6 +169,8 @@ def test_fields_are_chosen(rows: Path) -> None:
         Loader(rows, fields=("mask",))
     with pytest.raises(UsageError, match=r"batchsize: there is no such option\. Did you mean batch_size\?"):
         Loader(rows, batchsize=8)
+    with pytest.raises(UsageError, match="steps: a loader has epochs, not steps"):
+        Loader(rows, steps=8)
 
 
 def test_before_the_process_group_rank_and_world_size_are_those_of_torchrun(

@@ -79,7 +79,7 @@ def in_order(ranks: list[list[Rows]]) -> Rows:
     return [row for shares in zip(*ranks, strict=True) for turn in zip(*shares, strict=True) for row in turn]
 
 
-@pytest.mark.parametrize("trainer", ["ddp", "transformers"])
+@pytest.mark.parametrize("trainer", ["ddp", "transformers", "lightning"])
 def test_two_processes_and_then_one(rows: Path, tmp_path: Path, trainer: str) -> None:
     if trainer != "ddp":
         pytest.importorskip(trainer)
