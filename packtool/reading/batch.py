@@ -99,7 +99,6 @@ def make_batch(
     train_across_documents: bool = True,
     pad_cu_seqlens: int | None = None,
     fields: Collection[str] = FIELDS,
-    narrow: bool = False,
 ) -> Batch:
     """Make the inputs, targets and masks of some rows.
 
@@ -124,7 +123,6 @@ def make_batch(
         pad_cu_seqlens: sequences of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
             shape is the same in every batch: sequences of no tokens follow the last. None for as many as there are.
         fields: of the batch, from `KNOWN`; the others are not computed.
-        narrow: in the narrowest integers that hold them, to be sent and then widened to `DTYPES`.
 
     Raises:
         UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field; an extra
@@ -152,15 +150,14 @@ def make_batch(
     ([0, 3, 5, 5], [0, 4, 8, 8])
     """
     _require(labels, extra_token, fields)
-    types = _narrow_types(tokens, following) if narrow else DTYPES
     length = tokens.shape[1] - extra_token
-    batch = _space({name: types[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
+    batch = _space({name: DTYPES[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
     if not TARGETS.isdisjoint(fields):
         # Nothing predicts the first token of a row, and the last has no target.
         direct = "labels" in fields and not extra_token
-        targets = batch["labels"] if direct else np.empty(tokens.shape, types["labels"])
+        targets = batch["labels"] if direct else np.empty(tokens.shape, DTYPES["labels"])
         ahead = labels == "next" and not extra_token
         targets[:, : -1 if ahead else None] = tokens[:, ahead:]
         targets[:, -1 if ahead else 0] = IGNORED
@@ -292,8 +289,7 @@ def _attend(
     if "document_ids" in fields:
         number = np.arange(len(starts)) - np.flatnonzero(place == 0)[row]
         number[padding] = -1
-        narrow = number.astype(batch["document_ids"].dtype)
-        batch["document_ids"][:] = np.repeat(narrow, lengths).reshape(shape)[:, :length]
+        batch["document_ids"][:] = np.repeat(number.astype(DTYPES["document_ids"]), lengths).reshape(shape)[:, :length]
     if not set(_PADDED).isdisjoint(fields):
         own = ~padding
         padded, cu_seqlens = np.append(starts[own], rows * length), offsets_of(lengths[own])
@@ -325,21 +321,6 @@ def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[s
         out[name] = memory[begin : begin + sizes[name]].view(types[name]).reshape(shape)
         begin += sizes[name]
     return {name: out[name] for name in types}
-
-
-def _narrow_types(tokens: npt.NDArray[Any], following: I64 | None) -> dict[str, npt.DTypeLike]:
-    """Choose narrow types for these rows: of labels signed, for `IGNORED`, as of document ids, for padding."""
-    length = tokens.shape[1]
-    largest = (
-        int(tokens.max(initial=0)) if following is None else int(max(tokens.max(initial=0), following.max(initial=0)))
-    )
-    return {
-        "input_ids": tokens.dtype,
-        "labels": np.min_scalar_type(-1 - largest),
-        "position_ids": np.min_scalar_type(length),
-        "document_ids": np.min_scalar_type(-length),
-        "loss_mask": np.uint8,
-    }
 
 
 def _begins(segments: Segments) -> npt.NDArray[np.bool_]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from packtool.blending.blend import Blend, Source
 from packtool.errors import UsageError
-from packtool.plan import I64, Segments, distinct, offsets_of, ranges
+from packtool.plan import I64, distinct
 from packtool.reading.blend_schedule import Extent, schedule_of
 from packtool.reading.dataset import Dataset
+from packtool.reading.raw_batch import RawBatch, joined
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, single, training_place
-from packtool.reading.rows import Array
 from packtool.reading.stream import Stream
 from packtool.storage import manifest as manifests
 from packtool.storage.schema import PackedManifest, TokenizerInfo
@@ -86,7 +86,7 @@ class Sources:
             self.require_paths()
         return self.streams[self.names[number]]
 
-    def read(self, source: I64, row: I64, options: Mapping[str, Any]) -> tuple[Array, Segments | None, Array | None]:
+    def read(self, source: I64, row: I64, options: Mapping[str, Any]) -> RawBatch:
         """Read what a training batch is made of, of rows of some sources, in the given order.
 
         Args:
@@ -95,7 +95,7 @@ class Sources:
             options: of `packtool.reading.make_batch`.
         """
         if not len(source):
-            return np.empty((0, self.sequence_length), np.uint16), None, None
+            return RawBatch(np.empty((0, self.sequence_length), np.uint16), None, None, source=source.astype(np.int32))
         parts = []
         for number in distinct(source).tolist():
             stream = self.stream(number)
@@ -103,8 +103,8 @@ class Sources:
             epochs, items = stream.epochs_of(row[places])
             for epoch in distinct(epochs).tolist():
                 dataset, those = cast("Dataset", stream.epoch(epoch)), np.flatnonzero(epochs == epoch)
-                parts.append((places[those], *dataset.read_of(dataset.rows, items[those], options)))
-        return _joined(parts)
+                parts.append((places[those], dataset.read_of(dataset.rows, items[those], options)))
+        return joined(parts)._replace(source=source.astype(np.int32))
 
 
 def several_lengths(blend: Blend, options: Mapping[str, Any]) -> Source | None:
@@ -176,38 +176,3 @@ def _require_alike(blend: Blend, datasets: Mapping[str, Dataset]) -> None:
             (one, _), _ = tokenizers.values()
             what = f"{name} has other tokens than {one}, by another tokenizer"
             raise UsageError("sources-differ", what, remedy="tokenize all sources with one tokenizer", where=where)
-
-
-def _joined(
-    parts: Sequence[tuple[I64, Array, Segments | None, Array | None]],
-) -> tuple[Array, Segments | None, Array | None]:
-    """Join rows that were read apart, in the order of their places.
-
-    A part without segments is of whole rows, and where one without loss is padded it has segments that say so.
-    """
-    if len(parts) == 1:
-        return parts[0][1:]
-    places = np.concatenate([part[0] for part in parts])
-    length, first = parts[0][1].shape[1], parts[0][1]
-    tokens = np.empty((len(places), length), first.dtype)
-    for place, read, _, _ in parts:
-        tokens[place] = read
-    segments = loss = None
-    if any(part[2] is not None for part in parts):
-        whole = Segments.concatenate([part[2] or _whole(len(part[0]), length) for part in parts])
-        order = np.argsort(places)
-        counts = np.diff(whole.offsets)[order]
-        offsets = offsets_of(counts)
-        segments = whole.at(ranges(whole.offsets[order], counts, offsets), offsets)
-    if any(part[3] is not None for part in parts):
-        loss = np.ones((len(places), length), np.uint8)
-        for place, _, _, own in parts:
-            if own is not None:
-                loss[place] = own
-    return tokens, segments, loss
-
-
-def _whole(rows: int, length: int) -> Segments:
-    """Return the segments of rows that are one piece each."""
-    zeros = np.zeros(rows, np.int64)
-    return Segments(zeros, zeros, np.full(rows, length), zeros, np.arange(rows + 1))

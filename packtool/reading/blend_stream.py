@@ -25,7 +25,7 @@ from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.blend_schedule import check_limits
 from packtool.reading.blend_sources import Sources, several_lengths
-from packtool.reading.blended import blended_batch
+from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
 from packtool.reading.stream import Key, Stream, rows_in, state_differs
 
@@ -154,11 +154,15 @@ class BlendStream:
             costs[places] = self.sources.stream(number).pairs([rows])
         return costs
 
-    def batch(self, keys: Sequence[Key] | I64, *, narrow: bool = False) -> Batch:
-        """Build a training batch of some samples, by their numbers or `located`."""
+    def read(self, keys: Sequence[Key] | I64) -> RawBatch:
+        """Read what a batch of some samples is made of, by their numbers or `located`."""
         located = keys if isinstance(keys, np.ndarray) and keys.ndim == 2 else self.located(cast("Sequence[Key]", keys))
         source, row = located.T
-        return blended_batch(self.sources, source, row, {**self.options, "narrow": narrow})
+        return self.sources.read(source, row, self.options)
+
+    def batch(self, keys: Sequence[Key] | I64) -> Batch:
+        """Build a training batch of some samples, by their numbers or `located`."""
+        return self.read(keys).batch(**self.options)
 
     def state(self, samples: int) -> dict[str, Any]:
         """Return the state after some samples: what the run was so far, and the rows of each source.

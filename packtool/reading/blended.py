@@ -11,7 +11,7 @@ import numpy as np
 from packtool.blending.blend import Blend
 from packtool.blending.dealing import Dealing
 from packtool.plan import I64
-from packtool.reading.batch import FIELDS, Batch, make_batch
+from packtool.reading.batch import FIELDS, Batch
 from packtool.reading.blend_sources import Sources, several_lengths
 from packtool.reading.dataset import BucketDataset, open_recipe
 from packtool.reading.recipe import Recipe, training_place
@@ -79,17 +79,8 @@ class BlendedRows:
             fields: as of `packtool.reading.batch.make_batch`, and `source`.
             options: as of `packtool.reading.batch.make_batch`.
         """
-        return blended_batch(self._sources, *self.origins(index), {"fields": fields, **options})
-
-
-def blended_batch(sources: Sources, source: I64, row: I64, options: Mapping[str, Any]) -> Batch:
-    """Build a training batch of rows of some sources; arguments as of `Sources.read`."""
-    fields = options.get("fields", FIELDS)
-    others = {**options, "fields": [name for name in fields if name != "source"]}
-    batch = make_batch(*sources.read(source, row, others), **others)
-    if "source" in fields:
-        batch["source"] = source.astype(np.int32)
-    return batch
+        options = {"fields": fields, **options}
+        return self._sources.read(*self.origins(index), options).batch(**options)
 
 
 def open_blend(blend: Blend, **options: Any) -> BlendedRows | BucketDataset:

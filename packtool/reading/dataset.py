@@ -12,7 +12,8 @@ import numpy.typing as npt
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.plan import I64, Segments
-from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, make_batch
+from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch
+from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.sizes import plural
@@ -47,13 +48,11 @@ class _Packed:
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
         """Build a training batch of some rows of one length; `options` as of `Dataset.batch`."""
         options.setdefault("fields", self.fields)
-        numbers = rows.numbers(index)
-        return make_batch(*self.read_of(rows, numbers, options), self._following(rows, numbers, options), **options)
+        return self.read_of(rows, rows.numbers(index), options).batch(**options)
 
-    def read_of(
-        self, rows: Rows, numbers: I64, options: Mapping[str, Any]
-    ) -> tuple[Array, Segments | None, Array | None]:
-        """Read what a training batch of some rows (from 0) is made of: tokens; segments and loss where needed."""
+    def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
+        """Read what a training batch of some rows (from 0) is made of: tokens, and the rest where needed."""
+        segments: Segments | None
         fields = options.get("fields", self.fields)
         attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
         targets = not TARGETS.isdisjoint(fields)
@@ -62,8 +61,10 @@ class _Packed:
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
         if attends or (targets and (padded or not everywhere)):
             tokens, segments = rows.with_segments(numbers)
-            return tokens, segments, rows.loss(numbers, segments) if with_loss else None
-        return rows[numbers], None, rows.loss(numbers) if with_loss else None
+        else:
+            tokens, segments = rows[numbers], None
+        loss = rows.loss(numbers, segments) if with_loss else None
+        return RawBatch(tokens, segments, loss, self._following(rows, numbers, options))
 
     def _following(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> I64 | None:
         """Find the target of each row's last token where rows go on in those of the next batch: the partial shuffle's.

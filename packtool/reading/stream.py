@@ -24,6 +24,7 @@ from packtool.places.typed import cache_directory, places_of
 from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
+from packtool.reading.raw_batch import RawBatch, joined
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 from packtool.reading.rows import Rows
 from packtool.shuffling.balance import pairs_of
@@ -101,6 +102,7 @@ class Stream:
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
         self._pairs: dict[int, I64] = {}
         first = self.epoch(0)
+        self.options.setdefault("fields", first.fields)
         self.bucketed = isinstance(first, BucketDataset)
         self.items = len(first)
         self.batch_rows = 1 if isinstance(first, BucketDataset) else rows_in(batch_tokens, first.sequence_length)
@@ -250,28 +252,27 @@ class Stream:
             first += len(parts[-1])
         return np.concatenate(parts)
 
-    def batch(self, keys: Sequence[Key], *, narrow: bool = False) -> Batch:
-        """Build a training batch of some samples in the given order; those of several epochs one after another.
-
-        Args:
-            narrow: as of `packtool.reading.make_batch`.
-        """
+    def read(self, keys: Sequence[Key]) -> RawBatch:
+        """Read what a batch of some samples is made of, in the given order."""
         if not keys:
             first = self.epoch(0)
             length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
-            options = {"fields": first.fields, **self.options}
-            return make_batch(np.empty((0, length), np.uint16), None, narrow=narrow, **options)
+            return RawBatch(np.empty((0, length), np.uint16), None, None)
         if self.bucketed:
-            parts = cast("Sequence[tuple[int, int]]", keys)
-            dataset, rows, begin, _ = self._place(parts[0][0])
-            inside = np.array([begin + row for _, row in parts if row >= 0], np.int64)
-            return dataset.batch_of(rows, inside, narrow=narrow, **self.options)
+            pairs = cast("Sequence[tuple[int, int]]", keys)
+            dataset, rows, begin, _ = self._place(pairs[0][0])
+            inside = np.array([begin + row for _, row in pairs if row >= 0], np.int64)
+            return dataset.read_of(rows, inside, self.options)
         numbers, items = self.epochs_of(np.array(keys, np.int64))
-        batches = []
+        parts = []
         for number in distinct(numbers).tolist():
-            epoch = cast("Dataset", self.epoch(number))
-            batches.append(epoch.batch(items[numbers == number], narrow=narrow, **self.options))
-        return batches[0] if len(batches) == 1 else _joined(batches)
+            epoch, those = cast("Dataset", self.epoch(number)), numbers == number
+            parts.append((np.flatnonzero(those), epoch.read_of(epoch.rows, items[those], self.options)))
+        return joined(parts)
+
+    def batch(self, keys: Sequence[Key]) -> Batch:
+        """Build a training batch of some samples in the given order."""
+        return self.read(keys).batch(**self.options)
 
     def _pairs_of(self, rows: Rows, numbers: I64) -> I64:
         stored = rows.stored_numbers(numbers)
@@ -329,30 +330,6 @@ def _kept_pairs(rows: Rows, file: Path) -> I64:
     except OSError:
         unfinished.unlink(missing_ok=True)  # where nothing can be kept, they are computed again
     return pairs
-
-
-def _joined(parts: Sequence[Batch]) -> Batch:
-    """Join batches of rows of one length, one after another.
-
-    >>> one = make_batch(np.array([[5, 6]]), None)
-    >>> _joined([one, one])["cu_seqlens"].tolist()
-    [0, 2, 4]
-    """
-    whole: dict[str, Any] = {
-        name: np.concatenate([part[name] for part in parts])  # type: ignore[literal-required]
-        for name in parts[0]
-        if "seqlen" not in name
-    }
-    for name in ("cu_seqlens", "cu_seqlens_padded"):
-        if name in parts[0]:
-            bounds = [cast("Any", part)[name] for part in parts]
-            ends = np.cumsum([0, *(int(each[-1]) for each in bounds)])
-            begins = [each[:-1] + end for each, end in zip(bounds, ends[:-1], strict=True)]
-            whole[name] = np.concatenate([*begins, ends[-1:]]).astype(np.int32)
-    for name in ("max_seqlen", "max_seqlen_padded"):
-        if name in parts[0]:
-            whole[name] = max(cast("Any", part)[name] for part in parts)
-    return cast("Batch", whole)
 
 
 def rows_in(batch_tokens: int | None, length: int) -> int:

@@ -1,9 +1,9 @@
 """Load batches of tensors for this rank, in parallel, with a state of one number.
 
-A worker makes each batch as a whole. PyTorch would send every tensor of it through shared memory of its own, which
-takes a handshake between the two processes, and for many small tensors costs more than making them. So a batch goes
-through the pipe as one message, in the narrowest integers that hold it, and becomes tensors of the usual types where it
-is unpacked: in the training process, or in its thread that pins memory.
+A worker reads each batch as a whole. PyTorch would send every tensor of it through shared memory of its own, which
+takes a handshake between the two processes, and for many small tensors costs more than making them. So what was read,
+tokens as they are stored and the segments of their rows, goes through the pipe as one message. It becomes tensors where
+it is unpacked: in the training process, or in its thread that pins memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
@@ -23,10 +24,13 @@ from torch.utils.data import DataLoader, get_worker_info
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
-from packtool.reading.batch import DTYPES, check_options, make_batch
+from packtool.reading.batch import check_options, make_batch
 from packtool.reading.blend_stream import open_stream
+from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Key, Stream
+
+_FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library learns nothing
 
 
 class Loader:
@@ -116,6 +120,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         self._settle()
+        _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
         returned, sent = tee(self.sampler.begin())
         turn = self.sampler.turn
@@ -216,6 +221,15 @@ class Loader:
         self.sampler.load_state_dict(state)
 
 
+def _keep_memory() -> None:
+    """Let the C library keep the memory of batches that were dropped for those that follow.
+
+    It gives back what is free beyond twice the largest piece that it has ever freed, and has it again page by page,
+    which takes longer than to make a batch. So it frees a large piece first, which nobody has written to.
+    """
+    np.empty(_FREED_ONCE, np.uint8)
+
+
 def _rank_and_world_size() -> tuple[int, int]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
@@ -257,12 +271,13 @@ class Samples:
 
     def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
         """Return a whole batch; in a worker, in the form it is sent in."""
+        read = self.stream.read(keys)
         if get_worker_info() is None:
-            return tensors({**self.stream.batch(keys)})
+            return tensors(read, self.stream.options)
         if not self._watched:
             end_with_parent()
             self._watched = True
-        return Parcel({**self.stream.batch(keys, narrow=True)})
+        return Parcel(read, self.stream.options)
 
 
 def collate(batch: Any) -> Any:
@@ -273,26 +288,32 @@ def collate(batch: Any) -> Any:
 
 
 class Parcel(Mapping[str, Any]):
-    """A batch in a worker: a mapping of fields to tensors, like that which it becomes when it is sent.
+    """A batch in a worker: a mapping of fields to tensors, which is made where it is unpacked.
 
     Args:
-        fields: of the batch, narrow.
+        read: what the batch is made of.
+        options: of `packtool.reading.make_batch`.
     """
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self._fields = fields
+    def __init__(self, read: RawBatch, options: Mapping[str, Any]) -> None:
+        self._read = read
+        self._options = options
+
+    @cached_property
+    def _made(self) -> dict[str, Any]:
+        return tensors(self._read, self._options)
 
     def __getitem__(self, name: str) -> Any:
-        return _tensor(name, self._fields[name])
+        return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
+        return iter(self._made)
 
     def __len__(self) -> int:
-        return len(self._fields)
+        return len(self._made)
 
     def __reduce__(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
-        return tensors, (self._fields,)
+        return tensors, (self._read, self._options)
 
 
 def end_with_parent() -> None:
@@ -312,10 +333,7 @@ def end_with_parent() -> None:
         threading.Thread(target=wait, name="end with parent", daemon=True).start()
 
 
-def tensors(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a batch as tensors of their usual types."""
-    return {name: _tensor(name, value) for name, value in fields.items()}
-
-
-def _tensor(name: str, value: Any) -> Any:
-    return torch.from_numpy(value.astype(DTYPES[name], copy=False)) if isinstance(value, np.ndarray) else value
+def tensors(read: RawBatch, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a batch of tensors; `options` as of `packtool.reading.make_batch`."""
+    fields = read.batch(**options).items()
+    return {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in fields}

@@ -123,11 +123,6 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
     types = {name: str(value.dtype) for name, value in batch.items() if isinstance(value, np.ndarray)}
     assert types.pop("document_ids") == types.pop("cu_seqlens") == "int32"
     assert set(types.values()) == {"int64"}
-    narrow = make_batch(tokens, segments, narrow=True, **options)
-    for name, value in narrow.items():
-        np.testing.assert_array_equal(value, batch[name])  # type: ignore[literal-required,call-overload]
-    bytes_each = [value.itemsize for value in narrow.values() if isinstance(value, np.ndarray) and value.ndim == 2]
-    assert sum(bytes_each) <= (2 + 4 + 1 + 1 if first < 65_500 else 4 + 8 + 1 + 1)
     fields = data.draw(st.sets(st.sampled_from(FIELDS)))
     some = make_batch(tokens, segments, fields=fields, **options)
     assert set(some) == fields
@@ -212,9 +207,8 @@ def test_rows_that_go_on_later_have_a_target_for_their_last_token() -> None:
     one = np.array
     tokens = one([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint16)
     two = Segments(one([0, 0]), one([0, 4]), one([4, 4]), one([0, 0]), one([0, 1, 2]))
-    for narrow in (False, True):
-        batch = make_batch(tokens, two, following=one([300, IGNORED]), train_across_documents=False, narrow=narrow)
-        assert batch["labels"].tolist() == [[2, 3, 4, 300], [6, 7, 8, IGNORED]]
+    batch = make_batch(tokens, two, following=one([300, IGNORED]), train_across_documents=False)
+    assert batch["labels"].tolist() == [[2, 3, 4, 300], [6, 7, 8, IGNORED]]
     same = make_batch(tokens, two, following=one([300, IGNORED]), labels="same")
     assert same["labels"].tolist() == [[IGNORED, 2, 3, 4], [IGNORED, 6, 7, 8]]
-    assert make_batch(tokens[:0], two[:0], following=one([], np.int64), narrow=True)["labels"].shape == (0, 4)
+    assert make_batch(tokens[:0], two[:0], following=one([], np.int64))["labels"].shape == (0, 4)

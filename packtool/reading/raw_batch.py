@@ -1,0 +1,85 @@
+"""Rows as they were read: what a batch is made of, a fraction of its size, and so what a worker sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64, Segments, offsets_of, ranges
+from packtool.reading.batch import FIELDS, IGNORED, Batch, make_batch
+from packtool.reading.rows import Array
+
+
+class RawBatch(NamedTuple):
+    """Rows of one length.
+
+    Attributes:
+        tokens: (rows, sequence length), as they are stored.
+        segments: of these rows; None where no field of the batch needs them.
+        loss: (rows, sequence length) of 0 and 1; None where all tokens train.
+        following: (rows) the target of each row's last token, as of `packtool.reading.make_batch`; or None.
+        source: (rows) int32: of a blend, the number of the source that each row is from.
+    """
+
+    tokens: Array
+    segments: Segments | None
+    loss: Array | None
+    following: I64 | None = None
+    source: npt.NDArray[np.int32] | None = None
+
+    def batch(self, **options: Any) -> Batch:
+        """Build the training batch; `options` as of `packtool.reading.make_batch`."""
+        if self.source is None:
+            return make_batch(self.tokens, self.segments, self.loss, self.following, **options)
+        fields = options.pop("fields", FIELDS)
+        derived = [name for name in fields if name != "source"]
+        batch = make_batch(self.tokens, self.segments, self.loss, self.following, fields=derived, **options)
+        if "source" in fields:
+            batch["source"] = self.source
+        return batch
+
+
+def joined(parts: Sequence[tuple[I64, RawBatch]]) -> RawBatch:
+    """Join rows that were read apart, each part with the places of its rows.
+
+    A part without segments is of whole rows, and where one without loss is padded it has segments that say so.
+
+    >>> one, two = (RawBatch(np.array([[number, 9]]), None, None) for number in (5, 6))
+    >>> joined([(np.array([1]), one), (np.array([0]), two)]).tokens.tolist()
+    [[6, 9], [5, 9]]
+    """
+    if len(parts) == 1:
+        return parts[0][1]
+    places = np.concatenate([place for place, _ in parts])
+    length = parts[0][1].tokens.shape[1]
+    tokens = np.empty((len(places), length), parts[0][1].tokens.dtype)
+    for place, part in parts:
+        tokens[place] = part.tokens
+    segments = loss = None
+    if any(part.segments is not None for _, part in parts):
+        whole = Segments.concatenate([part.segments or _whole(len(place), length) for place, part in parts])
+        order = np.argsort(places)
+        counts = np.diff(whole.offsets)[order]
+        offsets = offsets_of(counts)
+        segments = whole.at(ranges(whole.offsets[order], counts, offsets), offsets)
+    if any(part.loss is not None for _, part in parts):
+        loss = np.ones((len(places), length), np.uint8)
+        for place, part in parts:
+            if part.loss is not None:
+                loss[place] = part.loss
+    following = None
+    if any(part.following is not None for _, part in parts):
+        following = np.full(len(places), IGNORED)
+        for place, part in parts:
+            if part.following is not None:
+                following[place] = part.following
+    return RawBatch(tokens, segments, loss, following)
+
+
+def _whole(rows: int, length: int) -> Segments:
+    """Return the segments of rows that are one piece each."""
+    zeros = np.zeros(rows, np.int64)
+    return Segments(zeros, zeros, np.full(rows, length), zeros, np.arange(rows + 1))
