@@ -80,6 +80,9 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if "trained_tokens" in counts:
         lines.append(f"{counts['trained_tokens']:,} of the tokens train")
+    if "conversations" in counts:
+        again = f"{counts['repeated_context_tokens']:,} tokens of context repeat"
+        lines.append(f"of {plural(counts['conversations'], 'conversation')}, each turn as the model saw it: {again}")
     if "fim_documents" in counts:
         forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
         lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")

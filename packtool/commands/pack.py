@@ -97,9 +97,10 @@ def _longest_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
         raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
     if not stores or options.too_long == "cut":
         return None
-    if not strategy.whole:
-        what = f"{strategy.name} cuts documents that would fit a row, and {stores[0].place} holds conversations"
-        keeping = ", ".join(name for name, each in STRATEGIES.items() if each.whole)
+    if not (strategy.whole and strategy.keeps_eos):
+        cuts = "cuts" if strategy.keeps_eos else "leaves out the EOS of"
+        what = f"{strategy.name} {cuts} documents that would fit a row, and {stores[0].place} holds conversations"
+        keeping = ", ".join(name for name, each in STRATEGIES.items() if each.whole and each.keeps_eos)
         remedy = f"give --too-long cut, or a strategy that keeps documents whole: {keeping}"
         raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
     row = min(options.atom, options.row_length)

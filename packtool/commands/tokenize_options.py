@@ -208,7 +208,7 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
     try:
         from packtool.conversations.template import ChatTemplate, literals
     except ImportError:
-        what, remedy = "conversations need the package jinja2", how_to_install("jinja2")
+        what, remedy = "conversations need jinja2, which packtool[chat] brings", how_to_install("jinja2")
         raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None
     where = str(options.tokenizer or "the default tokenizer")
     date = _date(options.template_date)

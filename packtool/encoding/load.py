@@ -5,21 +5,25 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from packtool.encoding.added import ADDED_TOKENS, added_tokens, with_added_tokens
 from packtool.encoding.encoders import reference_tokenizer
 from packtool.encoding.spec import not_applied, parse
-from packtool.encoding.special import doubtful_eos, marked, special
+from packtool.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
 from packtool.errors import DataError
 from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.schema import TokenizerInfo
 from packtool.storage.tokenizer_files import default_tokenizer
 from packtool.warnings import warn
+
+_BESIDE = (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES, ADDED_TOKENS)
+"""Files that may lie beside a tokenizer.json."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,8 @@ def load(
         remedy = "nothing is lost: whole documents are stored, always alike"
         warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
     eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
-    if doubtful := doubtful_eos(eos_text, vocab, marks):
+    doubtful = doubtful_eos(eos_text, vocab, marks)
+    if doubtful and not (chats and eos_text in ENDS_OF_TURNS):  # it may end a conversation, too
         warn("eos-doubtful", doubtful.what, remedy=doubtful.remedy, where=tokenizer.where)
     bos_id = None
     if bos or bos_token is not None:
@@ -166,9 +171,9 @@ def find(source: str | Path | None = None, revision: str | None = None) -> Found
         if not path.exists() and (other := next(others, None)):
             _tokenizer(other)
     if path.is_file():
-        beside = {name: path.with_name(name) for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES)}
+        beside = {name: path.with_name(name) for name in _BESIDE}
         files = {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
-        return FoundTokenizer(files, where)
+        return _with_added_tokens(files, where)
     from packtool.places.hub import is_repository, repository_files  # most tokenizers are files
 
     if Path(source).exists() or not is_repository(where):
@@ -179,7 +184,23 @@ def find(source: str | Path | None = None, revision: str | None = None) -> Found
         what = "an encoding of tiktoken, not a tokenizer.json"
         remedy = f"give {same}, which has the same ids" if same else _CONVERT
         raise DataError("missing-tokenizer", what, remedy=remedy, where=where)
-    return FoundTokenizer(repository_files(where, (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES), revision), where)
+    return _with_added_tokens(repository_files(where, (TOKENIZER, *_BESIDE), revision), where)
+
+
+def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer:
+    """Return the tokenizer with the added tokens that only the files beside it name."""
+    kept = {name: data for name, data in files.items() if name != ADDED_TOKENS}
+    found = FoundTokenizer(kept, where)
+    names = [name for name in TOKENIZER_CONFIGS if name in kept]
+    configs = dict(zip(names, found.configs, strict=True))
+    try:
+        if ADDED_TOKENS in files:
+            configs[ADDED_TOKENS] = msgspec.json.decode(files[ADDED_TOKENS], type=dict[str, Any])
+        wanted = added_tokens(configs)
+    except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"its added tokens can't be read ({error})"
+        raise DataError("bad-tokenizer-config", what, remedy="fix or remove them", where=where) from None
+    return replace(found, files={**kept, TOKENIZER: with_added_tokens(found.data, wanted)})
 
 
 def _tokenizer(path: Path) -> bytes:

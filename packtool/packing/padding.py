@@ -145,4 +145,5 @@ STRATEGY = Strategy(
     plan=plan,
     whole=True,
     rounds=False,
+    keeps_eos=False,
 )

@@ -29,6 +29,7 @@ class Strategy:
         random: its plans depend on the seed.
         whole: documents that fit a row (with `padding` an atom) are never cut.
         rounds: to begin pieces at multiples, it has to plan rounded lengths; else every unit begins with a document.
+        keeps_eos: rows have the EOS of every document; without it nothing teaches a model to stop.
         omits_eos: a piece that is an EOS alone is left out.
         powers: the lengths of its rows are powers of two.
     """
@@ -43,6 +44,7 @@ class Strategy:
     whole: bool = False
     rounds: bool = True
     omits_eos: bool = False
+    keeps_eos: bool = True
     powers: bool = False
 
     def takes(self, option: str) -> bool:

@@ -21,7 +21,7 @@ TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %};{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
-WHOLE = sorted(name for name, strategy in STRATEGIES.items() if strategy.whole)
+WHOLE = sorted(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +88,19 @@ def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path)
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - set(WHOLE)))
 def test_strategies_that_cut_are_refused_unless_asked(tmp_path: Path, store: Path, strategy: str) -> None:
     rows: dict[str, Any] = {"buckets": [16, 64]} if strategy.endswith("buckets") else {"sequence_length": 64}
-    with pytest.raises(PacktoolError, match="cuts documents that would fit a row") as error:
+    with pytest.raises(PacktoolError, match="documents that would fit a row") as error:
         packtool.pack(store, tmp_path / "p", strategy=strategy, **rows)
     assert error.value.code == "conversations-cut"
     packtool.pack(store, tmp_path / "p", strategy=strategy, too_long="cut", **rows)
     packtool.verify(tmp_path / "p")
+
+
+def test_padding_leaves_out_the_eos_that_teaches_a_model_to_stop(tmp_path: Path, store: Path) -> None:
+    with pytest.raises(PacktoolError) as error:
+        packtool.pack(store, tmp_path / "p", strategy="padding", sequence_length=64)
+    assert error.value.code == "conversations-cut"
+    assert error.value.what.startswith("padding leaves out the EOS of documents that would fit a row, and")
+    assert "padding" not in error.value.remedy
 
 
 def test_there_must_be_conversations_to_be_too_long(tmp_path: Path) -> None:

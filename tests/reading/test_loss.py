@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ def check(dataset: Dataset) -> None:
         segments = [(d, s, n) for d, s, n, _ in dataset.segments(row).tolist()]
         wanted = expected(DOCUMENTS, segments)
         assert loss[row].tolist() == wanted
+        at = 0
+        for (before, _, size), (document, start, _) in pairwise(segments):
+            at += size
+            if document >= 0 and start > 0 and document != before:
+                wanted[at] = 0  # the piece of a document is not predicted by another
         labels = [t if trained else -100 for t, trained in zip(dataset[row].tolist(), wanted, strict=True)]
         labels[0] = -100
         ends = np.cumsum([n for _, _, n in segments]).tolist()
