@@ -28,7 +28,7 @@ SECONDS = 10.0
 """CPU time that all renderings of one conversation may take."""
 CHARACTERS = 1 << 26
 """Of a rendering."""
-_CUT = "the chat template cuts what it marks as generated"
+_CUT = "the chat template cuts what is marked in its text, as generated or as control tokens"
 _REASON = 300
 """Characters of what a template says is wrong."""
 
@@ -146,7 +146,8 @@ class ChatTemplate:
         if key in said:
             raise ConversationError("a message spells the mark of generated text")
         rendered = _unmarked(text, key, self._control)
-        if any(bound in rendered.text and bound not in said for bound in (key[0], key[-1])):
+        # Its digits are left where a template writes escapes for the characters round them.
+        if any(part in rendered.text and part not in said for part in (key[0], key[1:-1], key[-1])):
             raise ConversationError(_CUT)
         return rendered
 

@@ -39,7 +39,7 @@ class Conversations:
     """
 
     def __init__(self, chat: Chat, data: bytes, reference: ReferenceEncoder) -> None:
-        self._apart = _PlainText(reference) if chat.as_text else None
+        self._apart = PlainText(reference) if chat.as_text else None
         unsafe = [] if self._apart is None else list(filter(self._apart.makes, chat.control))
         self._renderer = Renderer(chat, unsafe)
         self._all = chat.train_on == "all"
@@ -140,7 +140,7 @@ def _reject(code: str, number: int, reason: str, record: Any) -> Reject:
     return reject(number, code, reason, raw)
 
 
-class _PlainText:
+class PlainText:
     """Encodes texts with control tokens in them as plain text, as `sanitize_control_tokens` of Transformers does.
 
     What is before, between and after them is encoded by itself, so that nothing joins over them.
@@ -167,11 +167,11 @@ class _PlainText:
         every = list(zip(np.split(ids, ends), np.split(loss, ends), strict=True))
         for place, apart in enumerate(batch.apart):
             if apart:
-                every[place] = self._one(batch.documents[place], batch.spans[place], apart)
+                every[place] = self.one(batch.documents[place], batch.spans[place], apart)
         sizes = np.array([len(each) for each, _ in every], np.int64)
         return np.concatenate([each for each, _ in every]), sizes, np.concatenate([mask for _, mask in every])
 
-    def _one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, Mask]:
+    def one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, Mask]:
         """Return the ids of a text, and which train: all of a token in plain text do if one of its characters does."""
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []

@@ -58,7 +58,7 @@ def test_no_text_forges_a_mark() -> None:
 @pytest.mark.parametrize("cut", ["held[1:]", "held[:9]", "held | replace('(', '')", "held | replace(')', '')"])
 def test_marks_that_a_template_cuts_are_refused(cut: str) -> None:
     held = "{% set held %}{% generation %}said{% endgeneration %}{% endset %}"
-    with pytest.raises(ConversationError, match="the chat template cuts what it marks as generated"):
+    with pytest.raises(ConversationError, match="the chat template cuts what is marked in its text"):
         ChatTemplate(held + "{{ " + cut + " }} {{ held }}").render(TALK)
     assert ChatTemplate(held + "{{ held | trim | upper }}").render(TALK).marked == ((0, 4),)
 
@@ -84,6 +84,9 @@ def test_control_tokens_of_a_conversation_are_kept_apart() -> None:
     assert apart("{% generation %}{{ messages[0].content }}{% endgeneration %}", "<a>") == ("<a>", ["<a>"])
     with pytest.raises(ConversationError, match="cuts"):
         apart("{{ messages[0].content[3:] }}", "<a>b")
+    for escaped in ("{{ messages }}", "{{ messages | tojson(ensure_ascii=true) }}"):
+        with pytest.raises(ConversationError, match="cuts"):
+            apart(escaped, "<a>")
 
 
 HOSTILE = [

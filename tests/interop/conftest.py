@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from tests.interop.object_store import LARGE, PACK, Client, environment, object_store, packtool, put
 
-collect_ignore = ["chat_masks.py", "chat_templates.py", "what_arrives.py", "what_trains.py"]
+collect_ignore = ["chat_masks.py", "chat_sanitized.py", "chat_templates.py", "what_arrives.py", "what_trains.py"]
 """Scripts that tests run where the peers are installed: doctests are not looked for in them."""
 TEXTS = [f"Document {number}: a river with {number % 7} bridges.\nIt runs east." for number in range(3000)]
 
