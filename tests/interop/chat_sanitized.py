@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
@@ -22,9 +23,11 @@ from packtool.conversations.record import ConversationError, conversation_of
 from packtool.conversations.template import ChatTemplate, literals
 from packtool.tokenizing.conversations import PlainText
 from tests.conversations.fuzz import conversation
+from tests.interop.chat_templates import NOW, Clock
 
 
 def main(tokenizer_file: str, conversations: str) -> None:
+    theirs.datetime = Clock
     special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), "<|endoftext|>")
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=tokenizer_file, **special)
     tokenizer.add_tokens(["<think>", "</think>", "<tool_call>"])
@@ -38,7 +41,7 @@ def main(tokenizer_file: str, conversations: str) -> None:
         written = literals(source)
         added = tokenizer.added_tokens_decoder.values()
         control = [each.content for each in added if each.special or each.content in written]
-        template = ChatTemplate(source, tokenizer.special_tokens_map, control=control)
+        template = ChatTemplate(source, tokenizer.special_tokens_map, now=NOW, control=control)
         for _ in range(int(conversations)):
             given = conversation(draw)
             options: dict[str, Any] = {"tools": given.get("tools"), "chat_template": source}
