@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
@@ -153,10 +154,12 @@ class Documents:
     Attributes:
         lengths: of each document, EOS included.
         ends: where documents come several times, the number of documents up to the end of each pass: windows end there.
+        talks: which documents are conversations; None for none of them.
     """
 
     lengths: Ints
     ends: Sequence[int] = ()
+    talks: npt.NDArray[np.bool_] | None = None
 
     def sample(self, count: int) -> Documents:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
@@ -164,8 +167,23 @@ class Documents:
         >>> Documents(np.arange(100), [50, 100]).sample(4).ends
         [2, 4]
         """
-        some = drawn(len(self.lengths), count)
-        return Documents(self.lengths[some], np.searchsorted(some, self.ends).tolist())
+        return self._taken(drawn(len(self.lengths), count))
+
+    def without_longer(self, most: int) -> Documents:
+        """Leave out conversations of more tokens than these, as `pack --too-long drop` does.
+
+        >>> Documents(np.array([9, 9, 3]), (), np.array([False, True, True])).without_longer(4).lengths
+        array([9, 3])
+        """
+        if self.talks is None:
+            return self
+        longer = self.talks & (self.lengths > most)
+        return self._taken(np.flatnonzero(~longer)) if longer.any() else self
+
+    def _taken(self, some: I64) -> Documents:
+        """Return the documents of these numbers, ascending."""
+        talks = None if self.talks is None else self.talks[some]
+        return Documents(self.lengths[some], np.searchsorted(some, self.ends).tolist(), talks)
 
 
 def drawn(documents: int, count: int) -> I64:
@@ -187,6 +205,8 @@ def compare(
     *,
     command: str = "packtool pack store -o packed",
     parameters: int | None = None,
+    talks: npt.NDArray[np.bool_] | None = None,
+    too_long: Literal["drop", "cut"] = "drop",
     passes: Documents | None = None,
     exact: bool = False,
     advance: Callable[[int], object] = lambda done: None,
@@ -204,6 +224,8 @@ def compare(
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
         parameters: of the model whose training cost is estimated.
+        talks: which documents are conversations; None for none of them.
+        too_long: what becomes of conversations longer than a row, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
         exact: plan all documents, however many.
         advance: called with 1 after each candidate.
@@ -216,7 +238,7 @@ def compare(
     sizes = sorted({size for each in tried if (size := each.options.sequence_length) is not None})
     # Attention is given relative to the shortest row length asked for, else to the longest bucket.
     base = sizes[0] if sizes else max(max(each.options.buckets) for each in tried)
-    once, by_pass = Documents(lengths), passes
+    once, by_pass = Documents(lengths, (), talks), passes
     sampled = SAMPLE if len(lengths) > EXACT and not exact else None
     if sampled is not None:
         once, by_pass = once.sample(sampled), None if by_pass is None else by_pass.sample(sampled)
@@ -228,6 +250,7 @@ def compare(
         base=base,
         command=command,
         parameters=parameters,
+        too_long=too_long,
     )
     trials: dict[int, tuple[Trial, Timing]] = {}
     if engine is None or engine.shares_memory:
@@ -271,10 +294,16 @@ def _try(
     base: int,
     command: str,
     parameters: int | None,
+    too_long: str,
 ) -> tuple[Trial, Timing]:
     begin = time.process_time()
     strategy, options = candidate.strategy, candidate.options
-    documents = by_pass if strategy.windowed else once
+    documents = every = by_pass if strategy.windowed else once
+    if too_long == "drop" and options.sequence_length is not None:
+        documents = every.without_longer(min(options.atom, options.row_length))
+    dropped = len(every.lengths) - len(documents.lengths)
+    if every.talks is not None and (dropped or too_long == "cut"):
+        command = f"{command} --too-long {too_long}"
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
     plans = plan_corpus(strategy, lengths, options, ends=documents.ends)
     planned = time.process_time()
@@ -288,6 +317,7 @@ def _try(
         command=f"{command} {shlex.join(candidate.arguments())}",
         sequence_length=options.sequence_length,
         options=_options(candidate),
+        dropped_conversations=dropped,
         ledger=ledger,
         metrics=metrics,
         attention=ratio(metrics.attention_full, stream_pairs),

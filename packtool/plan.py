@@ -10,8 +10,8 @@ order form *rows* of `sequence_length` tokens. What a unit does not fill is padd
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -116,6 +116,7 @@ class Plan(ABC):
         dropped: text tokens (not EOS) of the input that no unit holds.
         eos_omitted: stored EOS tokens that no unit holds.
         eos_inserted: EOS tokens the units hold that no document has.
+        stages: rows by the step of the strategy that made them, where it takes several.
     """
 
     sequence_length: int
@@ -127,6 +128,7 @@ class Plan(ABC):
     atom_units: int = 1
     atom_offsets: I64 | None = None
     last_atom_stays: bool = False
+    stages: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

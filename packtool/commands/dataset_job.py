@@ -23,7 +23,7 @@ from packtool.packing import Strategy
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
 from packtool.plan import I64, Plan
-from packtool.report.packed import packed_sources, read_report, report_of_rows
+from packtool.report.packed import packed_sources, read_report, report_of_rows, stages_of
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.sizes import memory_granted
@@ -217,6 +217,7 @@ def write_corpus(
         tallies=tallies,
         sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
         source_mix=source_mix(output, buckets, corpus.dtype, corpus.store_documents, order),
+        stages=stages_of(plans),
     )
     manifest = PackedManifest(
         strategy=strategy.name,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from packtool.blending.blend import names_blend
 from packtool.commands.count_rows import batch_tokens, count_rows
@@ -34,6 +35,7 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
 from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
+from packtool.packing import STRATEGIES
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
@@ -160,6 +162,7 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
         shuffle=manifest.shuffle,
         sources=_packed_sources(dataset),
         source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
+        stages=read_report(dataset.place, manifest).stages,
         batch_size=options.batch_size,
     )
     training = None
@@ -254,6 +257,9 @@ def _store_report(
         corpus.choose([each.documents() for each in chosen.passes])
         known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
     lengths = corpus.lengths()
+    talks = _conversations(corpus, options, tried)
+    if talks is not None and options.too_long == "drop":
+        tried = _keeping_whole(tried, options)
     counts = LengthCounts.of(lengths)
     stores = [_STORE] if before else [str(place) for place in places]
     command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, _CHOICE)])
@@ -265,16 +271,49 @@ def _store_report(
         sources=_stored_sources(corpus, counts),
         batch_size=options.batch_size,
         lengths=lengths_of(counts, "tokens"),
-        comparison=_comparison(lengths, counts, tried, command, options, engine, _pass_by_pass(lengths, chosen.passes)),
+        comparison=_comparison(
+            lengths, counts, tried, command, options, engine, talks, _pass_by_pass(lengths, talks, chosen.passes)
+        ),
     )
 
 
-def _pass_by_pass(lengths: Ints, passes: Sequence[Passes] | None) -> Documents | None:
+def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
+    """Mark the documents that are conversations; None if none is.
+
+    Raises:
+        UsageError: `--too-long` where there are none.
+    """
+    talks = [store.manifest.conversations for store in corpus.stores]
+    if not any(talks):
+        refuse(options, ("too_long",), "no store holds conversations", "leave it out; --max-tokens leaves out texts")
+        return None
+    return np.repeat(talks, corpus.store_documents) if tried else None
+
+
+def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
+    """Leave out strategies that cut documents which fit a row, since `pack` does not do that to conversations.
+
+    Raises:
+        UsageError: one of them was named.
+    """
+    keeping = [name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos]
+    for each in tried:
+        if each.strategy.name not in keeping and each.strategy.name in _listed(options.compare):
+            cuts = "cuts" if each.strategy.keeps_eos else "leaves out the EOS of"
+            what = f"{each.strategy.name} {cuts} documents that would fit a row, and these are conversations"
+            remedy = f"give --too-long cut, or strategies that keep documents whole: {', '.join(keeping)}"
+            raise UsageError("conversations-cut", what, remedy=remedy, where="--compare")
+    return [each for each in tried if each.strategy.name in keeping]
+
+
+def _pass_by_pass(
+    lengths: Ints, talks: npt.NDArray[np.bool_] | None, passes: Sequence[Passes] | None
+) -> Documents | None:
     """Return the documents in the order in which `pack` plans them, if some come several times."""
     if passes is None or all(each.number < 2 for each in passes):
         return None
     order, ends = by_pass(passes)
-    return Documents(lengths[order], ends)
+    return Documents(lengths[order], ends, None if talks is None else talks[order])
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
@@ -311,6 +350,7 @@ def _comparison(
     command: str,
     options: StatsArguments,
     engine: Engine,
+    talks: npt.NDArray[np.bool_] | None = None,
     passes: Documents | None = None,
 ) -> Comparison | None:
     """Compare what each candidate would make of documents, which `command` would pack."""
@@ -324,6 +364,8 @@ def _comparison(
             options.batch_size,
             command=command,
             parameters=None if options.parameters is None else parse_amount(options.parameters),
+            talks=talks,
+            too_long=options.too_long,
             passes=passes,
             exact=options.exact,
             advance=progress.advance,
@@ -336,7 +378,7 @@ def _candidates(options: StatsArguments) -> list[Candidate]:
     if options.compare is None:
         names = ("sequence_length", *_OF_PLANS)
         refuse(options, names, "only strategies take this option", "add --compare all")
-        refuse(options, ("exact",), "nothing is compared, so no documents are sampled", "leave it out")
+        refuse(options, ("exact", "too_long"), "nothing is compared, so nothing is planned", "leave it out")
         return []
     chosen = {name: value for name in _OF_PLANS if (value := getattr(options, name)) is not None}
     tried = candidates(_listed(options.compare), _listed(options.sequence_length), chosen)

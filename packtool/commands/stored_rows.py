@@ -163,4 +163,5 @@ def _report(
         shuffle=manifest.shuffle,
         sources=before.sources,
         source_mix=mix,
+        stages=before.stages,
     )

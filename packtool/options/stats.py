@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from packtool.options.declare import Option, declared
 from packtool.options.documents import DocumentOptions
@@ -58,6 +58,15 @@ class StatsArguments(DocumentOptions, Working):
             suggestions=("all", *STRATEGIES),
         ),
     ] = None
+    too_long: Annotated[
+        Literal["drop", "cut"],
+        Option(
+            TEXT,
+            "What to do with conversations longer than a row: drop them, or cut them; strategies that also cut shorter "
+            "ones compete only with cut.",
+            "Rows",
+        ),
+    ] = "drop"
     exact: Annotated[
         bool,
         Option(FLAG, "Plan all documents to compare strategies on; else a sample of more than ten million.", "Rows"),

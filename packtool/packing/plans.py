@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
@@ -112,6 +112,7 @@ class RowsPlan(Plan):
         whole: segments of bins are whole documents rather than what is left of one beyond its last multiple of L.
         dropped: text tokens that no row holds.
         eos_omitted: stored EOS that no row holds.
+        stages: as of `Plan`.
 
     >>> bins = Bins(np.array([2, 0]), np.array([0, 2]))
     >>> lengths = np.array([3, 16, 12])
@@ -131,6 +132,7 @@ class RowsPlan(Plan):
         whole: bool = False,
         dropped: int = 0,
         eos_omitted: int = 0,
+        stages: Mapping[str, int] | None = None,
     ) -> None:
         long = long or LongRows(_none(), _none())
         super().__init__(
@@ -139,6 +141,7 @@ class RowsPlan(Plan):
             units=len(long.document) + len(bins.offsets) - 1,
             dropped=dropped,
             eos_omitted=eos_omitted,
+            stages=stages or {},
         )
         self._lengths = lengths
         self._long = long
@@ -175,6 +178,7 @@ class RowsPlan(Plan):
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
+            stages={name: sum(plan.stages[name] for plan in plans) for name in plans[0].stages},
         )
 
     def mixed(self, seed: int, window: int) -> RowsPlan:

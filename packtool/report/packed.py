@@ -20,7 +20,7 @@ from packtool.metrics.summary import measure
 from packtool.metrics.tally import Tally
 from packtool.packing import PackOptions
 from packtool.places.typed import Typed
-from packtool.plan import PADDING, Ints, Segments, distinct, offsets_of
+from packtool.plan import PADDING, Ints, Plan, Segments, distinct, offsets_of
 from packtool.report.schema import (
     BucketFigures,
     ContextPoint,
@@ -49,6 +49,7 @@ def report_of_rows(
     shuffle: Shuffle | None,
     sources: Sequence[PackedSourceFigures] = (),
     source_mix: Sequence[BatchMix] = (),
+    stages: Mapping[str, int] | UnsetType = UNSET,
     batch_size: int | None = None,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.
@@ -59,6 +60,7 @@ def report_of_rows(
         ledger, strategy, options, shuffle: as in the dataset's manifest.
         sources: the stores that were packed.
         source_mix: how evenly batches hold them, where there are several.
+        stages: rows by the step that made them, as plans or an earlier report have them.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     counts = LengthCounts.of(tallies[0].lengths) if tallies else None
@@ -78,9 +80,16 @@ def report_of_rows(
         documents_per_row=documents_per_row(tallies),
         context=available_context(tallies),
         sliding=slid,
+        stages=dict(stages) if stages else UNSET,
         sources=list(sources),
         source_mix=list(source_mix),
     )
+
+
+def stages_of(plans: Sequence[Plan]) -> dict[str, int]:
+    """Add up the rows of plans by the step that made them."""
+    names = dict.fromkeys(name for plan in plans for name in plan.stages)
+    return {name: sum(plan.stages.get(name, 0) for plan in plans) for name in names}
 
 
 def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:

@@ -160,7 +160,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if metrics is None:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
         return
-    yield section(tables.metrics_table(metrics, report.sliding))
+    yield section(tables.metrics_table(metrics, report.sliding, report.stages))
     if len(report.buckets) > 1:
         yield section(tables.buckets_table(report.buckets))
     yield section(tables.mixing_table(report.mixing))

@@ -224,6 +224,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         command: writes this dataset.
         sequence_length: tokens in a row; null for strategies of several row lengths.
         options: all that the strategy takes, as it was tried, defaults included.
+        dropped_conversations: conversations longer than a row, which `--too-long drop` leaves out: they are in none of
+            the other figures.
         ledger: where every token would go.
         metrics: in total.
         attention: `attention_full` / query-key pairs of the whole corpus as one stream in rows of the baseline.
@@ -240,6 +242,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     sequence_length: int | None
     options: Options
+    dropped_conversations: int
     ledger: Ledger
     metrics: Metrics
     attention: float
@@ -379,6 +382,8 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
         sliding: of `seamless`, what its maximum repetition ratio did; else null.
+        stages: of `seamless` and `bfd-extra`, rows by the step that made them: overlapping and whole rows of long
+            documents, bins as they were filled, and rows of bins that were joined and cut; left out of others.
         sources: the token stores that were packed, in order; named by `stats` alone.
         source_mix: how evenly batches hold them, for each row length; empty where there is one store, or where
             boundaries are not known.
@@ -399,6 +404,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
     sliding: Sliding | None
+    stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sources: list[PackedSourceFigures] = []
     source_mix: list[BatchMix] = []
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from packtool.metrics.ledger import Ledger
 from packtool.metrics.mixing import Mixed, SourceMix
@@ -176,6 +176,13 @@ FIGURES = dict(
 """The figures of a packing, by their names among the metrics; a dot leads into a part of them. See docs/glossary.md."""
 
 
+_STAGES = {
+    "overlapping": "of long documents, which begin with tokens of the row before",
+    "whole": "of long documents, one after the other",
+    "bins": "of short documents and of what is left of long ones",
+    "joined": "of bins below a row, joined and cut",
+}
+"""The steps that make rows, by their names in reports."""
 ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
 
 
@@ -248,11 +255,12 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     return Table("", columns, [("", group) for group in groups])
 
 
-def metrics_table(metrics: Metrics, slid: Sliding | None) -> Table[Fact]:
+def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, int] | UnsetType = UNSET) -> Table[Fact]:
     """Tabulate every metric with its meaning.
 
     Args:
         slid: of `seamless`, what its maximum repetition ratio did.
+        stages: rows by the step that made them.
     """
     facts = [Fact(f.title, f.write(f.of(metrics)), f.meaning) for f in FIGURES.values() if f.of(metrics) is not None]
     docs = metrics.documents_per_row
@@ -265,6 +273,8 @@ def metrics_table(metrics: Metrics, slid: Sliding | None) -> Table[Fact]:
         meaning = f"long texts in overlapping rows; equation 6 predicts {texts}"
         facts.append(Fact("texts that slide", count(slid.texts), meaning))
         facts.append(Fact("tokens left", count(slid.tokens), f"of other long texts; equation 7 predicts {tokens}"))
+    for name, rows in ({} if isinstance(stages, UnsetType) else stages).items():
+        facts.append(Fact(f"{name} rows", count(rows), _STAGES[name]))
     masked = percent(ratio(metrics.attention_masked, metrics.attention_full))
     meaning = "query-key pairs if a token sees only its own document, of those of causal rows"
     return _facts_table("Metrics", [*facts, Fact("masked attention", masked, meaning)])
@@ -520,8 +530,8 @@ def name_of(length: int | None) -> str:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Note whether documents were sampled, and the cost of not packing."""
-    lines = sampling(comparison)
+    """Note which documents were planned, and the cost of not packing."""
+    lines = caveats(comparison)
     if (unpacked := comparison.unpacked) is not None:
         lines.append(
             f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
@@ -530,14 +540,21 @@ def notes(comparison: Comparison) -> list[str]:
     return lines
 
 
-def sampling(comparison: Comparison) -> list[str]:
-    """Say that figures are those of a sample; nothing where they are not."""
-    if comparison.sampled_documents is None:
-        return []
-    return [
-        f"Planned on a sample of {count(comparison.sampled_documents)} documents, spread evenly over all: shares hold "
-        "for all of them, rows and tokens are those of the sample. --exact plans all."
+def caveats(comparison: Comparison) -> list[str]:
+    """Say that figures are those of a sample, and which conversations they leave out."""
+    lines = []
+    if comparison.sampled_documents is not None:
+        lines.append(
+            f"Planned on a sample of {count(comparison.sampled_documents)} documents, spread evenly over all: shares "
+            "hold for all of them, rows and tokens are those of the sample. --exact plans all."
+        )
+    dropped = {e.sequence_length: e.dropped_conversations for e in comparison.entries if e.dropped_conversations}
+    lines += [
+        f"{plural(number, 'conversation')} longer than a row of {count(size or 0)} tokens: left out here, as with pack "
+        "--too-long drop. --too-long cut keeps them, in pieces."
+        for size, number in dropped.items()
     ]
+    return lines
 
 
 def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry, *, brief: bool = True) -> Column[Any]:

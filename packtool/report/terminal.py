@@ -115,7 +115,7 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         return
     _print_judgements(report, console)
     if full:
-        print_table(tables.metrics_table(report.metrics, report.sliding), console, full=True)
+        print_table(tables.metrics_table(report.metrics, report.sliding, report.stages), console, full=True)
         if len(report.buckets) > 1:
             print_table(tables.buckets_table(report.buckets), console, full=True)
         _print_lengths(report.lengths, console)
@@ -133,7 +133,7 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
         _print_verdict(verdict, console, full=full)
         console.print()
     console.print(_held(report))
-    for note in () if comparison is None or full else tables.sampling(comparison):
+    for note in () if comparison is None or full else tables.caveats(comparison):
         console.print(Text(note))
     if comparison is None or full:
         _print_lengths(report.lengths, console)

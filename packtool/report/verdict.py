@@ -43,8 +43,9 @@ _FAR = 1.75
 _ALIKE = 0.5
 """Share of rows of equal lengths but one from which rows are better mixed."""
 
-_SIMPLEST_FIRST = ("concat", "bfd", "ffd", "first-fit-shuffle", "bfd-extra", "seamless", "padding")
-_WHOLE = tuple(name for name in _SIMPLEST_FIRST if STRATEGIES[name].whole)
+SIMPLEST_FIRST = ("concat", "bfd", "ffd", "first-fit-shuffle", "bfd-extra", "seamless", "padding")
+"""Strategies of one row length, in the order in which they are taken where figures are alike."""
+_WHOLE = tuple(name for name in SIMPLEST_FIRST if STRATEGIES[name].whole)
 _LIMITS = (
     "What whole documents are worth was measured in continual pre-training, not from scratch, and not on code; "
     "the limits of 2 % and 1 % are a judgement. See docs/choosing.md."
@@ -136,7 +137,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     # One stream is the baseline, so it is never out.
     contest = [e for e in one_length if e.strategy == "concat" or not degenerate(e)] or one_length
     affordable = [e for e in contest if waste(e) <= WASTE] or [min(contest, key=waste)]
-    known = {name: number for number, name in enumerate(_SIMPLEST_FIRST)}
+    known = {name: number for number, name in enumerate(SIMPLEST_FIRST)}
     best = _least(_least(_least(affordable, avoidably_cut, SAME), waste, SAME), _unevenness, EVEN)
     whole = min(best, key=lambda entry: known.get(entry.strategy, len(known)))
     plain = next((e for e in affordable if e.strategy == "concat"), whole)

@@ -73,6 +73,7 @@ class Gatherer:
         array, start, length = self._slices(segments)
         if self._read is None:
             return self._copy(array, start, length)
+        # Padding and inserted EOS lie in memory, and nothing has to be read for them.
         stored = array < self._padding
         if np.count_nonzero(stored) == len(stored):
             parts: list[Any] = self._read(array, start, length)
@@ -141,6 +142,7 @@ class LossGatherer:
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
         inserted = np.flatnonzero(segments.document == INSERTED_EOS)
         if len(inserted):  # becomes the last token of what it ends
+            # One that begins a row, or follows padding, ends nothing: it trains, as the array of ones says.
             inserted = inserted[~np.isin(inserted, segments.offsets[:-1])]
             inserted = inserted[segments.document[inserted - 1] >= 0]
             document, start = segments.document.copy(), segments.start.copy()
@@ -163,6 +165,7 @@ class CopierInTurn:
         self._dtype = dtype
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
+        # Slice by slice, arrays would be opened and closed again and again: each is opened once, for all of its slices.
         order = np.argsort(array, kind="stable")
         cuts = np.flatnonzero(np.diff(array[order])) + 1
         groups = [(int(array[here[0]]), start[here], length[here]) for here in np.split(order, cuts) if len(here)]
@@ -173,6 +176,7 @@ class CopierInTurn:
             parts = [self._read(*group) for group in groups]
         if len(parts) < 2:
             return parts[0] if parts else np.empty(0, self._dtype)
+        # What was read lies in the order of arrays; one more copy puts it into the order asked for.
         place = np.empty(len(order), np.int64)
         place[order] = offsets_of(length[order])[:-1]
         return Copier([np.concatenate(parts)], self._dtype)(np.zeros(len(place), np.int64), place, length)
@@ -199,6 +203,8 @@ class Copier:
         first = []
         for raw in self._bytes:
             first.append(len(self._buffers))
+            # A slice begins in the window of its first byte, and since windows are twice as long as their distance, it
+            # ends there too, if it has no more than `_WINDOW` bytes, as every slice of a row has.
             for begin in range(0, max(1, len(raw)), _WINDOW):
                 self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
         self._first_buffer = np.array(first, np.int64)
@@ -212,7 +218,7 @@ class Copier:
         """
         size = self._dtype.itemsize
         begin = start * size
-        if len(array) <= _FEW:
+        if len(array) <= _FEW:  # Python's slices read nothing outside either
             places = zip(array.tolist(), begin.tolist(), (begin + length * size).tolist(), strict=True)
             return np.frombuffer(b"".join([self._bytes[number][a:b] for number, a, b in places]), self._dtype)
         total = int(length.sum())
@@ -222,6 +228,7 @@ class Copier:
         if min(int(start.min()), int(length.min())) < 0 or (start + length > self._sizes.take(array)).any():
             what, remedy = "tokens are asked for that no shard has", "run packtool verify on what is read"
             raise DataError("bad-segments", what, remedy=remedy)
+        # The layout of Arrow's binary views: length, then prefix, buffer and offset; or, up to 12 bytes, the data.
         window = begin // _WINDOW
         views = np.empty((len(array), 4), np.int32)
         views[:, 0] = length * size
@@ -234,11 +241,13 @@ class Copier:
         slices = pa.Array.from_buffers(
             pa.binary_view(), len(views), [None, pa.py_buffer(views), *self._buffers], null_count=0
         )
+        # The cast is the copy: buffer 2 of a binary array is the data of all slices, one after the other.
         data = slices.cast(pa.large_binary()).buffers()[2]
         return np.frombuffer(data, self._dtype, total)
 
     def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:
         """Copy the data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
+        # All items that could be, then zeros over those that are too many; places stay inside the array.
         column = np.arange(_INLINE // self._dtype.itemsize)
         at = np.minimum(start[:, None] + column, self._sizes[array, None] - 1)
         out = np.empty(at.shape, self._dtype)
@@ -264,6 +273,7 @@ class Locator:
     def __init__(self, shards: Sequence[npt.NDArray[Any]], begin_of: Callable[[I64], I64]) -> None:
         self._begin_of = begin_of
         self._bases = offsets_of(np.array(sizes_of(shards), np.int64))
+        # The table has a few times as many entries as there are shards, so hardly any has a second shard begin inside.
         total, count = int(self._bases[-1]), len(shards)
         self._shift = max(0, total.bit_length() - max(12, count.bit_length() + 2))
         firsts = np.arange(0, total + 1, 1 << self._shift)

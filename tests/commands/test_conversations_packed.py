@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import packtool
 from packtool.errors import PacktoolError
 from packtool.packing import STRATEGIES, PackOptions, plan
+from packtool.report.schema import MeasuredReport, StoreReport
+from packtool.report.tables import notes
 from packtool.storage import manifest as manifests
 from packtool.storage.schema import PackedManifest
 from packtool.storage.token_store import TokenStore
@@ -101,6 +103,59 @@ def test_padding_leaves_out_the_eos_that_teaches_a_model_to_stop(tmp_path: Path,
     assert error.value.code == "conversations-cut"
     assert error.value.what.startswith("padding leaves out the EOS of documents that would fit a row, and")
     assert "padding" not in error.value.remedy
+
+
+def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: Path) -> None:
+    sizes = lengths(store)
+    report = packtool.stats(store, compare="all", sequence_length=[sizes[1], 64], buckets=[16, 64])
+    assert isinstance(report, StoreReport)
+    assert report.comparison is not None
+    found = {(entry.strategy, entry.sequence_length): entry for entry in report.comparison.entries}
+    assert sorted(found) == sorted((name, size) for name in WHOLE for size in (sizes[1], 64))
+    for (strategy, size), entry in found.items():
+        options = {"too_long": "drop"} if size == sizes[1] else {}
+        assert entry.dropped_conversations == len(options)
+        assert ("--too-long drop" in entry.command) is bool(options)
+        place = tmp_path / f"{strategy}-{size}"
+        packtool.pack(store, place, strategy=strategy, sequence_length=size, **options)  # type: ignore[arg-type]
+        measured = packtool.stats(place)
+        assert isinstance(measured, MeasuredReport)
+        assert entry.metrics == measured.metrics
+        assert entry.ledger.output == measured.ledger.output
+    said = f"1 conversation longer than a row of {sizes[1]} tokens: left out here, as with pack --too-long drop."
+    assert any(note.startswith(said) for note in notes(report.comparison))
+    verdicts = {verdict.sequence_length: verdict.choice for verdict in report.comparison.verdicts}
+    assert all(choice.strategy in WHOLE for choice in verdicts.values())
+
+
+def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Path, store: Path) -> None:
+    report = packtool.stats(store, compare="all", sequence_length=16, buckets=[16, 64], too_long="cut")
+    assert isinstance(report, StoreReport)
+    assert report.comparison is not None
+    assert [entry.strategy for entry in report.comparison.entries] == list(STRATEGIES)
+    assert all("--too-long cut" in entry.command for entry in report.comparison.entries)
+    assert all(not entry.dropped_conversations for entry in report.comparison.entries)
+    with pytest.raises(
+        PacktoolError, match="--compare: concat cuts documents that would fit a row, and these are"
+    ) as e:
+        packtool.stats(store, compare="bfd,concat", sequence_length=16)
+    assert e.value.remedy.endswith("strategies that keep documents whole: ffd, bfd, first-fit-shuffle")
+    packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
+    with pytest.raises(PacktoolError, match="--too-long: no store holds conversations"):
+        packtool.stats(tmp_path / "web", compare="bfd", sequence_length=16, too_long="cut")
+    with pytest.raises(PacktoolError, match="--too-long: nothing is compared, so nothing is planned"):
+        packtool.stats(store, too_long="cut")
+
+
+def test_texts_beside_conversations_are_compared_whole(tmp_path: Path, store: Path) -> None:
+    packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
+    row = lengths(store)[1]
+    report = packtool.stats([tmp_path / "web", store], compare="bfd", sequence_length=row)
+    assert isinstance(report, StoreReport)
+    assert report.comparison is not None
+    (entry,) = report.comparison.entries
+    assert entry.dropped_conversations == 1
+    assert entry.metrics.documents == 3
 
 
 def test_there_must_be_conversations_to_be_too_long(tmp_path: Path) -> None:

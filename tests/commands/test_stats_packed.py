@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import packtool
 from packtool.report.packed import read_report
+from packtool.report.page import page
 from packtool.storage.packed import PackedDataset
 from tests.commands.counted import as_json, count_by_hand, make_store
 
@@ -72,6 +75,20 @@ def test_figures_are_those_of_the_shards(store: Path, tmp_path: Path, options: d
         unnamed(report).items()
         >= as_json(read_report(tmp_path / "packed", PackedDataset(tmp_path / "packed").manifest)).items()
     )
+
+
+def test_rows_of_each_step_are_those_of_the_plan(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "packed", strategy="seamless", sequence_length=16)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", seed=3)
+    for name in ("packed", "shuffled"):
+        report = packtool.stats(tmp_path / name)
+        assert list(report.stages) == ["overlapping", "whole", "bins", "joined"]
+        assert sum(report.stages.values()) == report.ledger.rows
+        assert all(report.stages.values())
+        assert f"<td>{report.stages['overlapping']:,}</td>" in re.sub(r"<td [^>]*>", "<td>", page(report))
+        assert "of bins below a row, joined and cut" in page(report)
+    packtool.pack(store, tmp_path / "plain", strategy="concat", sequence_length=16)
+    assert packtool.stats(tmp_path / "plain").stages is msgspec.UNSET
 
 
 def test_of_a_partial_shuffle(store: Path, tmp_path: Path) -> None:

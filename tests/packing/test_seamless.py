@@ -74,3 +74,21 @@ def test_seamless_covers_every_document_without_a_gap(repetition):
 def test_an_extra_of_a_whole_row_is_refused():
     with pytest.raises(UsageError, match=r"--extra-capacity: 8 is out of range\. Give a number from 0 to 7\."):
         one("seamless", [3], sequence_length=8, extra_capacity=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 60), max_size=40), st.sampled_from(["pad", "drop"]), st.sampled_from([1 << 34, 100]))
+def test_rows_are_counted_by_the_step_that_made_them(sizes, remainder, window):
+    lengths = np.array(sizes, np.int64)
+    options = PackOptions(sequence_length=10, extra_capacity=2, remainder=remainder, window_tokens=window)
+    (only,) = plan("seamless", lengths, options)
+    assert sum(only.stages.values()) == only.rows
+    rows = only.segments(np.arange(only.rows))
+    overlapping = set(rows.document[rows.repeated > 0].tolist())
+    alone = np.diff(rows.offsets) == 1
+    long = [int(rows.document[first]) for first in rows.offsets[:-1][alone & (rows.tokens() == 10)]]
+    assert only.stages["overlapping"] == sum(document in overlapping for document in long)
+    assert only.stages["whole"] == sum(document not in overlapping for document in long)
+    if window > 100:
+        # Bins of a row or more are rows. What is left lies in fewer than all but the last of them could hold.
+        assert only.stages["joined"] <= 1 + sum(length % 10 for length in sizes) // 10

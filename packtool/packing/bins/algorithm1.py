@@ -64,16 +64,20 @@ class _Composer:
 
     def __init__(self, counts: I64, over: list[int], sizes: Sequence[int], threshold: Fraction) -> None:
         self.largest = sizes[-1]
+        # The smallest bucket that holds each length, looked up once: lengths are few, buckets are many.
         self.holding: list[int] = np.array(sizes)[np.searchsorted(sizes, np.arange(self.largest + 1))].tolist()
         self.allowed = {size: int(threshold * size) for size in sizes}
         self.over = over
         self.next_over, self.end_over = 0, len(over)
+        # Documents of a length are taken from the front in corpus order: how many are used tells which comes next.
+        # Lists, since Python reads and writes their items several times as fast as those of arrays.
         self.left: list[int] = counts.tolist()
         self.used = [0] * len(self.left)
         self.place: list[int] = (len(over) + counts[::-1].cumsum()[::-1] - counts).tolist()
         # below[x] leads to the longest length of at most x that has documents left; 0 is the end.
         self.below = [length if items else length - 1 for length, items in enumerate(self.left)]
         self.below[0] = 0
+        # The shortest document only gets longer, but for the one that is cut, which `rest` has.
         self.ascending = iter([length for length, items in enumerate(self.left) if items])
         self.shortest = next(self.ascending, 0)
         self.rest: Segment | None = None
@@ -134,6 +138,8 @@ class _Composer:
         else:
             assert self.rest
             head, self.rest = self.rest, None
+        # As many whole buckets as leave it at least a token: the algorithm cuts a document only while it is longer than
+        # the largest bucket, and what is left of it opens the next one.
         rows = (head.length - 1) // self.largest
         if rows:
             self._emit(self.largest, rows, [self._entry(head._replace(length=self.largest, rows=rows))])
@@ -144,16 +150,19 @@ class _Composer:
     def _walk(self, entries: list[Entry], longest: int, room: int, repeats: int) -> tuple[int, int]:
         """Add what fits, longest first; returns the room left and how often such a bucket can be filled."""
         while longest:
+            # All documents of this length that fit are added at once: walking on, the algorithm would meet them next.
             count = min(room // longest, self.left[longest])
             entries.append((longest, count, self.used[longest]))
+            # The next bucket is the same as long as every length in it has enough left.
             repeats = min(repeats, self.left[longest] // count)
             room -= count * longest
+            # Shorter ones only, since there is room for no more of this length, or there are none.
             longest = self._longest(min(longest - 1, room))
         return room, repeats
 
     def _consume(self, entries: list[Entry], repeats: int) -> None:
         for length, count, _ in entries:
-            if length <= self.largest:
+            if length <= self.largest:  # not a segment, whose document was taken when it was cut
                 self.used[length] += repeats * count
                 self._take(length, repeats * count)
 
@@ -164,8 +173,10 @@ class _Composer:
 
     def _last(self) -> Segment | None:
         """Take the last document out of the order."""
+        # A document whose front is gone is shorter than all others, and is cut again.
         if self.rest:
             return self.rest
+        # Lengths that ran out never come back, so the search goes on where it stopped.
         while self.shortest and not self.left[self.shortest]:
             self.shortest = next(self.ascending, 0)
         if self.shortest:
@@ -173,6 +184,7 @@ class _Composer:
             self._take(length, 1)
             # Buckets take documents of a length from the front, and this takes the last of those that are left.
             return Segment(self.place[length] + self.used[length] + self.left[length], 0, length)
+        # Only documents longer than every bucket are left: the last of these is the shortest.
         if self.next_over < self.end_over:
             self.end_over -= 1
             return Segment(self.end_over, 0, self.over[self.end_over])

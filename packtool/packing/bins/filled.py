@@ -130,7 +130,23 @@ class FilledBins:
             bins=Bins(document, offsets, listed, start, length),
             dropped=dropped,
             eos_omitted=eos_omitted,
+            stages=self._stages(),
         )
+
+    def _stages(self) -> dict[str, int]:
+        """Count rows by the step that makes them, where bins below a row are joined."""
+        if self.remainder is None:
+            return {}
+        full, short = self._full_and_short
+        rows = self.documents.rows
+        held = rows * self.sequence_length
+        slide = held > self.lengths[self.documents.long]
+        return {
+            "overlapping": int(rows[slide].sum()),
+            "whole": int(rows[~slide].sum()),
+            "bins": int(full.bins.sum()),
+            "joined": self._stream[2].rows if len(short.bins) else 0,
+        }
 
     @cached_property
     def _full_and_short(self) -> tuple[Runs, Runs]:
