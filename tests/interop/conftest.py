@@ -74,6 +74,6 @@ def large(tmp_path_factory):
 def there(endpoint, local):
     """What the local commands wrote, in a bucket."""
     store = Client(endpoint)
-    for name in ("data", "tokens", "packed", "order"):
+    for name in ("data", "tokens", "packed"):
         put(store, local / name, f"corpus/there/{name}")
     return "s3://corpus/there"

@@ -202,9 +202,8 @@ def put(store: Client, directory: Path, path: str) -> None:
 
 
 def left(env: dict[str, str]) -> list[Path]:
-    """What is left of datasets in the cache, which also knows encoders that were found to be right."""
-    files = (file for file in Path(env["XDG_CACHE_HOME"]).rglob("*") if file.is_file())
-    return [file for file in files if file.parent.name != "verified"]
+    """What is left in the cache."""
+    return [file for file in Path(env["XDG_CACHE_HOME"]).rglob("*") if file.is_file()]
 
 
 def files_below(directory: str | Path) -> Iterator[tuple[str, int]]:

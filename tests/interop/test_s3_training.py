@@ -55,13 +55,3 @@ def test_trainers_read_a_bucket_through_a_cache_that_is_bounded_and_shared(there
     kept = sum(file.stat().st_size for file in (tmp_path / "small" / "datasets").rglob("*") if file.is_file())
     whole = sum(file.stat().st_size for file in (local / "packed").rglob("*.npy"))
     assert kept <= 2 * largest + 3 * largest < whole
-
-
-def test_an_order_in_a_bucket_is_followed(there, env, local, monkeypatch, tmp_path):
-    import packtool as here
-
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    opened = here.open(f"{there}/packed", order=f"{there}/order", cache=tmp_path)
-    assert (opened[:] == here.open(local / "packed", order=local / "order")[:]).all()
-    assert f"{there}/packed, in the order of {there}/order" in repr(opened)
