@@ -46,7 +46,10 @@ def repeated_merge(data: bytes) -> str | None:
     ('a b', None)
     """
     model, _ = _entries(data)
-    merges = decode(model.get("merges", _NULL), type=_Merges | None) or []
+    try:
+        merges = decode(model.get("merges", _NULL), type=_Merges | None) or []
+    except msgspec.ValidationError:  # `tokenizers` will say what is wrong with them
+        return None
     if len(set(merges)) == len(merges):
         return None
     merge, _ = Counter(merges).most_common(1)[0]

@@ -82,16 +82,17 @@ def test_what_is_said_is_what_comes(blend: Path) -> None:
     assert msgspec.json.decode(msgspec.json.encode(report), type=BlendReport) == report
 
 
-def printed(show: Callable[[Console], None]) -> str:
+def printed(show: Callable[[Console], None], width: int = 80) -> str:
     out = io.StringIO()
-    show(Console(file=out, width=80))
+    show(Console(file=out, width=width))
     return out.getvalue()
 
 
 def test_it_is_shown(blend: Path) -> None:
     report = packtool.stats(blend)
     text = printed(lambda console: print_stats(report, console))
-    assert f"{blend} · 1,000 rows of 64 tokens, 64,000 in all" in text.replace("\n", "")
+    wide = printed(lambda console: print_stats(report, console), width=200)
+    assert f"{blend} · 1,000 rows of 64 tokens, 64,000 in all" in wide
     assert "Stage 2, from row 600 (60%), a ramp" in text
     chat, code, web = (line for line in text.splitlines() if "│" in line)
     assert chat.split("│")[1].startswith(" " * 24 + "▁")

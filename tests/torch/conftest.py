@@ -1,0 +1,7 @@
+"""Tests that need PyTorch, and programs that they run: not looked at where it is not installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+collect_ignore_glob = [] if find_spec("torch") else ["*"]
