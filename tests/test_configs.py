@@ -133,7 +133,7 @@ def test_seamless(corpus: Path, tmp_path: Path) -> None:
 def test_seamless_compares_what_it_packs() -> None:
     config = tomllib.loads((CONFIGS / "seamless.toml").read_text(encoding="utf-8"))
     packed = {stage["extra-capacity"] for stage in config["pack"] if "extra-capacity" in stage}
-    assert packed <= set(config["stats"]["extra-capacity"])
+    assert config["stats"]["extra-capacity"] in packed
 
 
 def test_partial_shuffle(corpus: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def repeated_merge(data: bytes) -> str | None:
     model, _ = _entries(data)
     try:
         merges = decode(model.get("merges", _NULL), type=_Merges | None) or []
-    except msgspec.ValidationError:  # `tokenizers` will say what is wrong with them
+    except (msgspec.DecodeError, ValueError, RecursionError):  # `tokenizers` will say what is wrong with them
         return None
     if len(set(merges)) == len(merges):
         return None
