@@ -56,7 +56,8 @@ class Batch(TypedDict, total=False):
             number of places. Padding belongs to the sequence before it.
         max_seqlen_padded: the length of the longest sequence with its padding.
         loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
-        source: (rows) int32: of a blend, the number of the source that each row is from.
+        source: of a blend (rows) int32: the number of the source that each row is from; of a dataset, if asked for,
+            (rows, T) int32: the number of the token store that each token is from, -1 for padding.
     """
 
     input_ids: I64

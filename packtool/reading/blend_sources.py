@@ -10,9 +10,10 @@ import numpy as np
 from packtool.blending.blend import Blend, Source
 from packtool.errors import UsageError
 from packtool.plan import I64, distinct
+from packtool.reading.batch import FIELDS
 from packtool.reading.blend_schedule import Extent, schedule_of
 from packtool.reading.dataset import Dataset
-from packtool.reading.raw_batch import RawBatch, joined
+from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, single, training_place
 from packtool.reading.stream import Stream
 from packtool.storage import manifest as manifests
@@ -94,8 +95,10 @@ class Sources:
             row: which of the rows of its source it is, through all epochs.
             options: of `packtool.reading.make_batch`.
         """
+        fields = options.get("fields", FIELDS)
+        options = {**options, "fields": [name for name in fields if name != "source"]}
         if not len(source):
-            return RawBatch(np.empty((0, self.sequence_length), np.uint16), None, None, source=source.astype(np.int32))
+            return of_no_rows(self.sequence_length)._replace(source=source.astype(np.int32))
         parts = []
         for number in distinct(source).tolist():
             stream = self.stream(number)

@@ -17,6 +17,7 @@ from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.sizes import plural
+from packtool.storage.manifest import input_names
 
 
 class _Packed:
@@ -59,12 +60,13 @@ class _Packed:
         with_loss = targets and self.has_loss
         padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.has_loss
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
-        if attends or (targets and (padded or not everywhere)):
+        documents = self.manifest.store_documents if "source" in fields else []
+        if attends or documents or (targets and (padded or not everywhere)):
             tokens, segments = rows.with_segments(numbers)
         else:
             tokens, segments = rows[numbers], None
         loss = rows.loss(numbers, segments) if with_loss else None
-        return RawBatch(tokens, segments, loss, self._following(rows, numbers, options))
+        return RawBatch(tokens, segments, loss, self._following(rows, numbers, options), documents)
 
     def _following(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> I64 | None:
         """Find the target of each row's last token where rows go on in those of the next batch: the partial shuffle's.
@@ -87,6 +89,11 @@ class _Packed:
             trains &= ~begins
         following[here[trains]] = tokens[trains, 0]
         return following
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the token stores that it was packed from; their digests where its `run.json` is lost."""
+        return input_names(self.recipe.place, self.manifest.inputs)
 
     def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
         """Open the same dataset in the order of an epoch; `options` as of `Epoch`."""

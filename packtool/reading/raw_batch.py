@@ -11,6 +11,7 @@ import numpy.typing as npt
 from packtool.plan import I64, Segments, offsets_of, ranges
 from packtool.reading.batch import FIELDS, IGNORED, Batch, make_batch
 from packtool.reading.rows import Array
+from packtool.reading.stores import stores_of
 
 
 class RawBatch(NamedTuple):
@@ -21,6 +22,7 @@ class RawBatch(NamedTuple):
         segments: of these rows; None where no field of the batch needs them.
         loss: (rows, sequence length) of 0 and 1; None where all tokens train.
         following: (rows) the target of each row's last token, as of `packtool.reading.make_batch`; or None.
+        documents: in each token store that the rows were packed from, where a batch has the `source` of its tokens.
         source: (rows) int32: of a blend, the number of the source that each row is from.
     """
 
@@ -28,18 +30,30 @@ class RawBatch(NamedTuple):
     segments: Segments | None
     loss: Array | None
     following: I64 | None = None
+    documents: Sequence[int] = ()
     source: npt.NDArray[np.int32] | None = None
 
     def batch(self, **options: Any) -> Batch:
         """Build the training batch; `options` as of `packtool.reading.make_batch`."""
-        if self.source is None:
-            return make_batch(self.tokens, self.segments, self.loss, self.following, **options)
         fields = options.pop("fields", FIELDS)
         derived = [name for name in fields if name != "source"]
         batch = make_batch(self.tokens, self.segments, self.loss, self.following, fields=derived, **options)
         if "source" in fields:
-            batch["source"] = self.source
+            if self.source is not None:
+                batch["source"] = self.source
+            elif self.segments is not None:
+                read = self.tokens.shape[1] - options.get("extra_token", False)
+                batch["source"] = stores_of(self.segments, self.documents, self.tokens.shape)[:, :read]
         return batch
+
+
+def of_no_rows(length: int) -> RawBatch:
+    """Return what a batch of no rows is made of.
+
+    >>> of_no_rows(8).batch()["labels"].shape
+    (0, 8)
+    """
+    return RawBatch(np.empty((0, length), np.uint16), _whole(0, length), None)
 
 
 def joined(parts: Sequence[tuple[I64, RawBatch]]) -> RawBatch:
@@ -76,7 +90,7 @@ def joined(parts: Sequence[tuple[I64, RawBatch]]) -> RawBatch:
         for place, part in parts:
             if part.following is not None:
                 following[place] = part.following
-    return RawBatch(tokens, segments, loss, following)
+    return RawBatch(tokens, segments, loss, following, parts[0][1].documents)
 
 
 def _whole(rows: int, length: int) -> Segments:

@@ -24,7 +24,7 @@ from packtool.places.typed import cache_directory, places_of
 from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
-from packtool.reading.raw_batch import RawBatch, joined
+from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 from packtool.reading.rows import Rows
 from packtool.shuffling.balance import pairs_of
@@ -117,6 +117,11 @@ class Stream:
 
     def __repr__(self) -> str:
         return repr(self.epoch(0))
+
+    @property
+    def names(self) -> list[str]:
+        """The token stores that the rows were packed from, by the numbers that `source` has in a batch."""
+        return self.epoch(0).sources
 
     @property
     def near(self) -> bool:
@@ -257,7 +262,7 @@ class Stream:
         if not keys:
             first = self.epoch(0)
             length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
-            return RawBatch(np.empty((0, length), np.uint16), None, None)
+            return of_no_rows(length)
         if self.bucketed:
             pairs = cast("Sequence[tuple[int, int]]", keys)
             dataset, rows, begin, _ = self._place(pairs[0][0])

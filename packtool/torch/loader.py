@@ -64,7 +64,8 @@ class Loader:
         consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
             handed out, whatever workers read ahead.
         left_out: samples at the end of a pass that fill no global batch.
-        sources: of a blend, the names of its sources, by the numbers that `source` has in a batch.
+        sources: the names of a blend's sources, or of the token stores that a dataset was packed from, by the numbers
+            that `source` has in a batch.
         sampler, batch_sampler: the samples of each batch, by the names that trainers look for to set the epoch.
     """
 
@@ -163,7 +164,7 @@ class Loader:
 
     @property
     def sources(self) -> list[str]:
-        return list(getattr(self.sampler.stream, "names", ()))
+        return list(self.sampler.stream.names)
 
     def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
         """Give the sources of a blend other weights while training, from the next block of 4,096 rows on.

@@ -1,0 +1,29 @@
+"""Which token store each token of some rows is from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+
+
+def stores_of(segments: Segments, documents: Sequence[int], shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """Return the number of the store of each token, -1 for padding; an inserted EOS is its document's.
+
+    Args:
+        segments: of the rows.
+        documents: in each store; documents are numbered through.
+        shape: of the tokens: rows, and the length of each.
+
+    >>> one = np.array
+    >>> two = Segments(one([1, 4, -2, -1]), one([0, 0, 0, 0]), one([2, 1, 1, 2]), one([0, 0, 0, 0]), one([0, 4]))
+    >>> stores_of(two, [3, 5], (1, 6)).tolist()
+    [[0, 0, 1, 1, -1, -1]]
+    """
+    store = np.searchsorted(offsets_of(np.array(documents, np.int64)), segments.document, side="right") - 1
+    store[segments.document == PADDING] = -1
+    named = np.where(segments.document == INSERTED_EOS, 0, np.arange(len(store)))  # the last one that is no EOS
+    return np.repeat(store[np.maximum.accumulate(named)].astype(np.int32), segments.length).reshape(shape)

@@ -1,0 +1,41 @@
+"""Which store each token of a batch is from, so that a trainer can log the loss of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.reading.stream import Stream
+from tests.stores import write_store
+
+
+@pytest.mark.parametrize("extra_token", [False, True])
+@pytest.mark.parametrize("strategy", ["bfd", "padding", "concat"])
+def test_tokens_know_their_store(tmp_path: Path, strategy: str, extra_token: bool) -> None:
+    stores, sizes = [], {"web": 40, "code": 25, "chat": 10}
+    for number, (name, documents) in enumerate(sizes.items()):
+        lengths = np.random.default_rng(number).integers(2, 50, documents).tolist()
+        stores.append(write_store(tmp_path / name, lengths, first=sum(list(sizes.values())[:number])))
+    packtool.pack(stores, tmp_path / "rows", strategy=strategy, sequence_length=32)
+    dataset: Any = packtool.open(tmp_path / "rows")
+    assert dataset.sources == list(sizes)
+    batch = dataset.batch(slice(None), fields=("input_ids", "source"), extra_token=extra_token)
+    assert batch["source"].shape == batch["input_ids"].shape
+    assert batch["source"].dtype == np.int32
+    ends = np.cumsum(list(sizes.values()))
+    for row in range(len(dataset)):
+        expected: list[int] = []
+        for document, _, length, _ in dataset.segments(row).tolist():
+            store = int(np.searchsorted(ends, document, side="right")) if document >= 0 else -1
+            expected += [expected[-1] if document == -2 else store] * length
+        assert batch["source"][row].tolist() == expected[: 32 - extra_token]
+    stream = Stream(tmp_path / "rows", epochs=2, fields=("source",), extra_token=extra_token)
+    assert stream.names == list(sizes)
+    assert stream.batch([])["source"].shape == (0, 32 - extra_token)
+    across = stream.batch(range(len(dataset) - 2, len(dataset) + 2))["source"]
+    last, first = (stream.epoch(number).batch(rows, **stream.options) for number, rows in ((0, [-2, -1]), (1, [0, 1])))
+    np.testing.assert_array_equal(across, np.concatenate([last["source"], first["source"]]))
