@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
@@ -99,6 +100,7 @@ def make_batch(
     train_on_repeated: bool = True,
     train_across_documents: bool = True,
     pad_cu_seqlens: int | None = None,
+    trim: bool = False,
     fields: Collection[str] = FIELDS,
 ) -> Batch:
     """Make the inputs, targets and masks of some rows.
@@ -124,11 +126,12 @@ def make_batch(
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
         pad_cu_seqlens: sequences of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
             shape is the same in every batch: sequences of no tokens follow the last. None for as many as there are.
+        trim: leave out the places at the end that are padding in every row: T is what the longest row needs.
         fields: of the batch, from `KNOWN`; the others are not computed.
 
     Raises:
         UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field; an extra
-            token where documents begin at multiples; more sequences than `pad_cu_seqlens` has room for.
+            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` has room for.
 
     >>> one = np.array
     >>> rows = Segments(one([3, 8, -1]), one([5, 0, 0]), one([2, 3, 1]), one([0, 0, 0]), one([0, 3]))
@@ -151,7 +154,9 @@ def make_batch(
     >>> batch["cu_seqlens"].tolist(), batch["cu_seqlens_padded"].tolist()
     ([0, 3, 5, 5], [0, 4, 8, 8])
     """
-    _require(labels, extra_token, fields)
+    _require(labels, fields, extra_token=extra_token, trim=trim)
+    if trim and segments is not None:
+        tokens, segments, loss = _trimmed(tokens, segments, loss)
     length = tokens.shape[1] - extra_token
     batch = _space({name: DTYPES[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
@@ -186,6 +191,32 @@ def make_batch(
     return cast("Batch", batch)
 
 
+def longest(segments: Segments, length: int) -> int:
+    """Count the places up to the last that is no padding in every row; all of them where there is none.
+
+    Args:
+        segments: of the rows.
+        length: of a row.
+
+    >>> one = np.array
+    >>> longest(Segments(one([7, -1, 8, -1]), one([0] * 4), one([2, 6, 5, 3]), one([0] * 4), one([0, 2, 4])), 8)
+    5
+    """
+    end = offsets_of(segments.length)[:-1] % length + segments.length
+    return int(end[segments.document != PADDING].max(initial=0)) or length
+
+
+def _trimmed(
+    tokens: npt.NDArray[Any], segments: Segments, loss: npt.NDArray[Any] | None
+) -> tuple[npt.NDArray[Any], Segments, npt.NDArray[Any] | None]:
+    """Leave out the places at the end that are padding in every row."""
+    width = longest(segments, tokens.shape[1])
+    begin = offsets_of(segments.length)[:-1] % tokens.shape[1]
+    length = np.minimum(begin + segments.length, width) - begin
+    segments = replace(segments, length=length).where(length > 0)
+    return tokens[:, :width], segments, None if loss is None else loss[:, :width]
+
+
 def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
     """Raise a UsageError for an option that is not among the keywords of some functions.
 
@@ -204,7 +235,7 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
             raise UsageError("bad-option", "there is no such option", remedy=suggest(name, known), where=name)
 
 
-def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
+def _require(labels: str, fields: Collection[str], *, extra_token: bool, trim: bool) -> None:
     if labels not in ("next", "same"):
         remedy = "give 'next', or 'same' for a model that shifts them itself"
         raise UsageError("bad-option", f"{labels!r} is not a kind of labels", remedy=remedy, where="labels")
@@ -215,10 +246,11 @@ def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
             remedy="give labels='next', or extra_token=False",
             where="extra_token",
         )
-    if extra_token and not set(_PADDED).isdisjoint(fields):
-        what = "rows without their last token are no multiples, so documents can't be split"
-        remedy = "leave extra_token out, or name fields without cu_seqlens_padded and max_seqlen_padded"
-        raise UsageError("bad-option", what, remedy=remedy, where="extra_token")
+    if (extra_token or trim) and not set(_PADDED).isdisjoint(fields):
+        what = "rows without their last tokens are no multiples, so documents can't be split"
+        where = "extra_token" if extra_token else "trim"
+        remedy = f"leave {where} out, or name fields without cu_seqlens_padded and max_seqlen_padded"
+        raise UsageError("bad-option", what, remedy=remedy, where=where)
     for name in fields:
         if name not in KNOWN:
             what, remedy = f"{name!r} is not a field", f"choose from {', '.join(KNOWN)}"

@@ -61,7 +61,7 @@ class _Packed:
         padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.has_loss
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
         documents = self.manifest.store_documents if "source" in fields else []
-        if attends or documents or (targets and (padded or not everywhere)):
+        if attends or documents or options.get("trim") or (targets and (padded or not everywhere)):
             tokens, segments = rows.with_segments(numbers)
         else:
             tokens, segments = rows[numbers], None

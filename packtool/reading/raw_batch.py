@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.plan import I64, Segments, offsets_of, ranges
-from packtool.reading.batch import FIELDS, IGNORED, Batch, make_batch
+from packtool.reading.batch import FIELDS, IGNORED, Batch, longest, make_batch
 from packtool.reading.rows import Array
 from packtool.reading.stores import stores_of
 
@@ -42,7 +42,10 @@ class RawBatch(NamedTuple):
             if self.source is not None:
                 batch["source"] = self.source
             elif self.segments is not None:
-                read = self.tokens.shape[1] - options.get("extra_token", False)
+                length = self.tokens.shape[1]
+                if options.get("trim"):
+                    length = longest(self.segments, length)
+                read = length - options.get("extra_token", False)
                 batch["source"] = stores_of(self.segments, self.documents, self.tokens.shape)[:, :read]
         return batch
 

@@ -157,7 +157,7 @@ def test_rows_with_an_extra_token_are_refused(store: Path, tmp_path: Path) -> No
     packtool.pack(store, tmp_path / "rows", **options_of("bfd"))
     dataset = packtool.open(tmp_path / "rows")
     message = (
-        "extra_token: rows without their last token are no multiples, so documents can't be split. Leave extra_token "
+        "extra_token: rows without their last tokens are no multiples, so documents can't be split. Leave extra_token "
         "out, or name fields without cu_seqlens_padded and max_seqlen_padded."
     )
     with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import packtool
 from packtool.errors import UsageError
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
-from packtool.reading import make_batch
+from packtool.reading import Dataset, make_batch
 from packtool.reading.batch import FIELDS, FIELDS_OF_MULTIPLES, IGNORED
-from tests.stores import EOS, write_store
+from packtool.reading.stream import Stream
+from tests.stores import EOS, document_loss, write_store
 
 Piece = tuple[int, int, int]  # document, length, repeated
 
@@ -212,3 +213,38 @@ def test_rows_that_go_on_later_have_a_target_for_their_last_token() -> None:
     same = make_batch(tokens, two, following=one([300, IGNORED]), labels="same")
     assert same["labels"].tolist() == [[IGNORED, 2, 3, 4], [IGNORED, 6, 7, 8]]
     assert make_batch(tokens[:0], two[:0], following=one([], np.int64))["labels"].shape == (0, 4)
+
+
+def test_rows_are_cut_to_the_longest_of_their_batch(tmp_path: Path) -> None:
+    lengths = [3, 9, 5, 2, 7, 12]
+    store = write_store(tmp_path / "store", lengths)
+    packtool.pack(store, tmp_path / "rows", strategy="padding", sequence_length=16, shuffle=False)
+    dataset = packtool.open(tmp_path / "rows")
+    assert isinstance(dataset, Dataset)
+    for rows in ([0, 2, 3], [1, 4], [5], [0, 5], []):
+        whole, cut = dataset.batch(rows), dataset.batch(rows, trim=True)
+        width = max((lengths[row] - 1 for row in rows), default=16)  # without EOS, which `padding` leaves out
+        for name in ("input_ids", "labels", "position_ids", "document_ids"):
+            np.testing.assert_array_equal(cut[name], whole[name][:, :width])  # type: ignore[literal-required]
+        sizes = [n for row in rows for n in (lengths[row] - 1, width - lengths[row] + 1) if n]
+        assert cut["cu_seqlens"].tolist() == [0, *np.cumsum(sizes)]
+    stream = Stream(tmp_path / "rows", epochs=2, shuffle=False, trim=True)
+    both = stream.batch([3, 6, 9])  # of two epochs: documents of 2, 3 and 2 tokens
+    np.testing.assert_array_equal(both["input_ids"], dataset[[3, 0, 3]][:, :2])
+    assert both["cu_seqlens"].tolist() == [0, 1, 2, 4, 5, 6]
+
+
+def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [5, 9, 14, 3, 8, 20, 7] * 3, loss=document_loss)
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
+    dataset = packtool.open(tmp_path / "rows")
+    assert isinstance(dataset, Dataset)
+    stream, count = Stream(tmp_path / "rows", epochs=2), len(dataset)
+    both = stream.batch([count - 1, count, count + 2])
+    last, next_one = dataset.epoch(0).batch([count - 1]), dataset.epoch(1).batch([0, 2])
+    for name in ("input_ids", "labels", "position_ids", "document_ids"):
+        parts = [each[name] for each in (last, next_one)]  # type: ignore[literal-required]
+        np.testing.assert_array_equal(both[name], np.concatenate(parts))  # type: ignore[literal-required]
+    ends = [*last["cu_seqlens"].tolist(), *(next_one["cu_seqlens"][1:] + 16).tolist()]
+    assert both["cu_seqlens"].tolist() == ends
+    assert both["max_seqlen"] == max(last["max_seqlen"], next_one["max_seqlen"])

@@ -39,3 +39,5 @@ def test_tokens_know_their_store(tmp_path: Path, strategy: str, extra_token: boo
     across = stream.batch(range(len(dataset) - 2, len(dataset) + 2))["source"]
     last, first = (stream.epoch(number).batch(rows, **stream.options) for number, rows in ((0, [-2, -1]), (1, [0, 1])))
     np.testing.assert_array_equal(across, np.concatenate([last["source"], first["source"]]))
+    cut = dataset.batch([0, 1], fields=("input_ids", "source"), extra_token=extra_token, trim=True)
+    np.testing.assert_array_equal(cut["source"], batch["source"][:2, : cut["input_ids"].shape[1]])
