@@ -58,10 +58,10 @@ class _Packed:
         attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
         targets = not TARGETS.isdisjoint(fields)
         with_loss = targets and self.has_loss
-        padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.has_loss
+        cut = rows.has_segments or (self.manifest.ledger.padding > 0 and not self.has_loss)
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
         documents = self.manifest.store_documents if "source" in fields else []
-        if attends or documents or options.get("trim") or (targets and (padded or not everywhere)):
+        if attends or documents or options.get("trim") or (targets and (cut or not everywhere)):
             tokens, segments = rows.with_segments(numbers)
         else:
             tokens, segments = rows[numbers], None

@@ -248,3 +248,11 @@ def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
     ends = [*last["cu_seqlens"].tolist(), *(next_one["cu_seqlens"][1:] + 16).tolist()]
     assert both["cu_seqlens"].tolist() == ends
     assert both["max_seqlen"] == max(last["max_seqlen"], next_one["max_seqlen"])
+
+
+@pytest.mark.parametrize("options", [{"fields": ("labels",)}, {"documents": False}])
+def test_labels_are_the_same_whatever_else_is_asked_for(tmp_path: Path, options: dict[str, Any]) -> None:
+    store = write_store(tmp_path / "store", [40, 9, 14, 3, 28, 20, 37] * 3, loss=document_loss)
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
+    dataset: Any = packtool.open(tmp_path / "rows")
+    np.testing.assert_array_equal(dataset.batch(slice(None), **options)["labels"], dataset.batch(slice(None))["labels"])
