@@ -30,6 +30,7 @@ SLOW = {
     "chess": "its BPE is not on bytes",
     "tigrinya": "its BPE is not on bytes",
     "mon": "its model is Unigram, not BPE",
+    "nepali": "its model is Unigram, not BPE",
     "nepali words": "its model is WordPiece, not BPE",
 }
 """Tokenizers that no fast encoder is right for, and why."""
