@@ -54,9 +54,20 @@ def by_transformers(job: dict[str, Any], records: list[dict[str, Any]]) -> list[
         except Exception as error:
             out.append(f"refused: {error}")
             continue
+        text = tokenizer.apply_chat_template(record["messages"], tools=record.get("tools"), tokenize=False)
+        if _loses_parts(record["messages"], text):
+            out.append("refused: a template for strings, by packtool alone")
+            continue
         masks = found["assistant_masks"]
         out.append((found["input_ids"], masks) if any(masks) else NOTHING)
     return out
+
+
+def _loses_parts(messages: list[dict[str, Any]], text: str) -> bool:
+    """Whether the template leaves out content in parts, or writes the list as Python does."""
+    contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
+    shown = [part["text"].rpartition("</think>")[2].strip() for content in contents for part in content]
+    return any(str(content) in text for content in contents) or not all(part in text for part in shown)
 
 
 def by_trl(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[list[int], list[int]] | str]:
