@@ -80,7 +80,7 @@ test-package: $(BIN)/installed
 # Needs npm and network the first time.
 TEXTS := 50000
 test-tokenizers: $(BIN)/installed
-	TEXTS=$(TEXTS) $(PYTEST) tests/encoding/test_real.py
+	TEXTS=$(TEXTS) $(PYTEST) tests/text/encoding/test_real.py
 
 test-matrix:
 	@scripts/test_matrix.sh

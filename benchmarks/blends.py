@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.common import lognormal_lengths, save, table
 from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Schedule, Stage
-from packtool.plan import I64
+from packtool.planning.plan import I64
 
 SAMPLES = 409_600
 LARGE = 10**9

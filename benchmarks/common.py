@@ -146,11 +146,11 @@ def lognormal_lengths(count: int, *, median: float = 400, sigma: float = 1.2, le
 
 def synthetic_store(path: Path, lengths: Any, *, per_shard: int = 50_000, vocab_size: int = 50_257) -> Path:
     """A token store of random tokens, in documents of these lengths; kept from one run to the next."""
-    from packtool.plan import offsets_of
-    from packtool.storage import manifest as manifests
-    from packtool.storage.names import token_dtype
-    from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
-    from packtool.storage.token_store import write_shard
+    from packtool.formats import manifest as manifests
+    from packtool.formats.names import token_dtype
+    from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
+    from packtool.formats.token_store import write_shard
+    from packtool.planning.plan import offsets_of
 
     if (path / manifests.MANIFEST).exists():
         return path

@@ -25,7 +25,7 @@ from benchmarks.measure import ROOT, Sample, measure
 
 PLAN = """
 import json, sys, time, numpy as np
-from packtool.packing import PackOptions, plan
+from packtool.planning.packing import PackOptions, plan
 lengths = np.load(sys.argv[1])
 began = time.process_time()
 plan("bfd", lengths, PackOptions(sequence_length=2048, mix_rows=sys.argv[2] == "mixed"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.common import WORK
 from scripts.stdlib_text import modules, reference
-from tests.encoding import fetch
+from tests.text.encoding import fetch
 
 TEXT = {".py", ".pyi", ".md", ".rst", ".txt", ".html", ".js", ".h"}
 LONGEST = 1 << 20

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from benchmarks.common import run
 from benchmarks.corpus import text
-from packtool.encoding.encode import encoded, utf8_of
-from packtool.encoding.encoder_choice import choose, load_encoder
-from packtool.encoding.encoders import ReferenceEncoder
-from packtool.encoding.load import FoundTokenizer
-from tests.encoding import fetch
+from packtool.text.encoding.encode import encoded, utf8_of
+from packtool.text.encoding.encoder_choice import choose, load_encoder
+from packtool.text.encoding.encoders import ReferenceEncoder
+from packtool.text.encoding.load import FoundTokenizer
+from tests.text.encoding import fetch
 
 SHARE = 16
 TOGETHER = 500

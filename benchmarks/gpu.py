@@ -28,10 +28,10 @@ from torch.nn.functional import gelu
 
 import packtool
 from benchmarks.common import RESULTS, WORK, fresh, lognormal_lengths, provenance, synthetic_store
-from packtool import packing
-from packtool.packing import PackOptions
-from packtool.plan import I64, Segments
-from packtool.shuffling.balance import STEP, TURN, as_they_come, dealt_in, pairs_of, time_taken
+from packtool.planning import packing
+from packtool.planning.packing import PackOptions
+from packtool.planning.plan import I64, Segments
+from packtool.planning.shuffling.balance import STEP, TURN, as_they_come, dealt_in, pairs_of, time_taken
 from packtool.torch import Loader
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

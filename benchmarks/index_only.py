@@ -29,10 +29,10 @@ import numpy as np
 
 import packtool
 from benchmarks.common import WORK, fresh, lognormal_lengths, save, synthetic_store, table
-from packtool.plan import offsets_of
-from packtool.storage import manifest as manifests
-from packtool.storage.files import write_array
-from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard, listed
+from packtool.formats import manifest as manifests
+from packtool.formats.files import write_array
+from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard, listed
+from packtool.planning.plan import offsets_of
 
 LENGTH = 2048
 KINDS = ("tokens", "index")

@@ -38,8 +38,8 @@ RIVALS = {
 
 def quality(name: str, length: int, draws: list[Any]) -> list[dict[str, Any]]:
     """Each way to fill the same rows, over several draws of the lengths."""
-    from packtool.metrics.homogeneity import HomogeneityCounts
-    from packtool.packing import PackOptions, plan
+    from packtool.planning.metrics.homogeneity import HomogeneityCounts
+    from packtool.planning.packing import PackOptions, plan
 
     found = []
     for who, (strategy, options) in RIVALS.items():
@@ -71,7 +71,7 @@ def quality(name: str, length: int, draws: list[Any]) -> list[dict[str, Any]]:
 def real_lengths() -> dict[str, Any]:
     """Lengths in tokens, EOS included, of docstrings, functions and files of installed Python code."""
     import packtool
-    from packtool.storage.token_store import TokenStore
+    from packtool.formats.token_store import TokenStore
 
     texts: dict[str, list[str]] = {"docstrings": [], "functions": [], "files": []}
     for top in (Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("purelib"))):

@@ -138,9 +138,9 @@ def _inside(name: str, what: str, *arguments: object) -> Contestant:
 
 def gather(source: str, strategy: str) -> dict[str, float]:
     """In a process of its own: make all rows of a plan in memory, in batches as for a file, on one thread."""
-    from packtool.packing import PackOptions, plan
-    from packtool.shuffling.permutation import permutation
-    from packtool.storage.token_store import Corpus
+    from packtool.formats.token_store import Corpus
+    from packtool.planning.packing import PackOptions, plan
+    from packtool.planning.shuffling.permutation import permutation
     from packtool.writing.gather import Gatherer, Locator
     from packtool.writing.layout import Layout
 

@@ -110,7 +110,7 @@ def once(name: str, count: int) -> dict[str, float]:
 
 def planned(how: str, lengths: Any, length: int) -> dict[str, float]:
     """In a process of its own: plan once, and say what it cost and what it lost."""
-    from packtool.packing import PackOptions, plan
+    from packtool.planning.packing import PackOptions, plan
 
     strategy, _, unmixed = how.partition(" ")
     options = PackOptions(

@@ -103,7 +103,7 @@ def _reference(path: Path, family: str) -> Any:
 def _check(reference: Any, who: str, peer: str | None, _: Sample) -> Mapping[str, Any]:
     expected, eos = reference
     if who == "packtool":
-        from packtool.storage.token_store import TokenStore
+        from packtool.formats.token_store import TokenStore
 
         found = np.concatenate([np.asarray(shard) for shard in TokenStore(OUT / "store").shards])
     elif (OUT / "ids.npy").exists():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from packtool.version import __version__
+from packtool.support.version import __version__
 
 if TYPE_CHECKING:
     from packtool.blending.blend import Blend as Blend

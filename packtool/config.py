@@ -22,7 +22,7 @@ from packtool.options.check import suggest
 from packtool.options.declare import Declared, declared, flag
 from packtool.options.run import STAGES
 from packtool.options.shared import Terminal
-from packtool.toml_file import TomlFile, read_toml
+from packtool.support.toml_file import TomlFile, read_toml
 
 INPUT = "input"
 """Key of positional arguments: corpus files, stores, a dataset."""

@@ -24,7 +24,7 @@ for python in ${*:-3.11 3.12 3.13 3.14}; do
             continue
         fi
         if (cd "$root" && "$environment/bin/python" -m pytest -q -x -p no:cacheprovider \
-            -m "not slow and not interop and not browser" ${TESTS:-tests/test_golden.py tests/test_laws.py tests/cli tests/corpus tests/storage tests/engines} \
+            -m "not slow and not interop and not browser" ${TESTS:-tests/test_golden.py tests/test_laws.py tests/cli tests/text/corpus tests/formats tests/engines} \
             >"$place/log" 2>&1); then
             echo "passed: $name: $("$environment/bin/python" --version)"
         else

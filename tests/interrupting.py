@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from packtool.storage import manifest as manifests
+from packtool.formats import manifest as manifests
 
 
 class Interrupted(BaseException):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from packtool.comparing import candidates, compare
-from packtool.metrics.ledger import balance
-from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.mixing import Mixed
-from packtool.plan import Ints
+from packtool.planning.metrics.ledger import balance
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.mixing import Mixed
+from packtool.planning.plan import Ints
+from packtool.report.compare import candidates, compare
 from packtool.report.packed import lengths_of
 from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER

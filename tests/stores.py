@@ -11,12 +11,12 @@ import numpy as np
 import xxhash
 from msgspec import UNSET, UnsetType
 
+from packtool.formats import manifest as manifests
+from packtool.formats.names import token_dtype
+from packtool.formats.schema import FORMAT_VERSION, LOSS_VERSION, StoreManifest, TokenizerInfo, TokenShard
+from packtool.formats.token_store import write_loss, write_shard
 from packtool.places.npy import FileEntry
-from packtool.plan import offsets_of
-from packtool.storage import manifest as manifests
-from packtool.storage.names import token_dtype
-from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.token_store import write_loss, write_shard
+from packtool.planning.plan import offsets_of
 
 EOS = 0
 VOCAB = 1 << 16

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import PackedManifest, StoreManifest
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import PackedManifest, StoreManifest
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 WORDS = [

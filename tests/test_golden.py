@@ -18,7 +18,7 @@ import pytest
 import xxhash
 
 import packtool
-import packtool.packing
+import packtool.planning.packing
 from tests.stores import write_store
 
 RECORDED = Path(__file__).parent / "golden" / "digests.json"
@@ -117,7 +117,7 @@ def test_every_output_has_the_bytes_it_had(tmp_path: Path) -> None:
     assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
 
 
-@pytest.mark.parametrize("name", sorted(packtool.packing.STRATEGIES))
+@pytest.mark.parametrize("name", sorted(packtool.planning.packing.STRATEGIES))
 def test_every_strategy_is_golden(name: str) -> None:
     assert any(options["strategy"] == name for options in PACKED.values())
 

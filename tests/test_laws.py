@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.packing import STRATEGIES, PackOptions, plan
-from packtool.plan import INSERTED_EOS, PADDING, Plan, Segments
-from packtool.shuffling.permutation import permutation
+from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments
+from packtool.planning.shuffling.permutation import permutation
 from packtool.writing.layout import Layout
 
 SIZES = [2, 3, 8, 16, 33]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
-from packtool.packing import STRATEGIES, plan
-from packtool.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.planning.packing import STRATEGIES, plan
+from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.writing.gather import LossGatherer
 from tests.interrupting import interrupted
 from tests.places.s3_server import Bucket

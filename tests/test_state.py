@@ -29,9 +29,9 @@ MAKERS = {
 }
 ALLOWED = {
     "engines/local.py: _this_worker": "of a worker process: whom it tells how far it is",
-    "packing/__init__.py: _modules": "the strategies, imported once to make the registry",
-    "temporary.py: _made": "directories to remove when the process is ended in the middle",
-    "temporary.py: _place": "of a cluster's worker: the disk that it was given",
+    "planning/packing/__init__.py: _modules": "the strategies, imported once to make the registry",
+    "support/temporary.py: _made": "directories to remove when the process is ended in the middle",
+    "support/temporary.py: _place": "of a cluster's worker: the disk that it was given",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.corpus.records import REASONS
+from packtool.text.corpus.records import REASONS
 from packtool.warnings import CODES
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +53,7 @@ def made() -> set[str]:
         found |= set(codes(path.read_text(encoding="utf-8")))
     # What Typer and the system refuse, and what is said of other kinds of datasets, are tables: their codes are strings
     # on their own.
-    tables = [ROOT / "packtool" / name for name in ("cli/failures.py", "storage/manifest.py")]
+    tables = [ROOT / "packtool" / name for name in ("cli/failures.py", "formats/manifest.py")]
     for node in [node for table in tables for node in ast.walk(ast.parse(table.read_text(encoding="utf-8")))]:
         if isinstance(node, ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Constant):
             found.add(str(node.elts[0].value))

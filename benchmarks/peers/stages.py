@@ -30,12 +30,12 @@ STAGES = {
     "encoding.gigatoken": "encoding",
     "encoding.fastokens": "encoding",
     "encoding.long_texts": "cutting long texts",
-    "packtool.corpus": "reading records",
+    "packtool.text.corpus": "reading records",
     "tokenizing.counts": "counting special tokens",
     "tokenizing.store_writer": "writing shards",
-    "storage.files": "writing shards",
-    "storage.token_store": "writing shards",
-    "storage.output.Output.finish": "publishing",
+    "formats.files": "writing shards",
+    "formats.token_store": "writing shards",
+    "outputs.output.Output.finish": "publishing",
     "tokenizing.job.Job.assemble": "publishing",
     "runs.sorted_by": "sorting groups of segments",
     "bins.mix._deal": "mixing: dealing groups",
@@ -55,9 +55,9 @@ def stage_of(names: list[str]) -> str:
     Args:
         names: of its functions, with their modules, the innermost first.
 
-    >>> stage_of(["packtool.storage.files.write", "packtool.tokenizing.store_writer.ShardWriter.add"])
+    >>> stage_of(["packtool.formats.files.write", "packtool.text.tokenizing.store_writer.ShardWriter.add"])
     'writing shards'
-    >>> stage_of(["packtool.encoding.gigatoken._load", "packtool.encoding.encoder_choice.load_encoder"])
+    >>> stage_of(["packtool.text.encoding.gigatoken._load", "packtool.text.encoding.encoder_choice.load_encoder"])
     'loading the encoder'
     """
     found = [stage for name in names for part, stage in STAGES.items() if part in name]
@@ -74,7 +74,7 @@ def plan(lengths: str, size: str) -> None:
     """Best fit, mixed."""
     import numpy as np
 
-    from packtool import packing
+    from packtool.planning import packing
 
     packing.plan("bfd", np.load(lengths), packing.PackOptions(sequence_length=int(size)))
 

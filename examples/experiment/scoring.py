@@ -11,7 +11,7 @@ from measures import Floats
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from packtool.storage.token_store import TokenStore
+from packtool.formats.token_store import TokenStore
 from packtool.torch import Loader
 
 FIELDS = ("input_ids", "labels", "document_ids")

@@ -37,7 +37,7 @@ from packtool.errors import UsageError
 from packtool.options.check import suggest
 from packtool.options.kinds import parse_amount, parse_share
 from packtool.places.url import as_typed, is_remote
-from packtool.toml_file import Key, read_toml
+from packtool.support.toml_file import Key, read_toml
 
 _UNITS = ("tokens", "rows", "steps")
 """What the length of a run and the begin of a stage are given in."""

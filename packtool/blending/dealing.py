@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.blending.schedule import Exhausted, Piece, Schedule, Shares
-from packtool.plan import I64, distinct, offsets_of
+from packtool.planning.plan import I64, distinct, offsets_of
 
 BLOCK = 4096
 """Samples in a block, but where a piece begins inside one: there it is cut in two."""

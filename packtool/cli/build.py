@@ -19,7 +19,7 @@ from packtool.cli import terminal as effects
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
-from packtool.version import __version__
+from packtool.support.version import __version__
 
 Values = dict[str, Any]
 """Arguments of a function by name."""

@@ -28,7 +28,7 @@ from packtool.cli.results import (
 )
 from packtool.errors import visible
 from packtool.options.shared import Terminal
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 COMMANDS: dict[str, Definition] = {}
 """Every command by its name, in the order of the help."""

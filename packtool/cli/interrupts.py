@@ -53,8 +53,8 @@ class Interrupts:
         time.sleep(GRACE_SECONDS)
         if not self._said.is_set():
             self.say()
-        if "packtool.temporary" in sys.modules:  # else there are none
-            from packtool.temporary import remove_all
+        if "packtool.support.temporary" in sys.modules:  # else there are none
+            from packtool.support.temporary import remove_all
 
             remove_all()
         os._exit(INTERRUPTED)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from packtool.errors import visible
-from packtool.sizes import plural, show_bytes
+from packtool.support.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
     from packtool.commands.dataset_job import DatasetResult
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from packtool.commands.result import Preview, Result
     from packtool.commands.run import Stage, StageResult
     from packtool.commands.tokenize import TokenizeResult
-    from packtool.corpus.records import CorpusFile
-    from packtool.metrics.summary import Metrics
+    from packtool.formats.schema import PackedManifest, TokenizerInfo
     from packtool.options.shared import Terminal
+    from packtool.planning.metrics.summary import Metrics
     from packtool.report.schema import PackedReport
-    from packtool.storage.schema import PackedManifest, TokenizerInfo
+    from packtool.text.corpus.records import CorpusFile
 
 
 def print_json(value: Any) -> None:
@@ -60,7 +60,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 
 def _store_lines(result: TokenizeResult) -> list[str]:
-    from packtool.storage.token_store import TokenStore
+    from packtool.formats.token_store import TokenStore
 
     counts, run = result.counts, result.run
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
@@ -133,8 +133,8 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
 
 def _show_sources(report: PackedReport, path: Path | str) -> None:
     """Print what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
+    from packtool.formats.manifest import input_names
     from packtool.report.figures import percent
-    from packtool.storage.manifest import input_names
 
     manifest = _manifest_of(path)
     if manifest.choice is None:
@@ -164,14 +164,14 @@ def show_exchange(
 
 def tokenizer_line(tokenizer: TokenizerInfo) -> str:
     """Say which tokenizer made the tokens, and what ends each document."""
-    from packtool.storage.tokenizer_files import describe_tokenizer
+    from packtool.outputs.tokenizer_files import describe_tokenizer
 
     return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
 
 
 def _manifest_of(path: Path | str) -> PackedManifest:
-    from packtool.storage import manifest as manifests
-    from packtool.storage.schema import PackedManifest
+    from packtool.formats import manifest as manifests
+    from packtool.formats.schema import PackedManifest
 
     return manifests.read_as(path, PackedManifest)
 
@@ -219,7 +219,7 @@ def _plain_file(file: CorpusFile) -> dict[str, Any]:
 def _describe_file(file: CorpusFile) -> str:
     """Describe an input file in one line.
 
-    >>> from packtool.corpus.records import CorpusFile
+    >>> from packtool.text.corpus.records import CorpusFile
     >>> _describe_file(CorpusFile("a.jsonl", "/corpus/a.jsonl", 4096, "jsonl", "gzip"))
     'a.jsonl: jsonl (gzip), 4.1 kB'
     """

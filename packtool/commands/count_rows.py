@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from packtool.engines import Engine, Worker
-from packtool.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
-from packtool.metrics.tally import Tally, TallyCounts
-from packtool.plan import Segments
-from packtool.storage.output import Output
-from packtool.storage.packed import PackedBucket
-from packtool.storage.schema import Bucket, Shuffle
-from packtool.temporary import temporary_directory
+from packtool.formats.packed import PackedBucket
+from packtool.formats.schema import Bucket, Shuffle
+from packtool.outputs.output import Output
+from packtool.planning.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
+from packtool.planning.metrics.tally import Tally, TallyCounts
+from packtool.planning.plan import Segments
+from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.sharing import save
 

@@ -10,28 +10,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from packtool.clock import Clock
 from packtool.commands.count_rows import source_mix
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result
 from packtool.engines import engine_for
 from packtool.errors import DataError
-from packtool.metrics.ledger import balance
-from packtool.options.pack import PackArguments
-from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
-from packtool.packing import Strategy
-from packtool.places.place import MappedFile, Place
-from packtool.places.typed import Typed
-from packtool.plan import I64, Plan
-from packtool.report.packed import packed_sources, read_report, report_of_rows, stages_of
-from packtool.report.schema import PackedReport
-from packtool.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.sizes import memory_granted
-from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim, key_of
-from packtool.storage.names import CHOSEN, LENGTHS, REPORT
-from packtool.storage.output import Output
-from packtool.storage.schema import (
+from packtool.formats import manifest as manifests
+from packtool.formats.names import CHOSEN, LENGTHS, REPORT
+from packtool.formats.schema import (
     Choice,
     DatasetEntry,
     Options,
@@ -40,10 +26,24 @@ from packtool.storage.schema import (
     Shuffle,
     packed_version,
 )
-from packtool.storage.token_store import Corpus
-from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.temporary import discard_runs
-from packtool.version import __version__
+from packtool.formats.token_store import Corpus
+from packtool.options.pack import PackArguments
+from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+from packtool.outputs.claim import claim, key_of
+from packtool.outputs.output import Output
+from packtool.outputs.tokenizer_files import copy_tokenizer
+from packtool.places.place import MappedFile, Place
+from packtool.places.typed import Typed
+from packtool.planning.metrics.ledger import balance
+from packtool.planning.packing import Strategy
+from packtool.planning.plan import I64, Plan
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.report.packed import packed_sources, read_report, report_of_rows, stages_of
+from packtool.report.schema import PackedReport
+from packtool.support.clock import Clock
+from packtool.support.sizes import memory_granted
+from packtool.support.temporary import discard_runs
+from packtool.support.version import __version__
 from packtool.writing.memory import Budget
 from packtool.writing.shards import write_shards
 from packtool.writing.source import StoreSource

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from packtool.installing import how_to_install
-from packtool.version import __version__
+from packtool.support.installing import how_to_install
+from packtool.support.version import __version__
 
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",
@@ -31,7 +31,7 @@ OPTIONAL = {
     "fastokens": "fast encoder for BPE on bytes with other regular expressions",
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
-    "jinja2": "chat templates, for packtool.conversations",
+    "jinja2": "chat templates, for packtool.text.conversations",
     "torch": "packtool.torch, the loader for PyTorch",
 }
 """Package: what it is for."""

@@ -14,16 +14,18 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.commands.document_origins import listed_documents
 from packtool.errors import DataError, UsageError
+from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
+from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
-from packtool.plan import I64, Ints
-from packtool.selecting.mixture import (
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.plan import I64, Ints
+from packtool.planning.selecting.mixture import (
     Passes,
     epochs_of,
     passes,
@@ -32,9 +34,7 @@ from packtool.selecting.mixture import (
     weight_of,
     weights_of,
 )
-from packtool.selecting.subsets import first_of_each, held_out, in_shard, sampled
-from packtool.storage.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
-from packtool.storage.token_store import Corpus, TokenStore
+from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard, sampled
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]

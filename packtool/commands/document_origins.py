@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import DatasetEntry
+from packtool.formats.token_store import TokenStore
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, places_of
-from packtool.plan import I64, offsets_of
-from packtool.storage import manifest as manifests
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import DatasetEntry
-from packtool.storage.token_store import TokenStore
+from packtool.planning.plan import I64, offsets_of
 from packtool.writing.stored_tokens import store_places
 
 _MOST_BESIDE = 10_000

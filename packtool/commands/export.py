@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from packtool.clock import Clock
 from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import fetch_inputs, places_to_write_from
 from packtool.commands.result import Result
@@ -16,22 +15,23 @@ from packtool.exchange import format_named
 from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import Choice, ExportedFile, ExportManifest, PackedManifest, StoreManifest
+from packtool.formats.token_store import Corpus
 from packtool.options.check import refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.exchange import ExportArguments
 from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
+from packtool.outputs.claim import claim, key_of
+from packtool.outputs.output import Output
+from packtool.outputs.pieces import Pieces
+from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import Place
-from packtool.progress import Progress
-from packtool.sizes import plural
-from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim, key_of
-from packtool.storage.output import Output
-from packtool.storage.pieces import Pieces
-from packtool.storage.schema import Choice, ExportedFile, ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.token_store import Corpus
-from packtool.storage.tokenizer_files import copy_tokenizer
+from packtool.support.clock import Clock
+from packtool.support.progress import Progress
+from packtool.support.sizes import plural
 from packtool.writing.input_check import InputCheck
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from packtool.commands.document_origins import Origins, stores_of
 from packtool.commands.places import places_to_read, result_path
+from packtool.formats.packed import PackedDataset
 from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
-from packtool.storage.packed import PackedDataset
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET
 
-from packtool.clock import Clock
 from packtool.commands.result import StoreResult
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
@@ -18,16 +17,9 @@ from packtool.exchange.columns import rows_not_documents
 from packtool.exchange.files import digest
 from packtool.exchange.imported import ImportedFile, import_file
 from packtool.exchange.model import Format, ReadOptions
-from packtool.options.exchange import ImportArguments
-from packtool.options.names import IMPORTS
-from packtool.options.signature import takes
-from packtool.progress import Progress
-from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim, key_of
-from packtool.storage.names import token_dtype
-from packtool.storage.output import Output
-from packtool.storage.pieces import Pieces
-from packtool.storage.schema import (
+from packtool.formats import manifest as manifests
+from packtool.formats.names import token_dtype
+from packtool.formats.schema import (
     FORMAT_VERSION,
     LOSS_VERSION,
     ExportManifest,
@@ -37,7 +29,15 @@ from packtool.storage.schema import (
     TokenizerInfo,
     TokenShard,
 )
-from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
+from packtool.options.exchange import ImportArguments
+from packtool.options.names import IMPORTS
+from packtool.options.signature import takes
+from packtool.outputs.claim import claim, key_of
+from packtool.outputs.output import Output
+from packtool.outputs.pieces import Pieces
+from packtool.outputs.tokenizer_files import read_tokenizer, write_tokenizer
+from packtool.support.clock import Clock
+from packtool.support.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -184,7 +184,7 @@ def _require_documents(inputs: list[Path]) -> None:
 def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:
     """Return the tokenizer that was asked for, or that of one of packtool's own exports, with its files."""
     if options.tokenizer is not None:
-        from packtool.encoding.load import load
+        from packtool.text.encoding.load import load
 
         loaded = load(options.tokenizer, revision=options.revision, eos_token=options.eos_token)
         return loaded.info, loaded.found.files

@@ -18,23 +18,10 @@ from msgspec import UnsetType
 
 from packtool.commands.inputs import find_files
 from packtool.commands.places import result_path
-from packtool.corpus.first import begins_with_conversation
-from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CONVERSATION, Fields, Span
 from packtool.errors import DataError, UsageError
-from packtool.metrics.ratios import ratio
-from packtool.options.arguments import command_line
-from packtool.options.inspecting import InfoArguments
-from packtool.options.signature import takes
-from packtool.places.local import LocalPlace
-from packtool.places.place import Place
-from packtool.places.typed import place_of
-from packtool.report.figures import percent
-from packtool.sizes import plural, show_bytes
-from packtool.storage import manifest as manifests
-from packtool.storage.names import TOKENIZER, UNFINISHED
-from packtool.storage.output import begun_at
-from packtool.storage.schema import (
+from packtool.formats import manifest as manifests
+from packtool.formats.names import TOKENIZER, UNFINISHED
+from packtool.formats.schema import (
     ExportManifest,
     Manifest,
     PackedManifest,
@@ -42,7 +29,20 @@ from packtool.storage.schema import (
     StoreManifest,
     listed,
 )
-from packtool.storage.tokenizer_files import describe_tokenizer
+from packtool.options.arguments import command_line
+from packtool.options.inspecting import InfoArguments
+from packtool.options.signature import takes
+from packtool.outputs.output import begun_at
+from packtool.outputs.tokenizer_files import describe_tokenizer
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
+from packtool.places.typed import place_of
+from packtool.planning.metrics.ratios import ratio
+from packtool.report.figures import percent
+from packtool.support.sizes import plural, show_bytes
+from packtool.text.corpus.first import begins_with_conversation
+from packtool.text.corpus.read import SpanReader
+from packtool.text.corpus.records import CONVERSATION, Fields, Span
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""
@@ -242,9 +242,9 @@ def _tokenizer(path: Path) -> Info:
     Raises:
         DataError: it can't be read.
     """
-    from packtool.encoding.encoder_choice import choose
-    from packtool.encoding.load import find
-    from packtool.encoding.special import candidates, marked, sentinels, special
+    from packtool.text.encoding.encoder_choice import choose
+    from packtool.text.encoding.load import find
+    from packtool.text.encoding.special import candidates, marked, sentinels, special
 
     found = find(path)
     recipe = choose(found)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from packtool.corpus.discover import find
-from packtool.corpus.records import CorpusFile, shown
 from packtool.places.url import is_remote
+from packtool.text.corpus.discover import find
+from packtool.text.corpus.records import CorpusFile, shown
 from packtool.warnings import warn
 
 

@@ -14,18 +14,18 @@ import numpy.typing as npt
 
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.errors import DataError, UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.files import NpyWriter, write_array, write_bytes
+from packtool.formats.names import BATCHES, ORDER_FILE
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import Shuffle
+from packtool.formats.segment_table import no_segments
+from packtool.outputs.claim import key_of, output_place
+from packtool.outputs.output import State
 from packtool.places.local import PARTIAL, LocalPlace
-from packtool.shuffling.balance import dealt_order, pairs_of
-from packtool.storage import manifest as manifests
-from packtool.storage.claim import key_of, output_place
-from packtool.storage.files import NpyWriter, write_array, write_bytes
-from packtool.storage.names import BATCHES, ORDER_FILE
-from packtool.storage.output import State
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import Shuffle
-from packtool.storage.segment_table import no_segments
-from packtool.temporary import temporary_directory
-from packtool.version import __version__
+from packtool.planning.shuffling.balance import dealt_order, pairs_of
+from packtool.support.temporary import temporary_directory
+from packtool.support.version import __version__
 from packtool.writing.input_check import InputCheck
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
 from packtool.writing.two_passes import order_parts

@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from packtool import packing
 from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names, write_corpus
 from packtool.commands.document_choice import check_choice, choose, require_distinct
 from packtool.commands.places import warn_of_scatter
 from packtool.errors import DataError, UsageError
+from packtool.formats.schema import Options, Shuffle, TokenizerInfo
+from packtool.formats.token_store import Corpus
 from packtool.options.pack import PackArguments
 from packtool.options.record import recorded
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.signature import takes
-from packtool.packing import STRATEGIES, Strategy
-from packtool.packing.strategy import check, draws, mixes
-from packtool.sizes import plural
-from packtool.storage.schema import Options, Shuffle, TokenizerInfo
-from packtool.storage.token_store import Corpus
-from packtool.temporary import temporary_directory
+from packtool.planning import packing
+from packtool.planning.packing import STRATEGIES, Strategy
+from packtool.planning.packing.strategy import check, draws, mixes
+from packtool.support.sizes import plural
+from packtool.support.temporary import temporary_directory
 from packtool.writing.planning import planned
 
 log = logging.getLogger(__name__)

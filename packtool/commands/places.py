@@ -15,19 +15,19 @@ import xxhash
 
 from packtool.engines import available_cpus
 from packtool.errors import UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.names import UNFINISHED
+from packtool.formats.schema import InputEntry, listed
+from packtool.formats.token_store import Corpus
 from packtool.options.shared import MovingRows
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
-from packtool.plan import Plan
-from packtool.sizes import free_bytes, parse_bytes, show_bytes
-from packtool.storage import manifest as manifests
-from packtool.storage.names import UNFINISHED
-from packtool.storage.schema import InputEntry, listed
-from packtool.storage.token_store import Corpus
-from packtool.temporary import temporary_directory
+from packtool.planning.plan import Plan
+from packtool.support.sizes import free_bytes, parse_bytes, show_bytes
+from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from packtool.commands.places import result_path
-from packtool.corpus.records import CorpusFile
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
+from packtool.outputs.claim import lies_at
 from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.sizes import free_bytes, plural
-from packtool.storage.claim import lies_at
+from packtool.support.sizes import free_bytes, plural
+from packtool.text.corpus.records import CorpusFile
 
 
 @dataclass(frozen=True)

@@ -24,28 +24,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from packtool import packing
-from packtool.clock import Clock
 from packtool.commands import pack, shuffle
 from packtool.commands.document_choice import names_of, require_distinct
 from packtool.commands.result import Preview
 from packtool.config import INPUT, Table, read
-from packtool.encoding.load import load
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
+from packtool.formats.schema import TokenizerInfo
+from packtool.formats.token_store import TokenStore
 from packtool.options.check import checked, given
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
+from packtool.outputs.claim import look
 from packtool.places.typed import place_of, places_of
 from packtool.places.url import as_typed, dataset_url, is_remote
-from packtool.selecting.mixture import weights_of
-from packtool.storage.claim import look
-from packtool.storage.schema import TokenizerInfo
-from packtool.storage.token_store import TokenStore
+from packtool.planning import packing
+from packtool.planning.selecting.mixture import weights_of
+from packtool.support.clock import Clock
+from packtool.text.encoding.load import load
 from packtool.warnings import PacktoolWarning
 
 DEFAULT_OUTPUT = {

@@ -13,15 +13,15 @@ import numpy.typing as npt
 from packtool.commands.document_origins import Origins, stores_beside, stores_of
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.names import TOKENIZER
+from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.options.inspecting import ShowArguments
 from packtool.options.signature import takes
+from packtool.outputs.tokenizer_files import read_tokenizer
 from packtool.places.place import Place
-from packtool.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Row, RowSegment, Run
-from packtool.storage import manifest as manifests
-from packtool.storage.names import TOKENIZER
-from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.tokenizer_files import read_tokenizer
 from packtool.writing.stored_tokens import open_packed
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def show(options: ShowArguments) -> Row:
 
 def _sentinels(added: Mapping[str, int], decode: Decode) -> list[str]:
     """List what begins prefix, suffix and middle in decoded text; nothing where the tokenizer has no such tokens."""
-    from packtool.encoding.special import sentinels
+    from packtool.text.encoding.special import sentinels
 
     return [text for name in sentinels(added) or () if (text := decode([added[name]]))]
 
@@ -90,8 +90,8 @@ def _decoder(dataset: PackedDataset, source: str | Path | None) -> Decode:
 
 
 def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer | None:
-    from packtool.encoding.encoders import reference_tokenizer
-    from packtool.encoding.load import load
+    from packtool.text.encoding.encoders import reference_tokenizer
+    from packtool.text.encoding.load import load
 
     made_with = dataset.manifest.tokenizer
     if source is None and (kept := read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)):

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy.typing as npt
 
-from packtool import packing, shuffling
 from packtool.commands.dataset_job import (
     DatasetJob,
     DatasetResult,
@@ -21,18 +20,19 @@ from packtool.commands.dataset_job import (
 from packtool.commands.order import write_order
 from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import Manifest, PackedManifest, Shuffle, StoreManifest
+from packtool.formats.token_store import Corpus
 from packtool.options.check import check_ranks, check_taken
 from packtool.options.pack import PackArguments
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.packing.strategy import require_fit
-from packtool.shuffling import Method, partial
-from packtool.shuffling.bucket import batches
-from packtool.storage import manifest as manifests
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest
-from packtool.storage.token_store import Corpus
+from packtool.planning import packing, shuffling
+from packtool.planning.packing.strategy import require_fit
+from packtool.planning.shuffling import Method, partial
+from packtool.planning.shuffling.bucket import batches
 from packtool.writing.stored_plan import stored_atom_size
 from packtool.writing.stored_tokens import open_packed
 

@@ -20,14 +20,15 @@ from packtool.commands.places import places_to_read
 from packtool.commands.stats_blend import blend_report
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.tokenize import tokenize
-from packtool.comparing import Candidate, Documents, candidates, compare, spread_rows
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
-from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.mixing import BatchMix, Mixed, Mixing
-from packtool.metrics.ratios import ratio
-from packtool.metrics.summary import training_cost
-from packtool.metrics.tally import Tally
+from packtool.formats import manifest as manifests
+from packtool.formats.files import write_bytes
+from packtool.formats.manifest import input_entry, input_names
+from packtool.formats.names import UNFINISHED
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import StoreManifest
+from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import given, refuse
 from packtool.options.declare import declared
@@ -35,14 +36,21 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
 from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
-from packtool.packing import STRATEGIES
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, is_remote
-from packtool.plan import Ints
-from packtool.progress import Progress
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.mixing import BatchMix, Mixed, Mixing
+from packtool.planning.metrics.ratios import ratio
+from packtool.planning.metrics.summary import training_cost
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.packing import STRATEGIES
+from packtool.planning.plan import Ints
+from packtool.planning.selecting.mixture import Passes, by_pass
+from packtool.planning.selecting.subsets import first_of_each
 from packtool.report.blend_schema import Report
+from packtool.report.compare import Candidate, Documents, candidates, compare, spread_rows
 from packtool.report.packed import lengths_of, packed_sources, read_report, report_of_rows, sample_rows
 from packtool.report.page import page
 from packtool.report.schema import (
@@ -54,16 +62,8 @@ from packtool.report.schema import (
     StoredSourceFigures,
     StoreReport,
 )
-from packtool.selecting.mixture import Passes, by_pass
-from packtool.selecting.subsets import first_of_each
-from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes
-from packtool.storage.manifest import input_entry, input_names
-from packtool.storage.names import UNFINISHED
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import StoreManifest
-from packtool.storage.token_store import Corpus
-from packtool.temporary import discard_runs, temporary_directory
+from packtool.support.progress import Progress
+from packtool.support.temporary import discard_runs, temporary_directory
 
 _OF_PLANS = (
     "buckets",

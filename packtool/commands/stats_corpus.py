@@ -13,25 +13,25 @@ import msgspec
 import numpy as np
 
 from packtool.commands.inputs import find_files, found_from_anywhere
-from packtool.corpus import blocks
-from packtool.corpus.discover import STDIN, copy_stdin
-from packtool.corpus.filters import size
-from packtool.corpus.first import begins_with_conversation
-from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, Fields
-from packtool.encoding.encode import encoded, joined, utf8_of
-from packtool.encoding.encoder_choice import choose, load_encoder
-from packtool.encoding.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
-from packtool.encoding.load import load
-from packtool.encoding.verify import Verified
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
+from packtool.formats.schema import TokenizerInfo
 from packtool.options.stats import StatsArguments
-from packtool.plan import I64
-from packtool.progress import Progress
-from packtool.storage.schema import TokenizerInfo
-from packtool.temporary import temporary_directory
-from packtool.tokenizing.block import Task
+from packtool.planning.plan import I64
+from packtool.support.progress import Progress
+from packtool.support.temporary import temporary_directory
+from packtool.text.corpus import blocks
+from packtool.text.corpus.discover import STDIN, copy_stdin
+from packtool.text.corpus.filters import size
+from packtool.text.corpus.first import begins_with_conversation
+from packtool.text.corpus.read import SpanReader
+from packtool.text.corpus.records import CorpusFile, Fields
+from packtool.text.encoding.encode import encoded, joined, utf8_of
+from packtool.text.encoding.encoder_choice import choose, load_encoder
+from packtool.text.encoding.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
+from packtool.text.encoding.load import load
+from packtool.text.encoding.verify import Verified
+from packtool.text.tokenizing.block import Task
 from packtool.warnings import warn
 
 _SHARED = "shared"

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool import packing
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import (
     DatasetJob,
@@ -19,22 +18,23 @@ from packtool.commands.dataset_job import (
     with_documents,
 )
 from packtool.commands.document_origins import stores_of
-from packtool.metrics.ledger import require_counted
-from packtool.metrics.mixing import BatchMix
-from packtool.metrics.tally import Tally
-from packtool.packing.strategy import draws
+from packtool.formats import manifest as manifests
+from packtool.formats.names import BATCHES, LENGTHS, REPORT
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import PackedManifest, Shuffle
+from packtool.formats.segment_table import no_segments
+from packtool.outputs.output import Output
+from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import Place
+from packtool.planning import packing
+from packtool.planning.metrics.ledger import require_counted
+from packtool.planning.metrics.mixing import BatchMix
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.packing.strategy import draws
+from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.shuffling.atom import AtomShuffle
-from packtool.storage import manifest as manifests
-from packtool.storage.names import BATCHES, LENGTHS, REPORT
-from packtool.storage.output import Output
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import PackedManifest, Shuffle
-from packtool.storage.segment_table import no_segments
-from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.version import __version__
+from packtool.support.version import __version__
 from packtool.writing.shards import write_shards
 from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles

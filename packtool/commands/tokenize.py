@@ -6,27 +6,27 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
-from packtool.clock import Clock
 from packtool.commands.inputs import found_from_anywhere, warn_of_repeats
 from packtool.commands.result import StoreResult
 from packtool.commands.tokenize_options import Source, resolve
-from packtool.corpus.discover import STDIN, copy_stdin
-from packtool.corpus.python_records import copy_records
-from packtool.corpus.records import CorpusFile
-from packtool.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.engines import Engine, engine_for
 from packtool.errors import PacktoolError
+from packtool.formats import manifest as manifests
+from packtool.formats.names import TOKENIZER
+from packtool.formats.schema import StoreManifest
 from packtool.options.kinds import names_files
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
-from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim
-from packtool.storage.names import TOKENIZER
-from packtool.storage.output import Output
-from packtool.storage.schema import StoreManifest
-from packtool.temporary import discard_runs
-from packtool.tokenizing import block as tasks
-from packtool.tokenizing.job import Job
+from packtool.outputs.claim import claim
+from packtool.outputs.output import Output
+from packtool.support.clock import Clock
+from packtool.support.temporary import discard_runs
+from packtool.text.corpus.discover import STDIN, copy_stdin
+from packtool.text.corpus.python_records import copy_records
+from packtool.text.corpus.records import CorpusFile
+from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.text.tokenizing import block as tasks
+from packtool.text.tokenizing.job import Job
 from packtool.warnings import warn
 
 log = logging.getLogger(__name__)

@@ -13,29 +13,29 @@ import msgspec
 import xxhash
 
 from packtool.commands.inputs import find_files
-from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
-from packtool.conversations.record import ConversationError, template_arguments
-from packtool.corpus.discover import STDIN
-from packtool.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
-from packtool.corpus.first import begins_with_conversation, peek_for_conversation
-from packtool.corpus.records import CorpusFile, Fields
-from packtool.encoding import load
-from packtool.encoding.encoder_choice import choose
-from packtool.encoding.encoders import EncoderRecipe
-from packtool.encoding.families import marks_beginnings
-from packtool.encoding.special import named as named_token
-from packtool.encoding.special import sentinels
 from packtool.errors import DataError, UsageError
-from packtool.installing import how_to_install
+from packtool.formats.names import CHAT_TEMPLATES
 from packtool.options.check import given, refuse
 from packtool.options.declare import declared, flag
 from packtool.options.kinds import parse_share
 from packtool.options.record import recorded
 from packtool.options.tokenize import ConversationOptions, FimOptions, TokenizeArguments
-from packtool.storage.claim import key_of
-from packtool.storage.names import CHAT_TEMPLATES
-from packtool.tokenizing.fim import FillInTheMiddle
-from packtool.version import __version__
+from packtool.outputs.claim import key_of
+from packtool.support.installing import how_to_install
+from packtool.support.version import __version__
+from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
+from packtool.text.conversations.record import ConversationError, template_arguments
+from packtool.text.corpus.discover import STDIN
+from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
+from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
+from packtool.text.corpus.records import CorpusFile, Fields
+from packtool.text.encoding import load
+from packtool.text.encoding.encoder_choice import choose
+from packtool.text.encoding.encoders import EncoderRecipe
+from packtool.text.encoding.families import marks_beginnings
+from packtool.text.encoding.special import named as named_token
+from packtool.text.encoding.special import sentinels
+from packtool.text.tokenizing.fim import FillInTheMiddle
 
 _AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""
@@ -206,7 +206,7 @@ def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[
         DataError: the template can't be read.
     """
     try:
-        from packtool.conversations.template import ChatTemplate, literals
+        from packtool.text.conversations.template import ChatTemplate, literals
     except ImportError:
         what, remedy = "conversations need jinja2, which packtool[chat] brings", how_to_install("jinja2")
         raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None

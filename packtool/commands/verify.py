@@ -19,22 +19,22 @@ import numpy.typing as npt
 from packtool.commands.document_origins import require_same_stores
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import DataError, PacktoolError
-from packtool.metrics.ledger import require_counted
-from packtool.metrics.tally import Tally
+from packtool.formats import manifest as manifests
+from packtool.formats.names import ORIGIN
+from packtool.formats.packed import PackedBucket, PackedDataset
+from packtool.formats.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
+from packtool.formats.token_store import Corpus, TokenStore, count_trained, document_lengths
 from packtool.options.inspecting import VerifyArguments
 from packtool.options.signature import takes
+from packtool.outputs.tokenizer_files import require_tokenizer
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
-from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
-from packtool.progress import Progress
+from packtool.planning.metrics.ledger import require_counted
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.report.packed import packed_sources, read_report
 from packtool.report.schema import PackedReport
-from packtool.storage import manifest as manifests
-from packtool.storage.names import ORIGIN
-from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
-from packtool.storage.token_store import Corpus, TokenStore, count_trained, document_lengths
-from packtool.storage.tokenizer_files import require_tokenizer
+from packtool.support.progress import Progress
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.stored_tokens import open_packed, store_places

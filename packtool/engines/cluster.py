@@ -18,12 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packtool import temporary
 from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
 from packtool.engines.local import WITHOUT_SCRIPT
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.installing import how_to_install
-from packtool.version import __version__
+from packtool.support import temporary
+from packtool.support.installing import how_to_install
+from packtool.support.version import __version__
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

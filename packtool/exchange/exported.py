@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.exchange.model import Block, Contents, Part, groups
+from packtool.formats import manifest as manifests
+from packtool.formats.packed import PackedBucket, PackedDataset
+from packtool.formats.schema import PackedManifest, StoreManifest
+from packtool.formats.token_store import TokenStore
 from packtool.places.place import MappedFile
 from packtool.places.typed import Typed
-from packtool.plan import BATCH, I64, Segments, offsets_of
-from packtool.storage import manifest as manifests
-from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.schema import PackedManifest, StoreManifest
-from packtool.storage.token_store import TokenStore
+from packtool.planning.plan import BATCH, I64, Segments, offsets_of
 from packtool.writing.stored_tokens import open_packed
 
 BLOCK_TOKENS = 1 << 22

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import xxhash
 
+from packtool.formats.files import HashedFile
+from packtool.formats.schema import ExportedFile
 from packtool.places.local import PARTIAL, sync_directory
-from packtool.storage.files import HashedFile
-from packtool.storage.schema import ExportedFile
 
 
 class FileWriter(HashedFile):

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from packtool.engines import Threads
 from packtool.errors import DataError
 from packtool.exchange.model import Format, Found, ReadOptions
+from packtool.formats.schema import TokenizerInfo
+from packtool.formats.token_store import write_loss, write_shard
+from packtool.outputs.output import Output
 from packtool.places.npy import FileEntry
-from packtool.plan import I64, offsets_of
-from packtool.storage.output import Output
-from packtool.storage.schema import TokenizerInfo
-from packtool.storage.token_store import write_loss, write_shard
+from packtool.planning.plan import I64, offsets_of
 
 SHARD_TOKENS = 1 << 25
 """A shard closes when it has this many, which bounds memory; so cuts depend on the input alone."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.formats.schema import ExportedFile
 from packtool.places.place import MappedFile
-from packtool.plan import I64, Segments, offsets_of
-from packtool.storage.schema import ExportedFile
+from packtool.planning.plan import I64, Segments, offsets_of
 
 FILE_BYTES = 1 << 26
 """Ids in a file, for formats that read a file as a whole."""

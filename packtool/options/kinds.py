@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from packtool.sizes import parse_bytes
+from packtool.support.sizes import parse_bytes
 
 
 def _as_it_is(value: Any) -> Any:

@@ -17,7 +17,7 @@ STRATEGIES = (
     "length-buckets",
     "decompose",
 )
-"""Every strategy, in the order of the documentation; `bfd-extra` is the file `packtool/packing/bfd_extra.py`."""
+"""Every strategy, in the order of the documentation; `bfd-extra` is `bfd_extra.py` in `packtool/planning/packing/`."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
 EXPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "megatron-bridge", "mds", "litdata")

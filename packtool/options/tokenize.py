@@ -23,7 +23,7 @@ from packtool.options.kinds import (
     Kind,
 )
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
-from packtool.sizes import parse_bytes
+from packtool.support.sizes import parse_bytes
 
 Use = Literal["train", "mask", "drop"]
 _conversation = partial(Option, TEXT, group="Conversations")

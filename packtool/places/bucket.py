@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.errors import UsageError
-from packtool.installing import how_to_install
+from packtool.support.installing import how_to_install
 
 PART_BYTES = 1 << 23
 """What is sent or fetched by one request."""

@@ -20,9 +20,9 @@ from packtool.places.local import PARTIAL, READING, LocalPlace, locked, map_arra
 from packtool.places.npy import FileEntry
 from packtool.places.place import Array, Entry, Place
 from packtool.places.store import StorePlace
-from packtool.progress import Progress
-from packtool.sizes import show_bytes
-from packtool.temporary import directory_of
+from packtool.support.progress import Progress
+from packtool.support.sizes import show_bytes
+from packtool.support.temporary import directory_of
 
 FILES_AT_ONCE = 3
 MAPPED = 12

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from packtool.errors import DataError
-from packtool.installing import how_to_install
+from packtool.support.installing import how_to_install
 
 PATIENCE = 4
 """Seconds to wait for a connection."""

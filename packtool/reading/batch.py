@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.options.check import suggest
-from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 
 IGNORED = -100
 """The label of what is not a target, as PyTorch's losses expect it."""

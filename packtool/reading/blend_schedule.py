@@ -94,7 +94,7 @@ def lengths_in_turn(table: npt.NDArray[Any], lengths: Sequence[int], blend: Blen
     """Order the batches of an epoch by weights of their row lengths; those of one length stay in their order.
 
     Args:
-        table: of `packtool.plan.BATCH`.
+        table: of `packtool.planning.plan.BATCH`.
         lengths: of the dataset.
         tokens: in a batch.
 

@@ -9,15 +9,15 @@ import numpy as np
 
 from packtool.blending.blend import Blend, Source
 from packtool.errors import UsageError
-from packtool.plan import I64, distinct
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import PackedManifest, TokenizerInfo
+from packtool.planning.plan import I64, distinct
 from packtool.reading.batch import FIELDS
 from packtool.reading.blend_schedule import Extent, schedule_of
 from packtool.reading.dataset import Dataset
 from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, single, training_place
 from packtool.reading.stream import Stream
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import PackedManifest, TokenizerInfo
 
 
 class Sources:

@@ -21,7 +21,7 @@ from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Exhausted, Schedule, Stage
 from packtool.errors import DataError, UsageError
 from packtool.options.check import suggest
-from packtool.plan import I64, distinct
+from packtool.planning.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.blend_schedule import check_limits
 from packtool.reading.blend_sources import Sources, several_lengths

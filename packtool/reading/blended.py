@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.blending.blend import Blend
 from packtool.blending.dealing import Dealing
-from packtool.plan import I64
+from packtool.planning.plan import I64
 from packtool.reading.batch import FIELDS, Batch
 from packtool.reading.blend_sources import Sources, several_lengths
 from packtool.reading.dataset import BucketDataset, open_recipe

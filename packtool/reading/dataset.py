@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
-from packtool.plan import I64, Segments
+from packtool.formats.manifest import input_names
+from packtool.planning.plan import I64, Segments
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
-from packtool.sizes import plural
-from packtool.storage.manifest import input_names
+from packtool.support.sizes import plural
 
 
 class _Packed:

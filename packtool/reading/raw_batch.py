@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Segments, offsets_of, ranges
+from packtool.planning.plan import I64, Segments, offsets_of, ranges
 from packtool.reading.batch import FIELDS, IGNORED, Batch, longest, make_batch
 from packtool.reading.rows import Array
 from packtool.reading.stores import stores_of

@@ -13,20 +13,20 @@ import xxhash
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import PackedManifest
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.plan import I64, Plan
+from packtool.planning.plan import I64, Plan
+from packtool.planning.shuffling.atom import atom_shuffles
+from packtool.planning.shuffling.bucket import batches
+from packtool.planning.shuffling.partial import rotations
 from packtool.reading.blend_schedule import lengths_in_turn
 from packtool.reading.rows import ReorderedRows, RotatedRows, Rows
-from packtool.shuffling.atom import atom_shuffles
-from packtool.shuffling.bucket import batches
-from packtool.shuffling.partial import rotations
-from packtool.sizes import parse_bytes
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import PackedManifest
+from packtool.support.sizes import parse_bytes
 from packtool.writing.stored_plan import (
     RotatedPlan,
     StoredPlan,

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Plan, Segments, offsets_of, pad, ranges
-from packtool.storage.packed import PackedBucket
-from packtool.storage.segment_table import to_table
+from packtool.formats.packed import PackedBucket
+from packtool.formats.segment_table import to_table
+from packtool.planning.plan import I64, Ints, Plan, Segments, offsets_of, pad, ranges
 from packtool.writing.layout import Layout, join
 from packtool.writing.stored_plan import RotatedPlan, StoredPlan
 

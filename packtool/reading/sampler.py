@@ -9,9 +9,9 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from packtool.errors import UsageError
+from packtool.planning.shuffling.balance import STEP, TURN, dealt_in
 from packtool.reading.blend_stream import BlendStream
 from packtool.reading.stream import Key, Stream
-from packtool.shuffling.balance import STEP, TURN, dealt_in
 
 _AHEAD = 512  # global batches that are dealt at once
 

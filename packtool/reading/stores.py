@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 
 
 def stores_of(segments: Segments, documents: Sequence[int], shape: tuple[int, ...]) -> npt.NDArray[np.int32]:

@@ -20,15 +20,15 @@ import numpy as np
 
 from packtool.blending.blend import Blend
 from packtool.errors import DataError, UsageError
+from packtool.formats.manifest import input_entry
 from packtool.places.typed import cache_directory, places_of
-from packtool.plan import I64, distinct
+from packtool.planning.plan import I64, distinct
+from packtool.planning.shuffling.balance import pairs_of
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 from packtool.reading.rows import Rows
-from packtool.shuffling.balance import pairs_of
-from packtool.storage.manifest import input_entry
 from packtool.warnings import warn
 
 Key: TypeAlias = "int | tuple[int, int]"

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from packtool.report.schema import FORMAT, SCHEMA_VERSION, DocumentsReport, MeasuredReport
-from packtool.version import __version__
+from packtool.support.version import __version__
 
 
 class BlendedSource(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from packtool.metrics.homogeneity import Homogeneity
+from packtool.planning.metrics.homogeneity import Homogeneity
 
 
 def count(value: float) -> str:

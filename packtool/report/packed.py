@@ -11,16 +11,18 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from packtool.metrics.ledger import Ledger
-from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.mixing import BatchMix
-from packtool.metrics.ratios import histogram_sum, ratio
-from packtool.metrics.sliding import sliding
-from packtool.metrics.summary import measure
-from packtool.metrics.tally import Tally
-from packtool.packing import PackOptions
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
 from packtool.places.typed import Typed
-from packtool.plan import PADDING, Ints, Plan, Segments, distinct, offsets_of
+from packtool.planning.metrics.ledger import Ledger
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.mixing import BatchMix
+from packtool.planning.metrics.ratios import histogram_sum, ratio
+from packtool.planning.metrics.sliding import sliding
+from packtool.planning.metrics.summary import measure
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.packing import PackOptions
+from packtool.planning.plan import PADDING, Ints, Plan, Segments, distinct, offsets_of
 from packtool.report.schema import (
     BucketFigures,
     ContextPoint,
@@ -32,8 +34,6 @@ from packtool.report.schema import (
     SampleRow,
     SampleSegment,
 )
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from packtool.metrics.ledger import Ledger
-from packtool.metrics.summary import Metrics
+from packtool.planning.metrics.ledger import Ledger
+from packtool.planning.metrics.summary import Metrics
 from packtool.report import charts, tables
 from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import sources_table, stages_table, weight_lines
@@ -32,7 +32,7 @@ from packtool.report.schema import (
 )
 from packtool.report.tables import Cell, Column, Table, name_of
 from packtool.report.verdict import judge
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
 _OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 
 @dataclass(frozen=True)

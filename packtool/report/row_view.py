@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from packtool.report.row import Row, RowSegment
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 _COLOURS = ("cyan", "yellow")
 _PARTS = ("green", "blue", "magenta")

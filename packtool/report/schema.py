@@ -1,7 +1,7 @@
 """The types of a report, from which the JSON, its schema, docs/report-schema.md, tables and pages follow.
 
 Reports are deterministic: no timings (but in `Comparison.timings`) and no paths (but in `path`), so equal datasets have
-equal reports. Metrics are those of `packtool.metrics`, under the names that they have there.
+equal reports. Metrics are those of `packtool.planning.metrics`, under the names that they have there.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from packtool.metrics.homogeneity import Homogeneity
-from packtool.metrics.ledger import Ledger
-from packtool.metrics.lengths import Unpacked
-from packtool.metrics.mixing import BatchMix, Mixed
-from packtool.metrics.sliding import Sliding
-from packtool.metrics.summary import Metrics, TrainingCost
+from packtool.formats.schema import LeftOut, Shuffle, TokenizerInfo
+from packtool.planning.metrics.homogeneity import Homogeneity
+from packtool.planning.metrics.ledger import Ledger
+from packtool.planning.metrics.lengths import Unpacked
+from packtool.planning.metrics.mixing import BatchMix, Mixed
+from packtool.planning.metrics.sliding import Sliding
+from packtool.planning.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import percent
-from packtool.sizes import plural
-from packtool.storage.schema import LeftOut, Shuffle, TokenizerInfo
-from packtool.version import __version__
+from packtool.support.sizes import plural
+from packtool.support.version import __version__
 
 Options: TypeAlias = dict[str, Any]
 """Options by name; which ones there are depends on the strategy."""

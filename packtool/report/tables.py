@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from packtool.metrics.ledger import Ledger
-from packtool.metrics.mixing import Mixed, SourceMix
-from packtool.metrics.ratios import ratio
-from packtool.metrics.sliding import Sliding
-from packtool.metrics.summary import Metrics, TrainingCost
+from packtool.planning.metrics.ledger import Ledger
+from packtool.planning.metrics.mixing import Mixed, SourceMix
+from packtool.planning.metrics.ratios import ratio
+from packtool.planning.metrics.sliding import Sliding
+from packtool.planning.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import count, number, percent, short, times, times_random
 from packtool.report.schema import (
     BucketFigures,
@@ -30,7 +30,7 @@ from packtool.report.schema import (
     Trial,
 )
 from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 Row = TypeVar("Row")
 

@@ -31,7 +31,7 @@ from packtool.report.schema import (
 )
 from packtool.report.tables import Cell, Column, Table
 from packtool.report.verdict import judge
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 _WIDTH = 80
 _WORDS = 30  # columns that a column of words has at least; what is longer is wrapped

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.ratios import ratio
-from packtool.metrics.summary import Metrics
-from packtool.packing import STRATEGIES
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.ratios import ratio
+from packtool.planning.metrics.summary import Metrics
+from packtool.planning.packing import STRATEGIES
 from packtool.report.figures import count, number, percent, times, times_random
 from packtool.report.schema import (
     Advice,
@@ -22,7 +22,7 @@ from packtool.report.schema import (
     Trial,
     Verdict,
 )
-from packtool.sizes import plural
+from packtool.support.sizes import plural
 
 WASTE = 0.02
 """Share of tokens that whole documents may cost: padding, repeats and what is dropped."""
@@ -323,6 +323,21 @@ def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
             "Counted on this corpus; no paper behind these strategies measured it",
             "Not tested: what such rows do to a model.",
         )
+    # Mixing needs groups of documents with equal sums. Where there are few of them, rows stay alike.
+    for random in (e for e in entries if e.strategy == "first-fit-shuffle"):
+        length = random.sequence_length
+        stuck = [e for e in entries if e.sequence_length == length and e.options.get("mix_rows") is True]
+        stuck = [e for e in stuck if _unevenness(e) - _unevenness(random) > EVEN]
+        if stuck:
+            worst = max(stuck, key=_unevenness)
+            yield Advice(
+                f"For mixed rows of {_tokens([length])} take first-fit-shuffle.",
+                f"Few groups of these documents have equal sums, so {worst.strategy} stays "
+                f"{times(times_random(worst.metrics.homogeneity) or 1)} as alike as random rows, though it is mixed. "
+                f"first-fit-shuffle has {percent(random.metrics.padding_ratio)} padding.",
+                "Counted on this corpus; no paper behind these strategies measured it",
+                "Not tested: what such rows do to a model.",
+            )
 
 
 def _tokens(sizes: Sequence[int]) -> str:
@@ -380,13 +395,17 @@ def _judge_truncation(metrics: Metrics) -> Judgement:
 
 def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
     """Judge mixing where rows could have been mixed; of several row lengths, by those that are mixed least."""
-    mixable = "mix_rows" in STRATEGIES[report.strategy].accepts and not report.options.get("mix_rows")
+    mixable = "mix_rows" in STRATEGIES[report.strategy].accepts
     least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
     mixing, alike = least.homogeneity, times_random(least.homogeneity)
     if mixable and alike is not None and mixing.between_rows - mixing.random_rows > EVEN:
+        remedy = "--mix-rows mixes them, at the same padding and truncation"
+        if report.options.get("mix_rows"):
+            remedy = (
+                "few groups of them have equal sums, so they could not be mixed; first-fit-shuffle does, for padding"
+            )
         yield Judgement(
             False,
             f"Documents that share a row of {count(least.sequence_length)} tokens are of like length, "
-            f"{times(alike)} as alike as in random rows: --mix-rows mixes them, at the same padding and "
-            "truncation.",
+            f"{times(alike)} as alike as in random rows: {remedy}.",
         )

@@ -13,8 +13,8 @@ sampler with state) and `collate`.
 from __future__ import annotations
 
 from packtool.errors import UsageError
-from packtool.installing import how_to_install
 from packtool.reading.sampler import GlobalBatches
+from packtool.support.installing import how_to_install
 
 try:
     import torch as _torch

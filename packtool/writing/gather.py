@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
+from packtool.formats.names import LOSS
+from packtool.formats.on_demand import OnDemand, joined, sizes_of
 from packtool.places.bucket import REQUESTS
 from packtool.places.slices import SliceReader
 from packtool.places.store import RangedArray
-from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
-from packtool.storage.names import LOSS
-from packtool.storage.on_demand import OnDemand, joined, sizes_of
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 
 Slices = tuple[I64, I64, I64]
 """Slices of arrays: the number of the array of each, its first item, and its length."""

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from packtool.arrays import IN_MEMORY, Arrays
-from packtool.plan import I64, PADDING, Plan, Segments, fill_up, offsets_of, pad
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.plan import I64, PADDING, Plan, Segments, fill_up, offsets_of, pad
 
 BATCH_TOKENS = 1 << 22
 """Tokens that are laid out at a time: large enough for vectorised work, small enough to stay near the cache."""

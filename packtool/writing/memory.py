@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packtool.array_files import temporary_arrays
-from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Engine
 from packtool.errors import UsageError
-from packtool.sizes import show_bytes
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.support.sizes import show_bytes
+from packtool.writing.array_files import temporary_arrays
 
 if TYPE_CHECKING:  # which loads pyarrow
     from packtool.writing.source import Source

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from packtool.arrays import IN_MEMORY, Arrays
-from packtool.plan import I64, Plan, Segments
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.source import Source, Tokens, Units, padding, split_loss
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.array_files import FileArrays
-from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Engine, Worker
-from packtool.packing import PackOptions, Strategy, plan_corpus
-from packtool.packing.plans import RenumberedPlan, RowsPlan
-from packtool.packing.windows import Over, Window
-from packtool.plan import Ints, Plan
-from packtool.selecting.mixture import Passes, by_pass
-from packtool.shuffling.permutation import document_order
-from packtool.storage.token_store import Corpus
+from packtool.formats.token_store import Corpus
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.packing import PackOptions, Strategy, plan_corpus
+from packtool.planning.packing.plans import RenumberedPlan, RowsPlan
+from packtool.planning.packing.windows import Over, Window
+from packtool.planning.plan import Ints, Plan
+from packtool.planning.selecting.mixture import Passes, by_pass
+from packtool.planning.shuffling.permutation import document_order
+from packtool.writing.array_files import FileArrays
 from packtool.writing.memory import Budget
 from packtool.writing.sharing import Saved, load, save
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
+from packtool.formats.names import SEGMENT
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
-from packtool.storage.names import SEGMENT
 
 _AHEAD = 4
 """Objects of a partition that are fetched while another one is read."""

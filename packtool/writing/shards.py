@@ -15,20 +15,20 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.array_files import temporary_arrays
-from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
-from packtool.metrics.tally import Tally, TallyCounts
+from packtool.formats.names import bucket_directory
+from packtool.formats.packed import PackedShardWriter
+from packtool.formats.schema import Bucket, PackedShard
+from packtool.outputs.delivery import Delivery
+from packtool.outputs.output import Output
+from packtool.outputs.pieces import Pieces
 from packtool.places.place import MappedFile
-from packtool.plan import Ints, Plan, Segments
-from packtool.progress import Progress
-from packtool.shuffling.atom import AtomShuffle
-from packtool.storage.delivery import Delivery
-from packtool.storage.names import bucket_directory
-from packtool.storage.output import Output
-from packtool.storage.packed import PackedShardWriter
-from packtool.storage.pieces import Pieces
-from packtool.storage.schema import Bucket, PackedShard
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.metrics.tally import Tally, TallyCounts
+from packtool.planning.plan import Ints, Plan, Segments
+from packtool.planning.shuffling.atom import AtomShuffle
+from packtool.support.progress import Progress
+from packtool.writing.array_files import temporary_arrays
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens

@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from packtool.array_files import ArrayFile
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
+from packtool.writing.array_files import ArrayFile
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.arrays import Arrays
-from packtool.plan import I64, Plan, Segments, distinct, pad
-from packtool.storage.names import LOSS, SEGMENT
-from packtool.storage.on_demand import flat
-from packtool.storage.packed import PackedBucket
-from packtool.storage.token_store import Corpus
+from packtool.formats.names import LOSS, SEGMENT
+from packtool.formats.on_demand import flat
+from packtool.formats.packed import PackedBucket
+from packtool.formats.token_store import Corpus
+from packtool.planning.arrays import Arrays
+from packtool.planning.plan import I64, Plan, Segments, distinct, pad
 from packtool.writing.gather import Gatherer, Locator, LossGatherer, copier
 from packtool.writing.stored_plan import StoredPlan
 

@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool import packing
-from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
+from packtool.formats.names import SEGMENT
+from packtool.formats.packed import PackedBucket, PackedDataset
+from packtool.formats.schema import PackedManifest, Shuffle
+from packtool.formats.segment_table import from_table
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackOptions
-from packtool.packing.plans import RenumberedPlan
-from packtool.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
-from packtool.selecting.mixture import passes_of
-from packtool.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.shuffling.partial import PartialPlan, rotations
-from packtool.shuffling.permutation import document_order
-from packtool.storage.names import SEGMENT
-from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.schema import PackedManifest, Shuffle
-from packtool.storage.segment_table import from_table
+from packtool.planning import packing
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.packing.plans import RenumberedPlan
+from packtool.planning.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
+from packtool.planning.selecting.mixture import passes_of
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.planning.shuffling.partial import PartialPlan, rotations
+from packtool.planning.shuffling.permutation import document_order
 
 
 class StoredPlan(Plan):

@@ -18,6 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.names import LOSS, OFFSET
+from packtool.formats.on_demand import OnDemand, joined, sizes_of, slice_reader
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import PackedManifest
+from packtool.formats.token_store import TokenStore
 from packtool.places.cached import CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.npy import Scattered
@@ -25,13 +31,7 @@ from packtool.places.place import MappedFile, Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
-from packtool.plan import I64, Segments, offsets_of
-from packtool.storage import manifest as manifests
-from packtool.storage.names import LOSS, OFFSET
-from packtool.storage.on_demand import OnDemand, joined, sizes_of, slice_reader
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import PackedManifest
-from packtool.storage.token_store import TokenStore
+from packtool.planning.plan import I64, Segments, offsets_of
 
 if TYPE_CHECKING:
     from packtool.writing.gather import LossGatherer

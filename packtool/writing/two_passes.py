@@ -21,18 +21,18 @@ import msgspec
 import numpy as np
 import xxhash
 
-from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
+from packtool.formats.names import SEGMENT
+from packtool.formats.schema import InputEntry
+from packtool.formats.segment_table import from_table, to_table
+from packtool.outputs.delivery import Delivery
+from packtool.outputs.pieces import Pieces
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
-from packtool.plan import I64, Plan, offsets_of, ranges
-from packtool.shuffling.atom import AtomShuffle, Keys
-from packtool.shuffling.permutation import order_by
-from packtool.storage.delivery import Delivery
-from packtool.storage.names import SEGMENT
-from packtool.storage.pieces import Pieces
-from packtool.storage.schema import InputEntry
-from packtool.storage.segment_table import from_table, to_table
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.plan import I64, Plan, offsets_of, ranges
+from packtool.planning.shuffling.atom import AtomShuffle, Keys
+from packtool.planning.shuffling.permutation import order_by
 from packtool.writing import scratch
 from packtool.writing.input_check import InputCheck
 from packtool.writing.layout import unit_range

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.metrics.ledger import balance
-from packtool.metrics.tally import Tally
-from packtool.packing import PackOptions, plan
+from packtool.planning.metrics.ledger import balance
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.packing import PackOptions, plan
 from packtool.report.packed import report_of_rows
 from packtool.report.page import page
 from packtool.writing.layout import Layout

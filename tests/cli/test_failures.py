@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from packtool.cli import run
-from packtool.storage import manifest as manifests
+from packtool.formats import manifest as manifests
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT
 from tests.stores import write_store

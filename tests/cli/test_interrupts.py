@@ -80,7 +80,7 @@ def test_in_the_middle_of_a_shard(
 WORKERS = """
 import multiprocessing.process, sys
 from packtool.engines import Processes
-from packtool.corpus import blocks
+from packtool.text.corpus import blocks
 from packtool.cli import main
 
 run = Processes.run

@@ -15,7 +15,7 @@ import pytest
 import packtool as package
 from packtool.cli import run
 from packtool.cli.results import key_figures
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 from tests.cli.running import ENVIRONMENT, packtool
 from tests.stores import write_store, write_uniform_store
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
+from packtool.formats.token_store import write_shard
 from packtool.report.schema import MeasuredReport
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.token_store import write_shard
 
 VOCABULARY = 97
 

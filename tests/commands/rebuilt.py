@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.storage.packed import PackedDataset
-from packtool.storage.token_store import TokenStore
+from packtool.formats.packed import PackedDataset
+from packtool.formats.token_store import TokenStore
 
 
 def rebuilt(dataset: PackedDataset, store: TokenStore) -> int:

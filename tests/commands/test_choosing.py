@@ -13,7 +13,7 @@ import pytest
 
 import packtool
 from packtool.errors import PacktoolError, UsageError
-from packtool.storage.token_store import Corpus
+from packtool.formats.token_store import Corpus
 from tests.commands.web_and_wiki import pack, web_and_wiki
 
 

@@ -17,9 +17,9 @@ from tokenizers import AddedToken, Tokenizer
 
 import packtool
 from packtool.errors import PacktoolError, UsageError
-from packtool.storage.token_store import TokenStore
+from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
-from tests.tokenizing.runs import ASSET
+from tests.text.tokenizing.runs import ASSET
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import PacktoolError
-from packtool.packing import STRATEGIES, PackOptions, plan
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import PackedManifest
+from packtool.formats.token_store import TokenStore
+from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.report.schema import MeasuredReport, StoreReport
 from packtool.report.tables import notes
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import PackedManifest
-from packtool.storage.token_store import TokenStore
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %};{% endfor %}"

@@ -10,9 +10,9 @@ import pytest
 import packtool
 from packtool.commands import count_rows
 from packtool.engines import Engine, Processes, Threads, Worker
-from packtool.metrics.mixing import Mixing
-from packtool.metrics.tally import Tally
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
+from packtool.planning.metrics.mixing import Mixing
+from packtool.planning.metrics.tally import Tally
 from tests.stores import write_store
 
 

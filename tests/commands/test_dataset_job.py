@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.outputs.claim import lies_at
 from packtool.places.local import LocalPlace
-from packtool.storage.claim import lies_at
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()

@@ -54,7 +54,7 @@ def test_an_extra_that_is_missing_is_no_failure(
 ) -> None:
     without(monkeypatch, "jinja2")
     assert run(["doctor"]) == 0
-    assert "missing  jinja2           No module named 'jinja2'; chat templates, for packtool.conversations\n" in (
+    assert "missing  jinja2           No module named 'jinja2'; chat templates, for packtool.text.conversations\n" in (
         text := capsys.readouterr().out
     )
     assert f"                          {sys.executable} -m pip install jinja2\n" in text

@@ -23,18 +23,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import packtool
-from packtool import array_files, arrays
 from packtool.commands.document_choice import choose
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import ChosenSource
+from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.pack import PackArguments
-from packtool.packing import STRATEGIES
-from packtool.plan import distinct
+from packtool.planning import arrays
+from packtool.planning.packing import STRATEGIES
+from packtool.planning.plan import distinct
 from packtool.report.terminal import print_stats
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import ChosenSource
-from packtool.storage.token_store import Corpus, TokenStore
-from packtool.writing import planning
+from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
 from tests.commands.web_and_wiki import pack, web_and_wiki
 from tests.stores import contents, reseal, write_store

@@ -12,10 +12,10 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
+from packtool.formats.packed import PackedDataset
+from packtool.formats.token_store import TokenStore
 from packtool.options.names import STRATEGIES
-from packtool.plan import INSERTED_EOS, PADDING
-from packtool.storage.packed import PackedDataset
-from packtool.storage.token_store import TokenStore
+from packtool.planning.plan import INSERTED_EOS, PADDING
 from tests.commands.rebuilt import rebuilt
 from tests.stores import load, rewrite, write_store
 

@@ -10,7 +10,7 @@ import pytest
 
 import packtool
 from packtool.cli import run
-from packtool.sizes import show_bytes
+from packtool.support.sizes import show_bytes
 from tests.stores import write_store
 
 ROWS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64}

@@ -10,8 +10,8 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.errors import UsageError
+from packtool.formats.schema import TokenizerInfo
 from packtool.options.names import EXPORTS
-from packtool.storage.schema import TokenizerInfo
 from tests.stores import EOS, write_store
 
 LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]

@@ -20,9 +20,9 @@ from tokenizers import Tokenizer
 
 import packtool
 from packtool.cli import run
-from packtool.corpus import blocks
 from packtool.errors import PacktoolError, UsageError
-from packtool.storage.token_store import TokenStore
+from packtool.formats.token_store import TokenStore
+from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
 
 TEXTS = [f"document number {n}, " * (1 + n % 5) for n in range(60)]
@@ -186,8 +186,8 @@ def test_ids_need_no_encoder(tmp_path: Path) -> None:
     """A vocabulary takes a second to load: nothing of it is needed where ids are stored as they are."""
     lines(tmp_path / "a.jsonl", [{"ids": [5, 6, 7]}] * 2000)
     script = (
-        "import sys; import packtool; from packtool.corpus import blocks; blocks.SMALLEST = 3000\n"
-        "from packtool.tokenizing import block\n"
+        "import sys; import packtool; from packtool.text.corpus import blocks; blocks.SMALLEST = 3000\n"
+        "from packtool.text.tokenizing import block\n"
         "block.load_encoder = None  # whoever calls it fails\n"
         "for workers in (1, 2):\n"
         "    packtool.tokenize('a.jsonl', str(workers), ids_field='ids', workers=workers)\n"

@@ -15,9 +15,9 @@ import packtool
 from packtool.cli import run
 from packtool.errors import DataError
 from tests.cli.running import ENVIRONMENT
-from tests.encoding import shapes
-from tests.storage.outputs import prepare
+from tests.formats.outputs import prepare
 from tests.stores import write_store
+from tests.text.encoding import shapes
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_commands_that_go_on_finish_the_work(place: Path, capsys: pytest.Capture
     ):
         program = """
 import os
-from packtool.storage import manifest
+from packtool.formats import manifest
 manifest.write = lambda *args: os._exit(9)
 from packtool.cli import main
 main()

@@ -9,7 +9,7 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.warnings import PacktoolWarning
-from tests.tokenizing.runs import TEXTS, corpus_of_every_kind, documents, fails, reference, run
+from tests.text.tokenizing.runs import TEXTS, corpus_of_every_kind, documents, fails, reference, run
 
 
 @pytest.fixture

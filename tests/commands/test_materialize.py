@@ -11,8 +11,8 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import listed
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import listed
 from tests.interrupting import flip
 from tests.stores import contents, rewrite, write_store
 

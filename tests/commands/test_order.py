@@ -15,8 +15,8 @@ import packtool
 from packtool.cli import run
 from packtool.commands.dataset_job import DatasetResult
 from packtool.errors import UsageError
+from packtool.formats.packed import PackedDataset
 from packtool.places.local import PARTIAL
-from packtool.storage.packed import PackedDataset
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(2, 90, 120)

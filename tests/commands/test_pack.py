@@ -18,12 +18,12 @@ import packtool
 from packtool.cli import run
 from packtool.commands.verify import verify
 from packtool.errors import PacktoolError, UsageError
-from packtool.packing import STRATEGIES
-from packtool.plan import INSERTED_EOS, PADDING
+from packtool.formats import manifest as manifests
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import TokenizerInfo
+from packtool.planning.packing import STRATEGIES
+from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.reading import Dataset
-from packtool.storage import manifest as manifests
-from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import TokenizerInfo
 from tests.stores import EOS, TOKENIZER, document_tokens, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]

@@ -10,7 +10,7 @@ import packtool
 from packtool.cli import run
 from packtool.commands.verify import verify
 from packtool.errors import UsageError
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 from tests.stores import EOS, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]

@@ -120,7 +120,7 @@ def test_tokenize_writes_to_a_bucket_and_resumes_there(bucket: Bucket, tmp_path:
 def test_rejected_records_and_blocks_of_a_url_are_those_of_a_directory(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from packtool.corpus import blocks
+    from packtool.text.corpus import blocks
 
     monkeypatch.setattr(blocks, "SMALLEST", 200)
     lines = [f'{{"text": "a river {n}"}}\n' if n % 7 else "no json\n" for n in range(60)]

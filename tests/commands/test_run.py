@@ -16,9 +16,9 @@ import pytest
 import packtool
 from packtool.commands.run import Stage, StageResult, run
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.token_store import TokenStore
 from packtool.places.place import Place
-from packtool.storage import manifest as manifests
-from packtool.storage.token_store import TokenStore
 from tests.stores import write_store, write_uniform_store
 
 CONFIG = """

@@ -12,9 +12,9 @@ import packtool
 from packtool.cli import run
 from packtool.commands.show import show
 from packtool.errors import UsageError
-from tests.encoding import shapes
 from tests.report.printing import printed
 from tests.stores import write_store
+from tests.text.encoding import shapes
 
 TEXTS = [
     "The first document, rather short.",

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 from tests.stores import contents, reseal, write_store
 
 LENGTHS = np.random.default_rng(0).integers(1, 90, 200).tolist()

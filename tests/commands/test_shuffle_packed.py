@@ -12,9 +12,9 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
+from packtool.formats.packed import PackedDataset
+from packtool.formats.token_store import TokenStore
 from packtool.reading import BucketDataset
-from packtool.storage.packed import PackedDataset
-from packtool.storage.token_store import TokenStore
 from tests.commands.rebuilt import rebuilt
 from tests.stores import contents, write_store
 

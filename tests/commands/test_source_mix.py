@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 from tests.stores import write_store
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from packtool.commands.places import _staging_cache, in_part
 from packtool.errors import UsageError
+from packtool.formats.manifest import read
+from packtool.formats.schema import listed
 from packtool.options.pack import PackArguments
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.storage.manifest import read
-from packtool.storage.schema import listed
 from tests.places.s3_server import Bucket
 from tests.stores import write_store
 

@@ -12,9 +12,9 @@ import pytest
 
 import packtool
 from packtool.cli import run
-from packtool.encoding.encoders import EncoderMismatchError
-from packtool.encoding.verify import Verified
 from packtool.errors import DataError, UsageError
+from packtool.text.encoding.encoders import EncoderMismatchError
+from packtool.text.encoding.verify import Verified
 from packtool.warnings import PacktoolWarning
 
 TEXTS = ["one two  three", "", "Ümläute and more words " * 40, "\n", "end"]

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import packtool
-from packtool.comparing import candidates
-from packtool.packing import STRATEGIES
+from packtool.planning.packing import STRATEGIES
+from packtool.report.compare import candidates
 from tests.commands.counted import count_by_hand, make_store
 
 

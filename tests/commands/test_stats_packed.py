@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.formats.packed import PackedDataset
 from packtool.report.packed import read_report
 from packtool.report.page import page
-from packtool.storage.packed import PackedDataset
 from tests.commands.counted import as_json, count_by_hand, make_store
 
 

@@ -18,13 +18,13 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import packtool
-from packtool.corpus import blocks
 from packtool.errors import DataError, UsageError
-from packtool.storage import manifest as manifests
-from packtool.storage.token_store import TokenStore
+from packtool.formats import manifest as manifests
+from packtool.formats.token_store import TokenStore
+from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
-from tests.tokenizing.runs import (
+from tests.text.tokenizing.runs import (
     ASSET,
     TEXTS,
     corpus_of_every_kind,
@@ -221,7 +221,7 @@ def test_options_that_make_no_sense(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys, threading
-from packtool.corpus import blocks
+from packtool.text.corpus import blocks
 from packtool import tokenize
 if __name__ == "__main__":
     blocks.SMALLEST = 20_000
@@ -257,7 +257,7 @@ def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, mo
 
 GROWING = """
 import sys
-from packtool.corpus import blocks, read
+from packtool.text.corpus import blocks, read
 from packtool import tokenize
 if __name__ == "__main__":
     blocks.SMALLEST = 20_000

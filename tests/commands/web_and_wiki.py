@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import packtool
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 
 
 def web_and_wiki(directory: Path) -> list[Path]:

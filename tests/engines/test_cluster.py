@@ -29,7 +29,7 @@ from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
 from packtool.engines.cluster import on_worker
 from packtool.errors import DataError, PacktoolError
-from packtool.storage import manifest as manifests
+from packtool.formats import manifest as manifests
 from tests.engines.test_processes import fail_from_three, square
 from tests.stores import contents
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.encoding.encoder_choice import installed
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, PacktoolError
+from packtool.text.encoding.encoder_choice import installed
 from tests.engines.test_processes import die, fail_from_three, square
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
@@ -107,8 +107,8 @@ def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
 THREADS = """
 import os
 import numpy
-from packtool.encoding.encoder_choice import choose, installed, load_encoder
-from packtool.encoding.load import load
+from packtool.text.encoding.encoder_choice import choose, installed, load_encoder
+from packtool.text.encoding.load import load
 def threads():
     return len(os.listdir("/proc/self/task"))
 before = threads()

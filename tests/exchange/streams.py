@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import packtool
-from packtool.storage.token_store import TokenStore
+from packtool.formats.token_store import TokenStore
 
 
 def stream(store: Path) -> np.ndarray[Any, Any]:

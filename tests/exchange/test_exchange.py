@@ -17,9 +17,9 @@ from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.exchange.exported import contents_of
 from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.exchange.model import Contents, Format, ReadOptions
+from packtool.formats.schema import TokenizerInfo
+from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
-from packtool.storage.schema import TokenizerInfo
-from packtool.storage.token_store import TokenStore
 from tests.exchange.streams import rows_in_order, stream
 from tests.stores import EOS, TOKENIZER, contents, write_store
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.storage.token_store import TokenStore
+from packtool.formats.token_store import TokenStore
 from tests.exchange.streams import stream
 
 

@@ -15,8 +15,8 @@ from pyarrow import parquet
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.exchange import FORMATS
+from packtool.formats.token_store import TokenStore
 from packtool.reading import Dataset
-from packtool.storage.token_store import TokenStore
 from tests.stores import contents, document_loss, write_store
 
 LENGTHS = [5, 40, 1, 17, 3, 64, 9, 30]

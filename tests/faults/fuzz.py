@@ -26,9 +26,9 @@ import tokenizers
 import packtool
 from packtool.cli import run
 from packtool.errors import PacktoolError
-from packtool.storage import manifest as manifests
-from tests.corpus.fuzz import mutate, peak_memory
+from packtool.formats import manifest as manifests
 from tests.stores import write_store
+from tests.text.corpus.fuzz import mutate, peak_memory
 
 SECONDS = 600
 """A case may take as long; more is a hang."""

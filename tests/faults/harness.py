@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import packtool
-from packtool.storage import manifest as manifests
+from packtool.formats import manifest as manifests
 from tests.stores import write_store
 
 HERE = Path(__file__).parent

@@ -19,9 +19,9 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, PacktoolError
+from packtool.formats.manifest import MANIFEST, read
+from packtool.formats.schema import listed
 from packtool.places.npy import npy_header
-from packtool.storage.manifest import MANIFEST, read
-from packtool.storage.schema import listed
 from tests.faults.harness import LENGTHS, in_memory
 from tests.stores import reseal, write_store
 

@@ -19,11 +19,11 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from packtool.conversations.record import ConversationError, conversation_of
-from packtool.conversations.template import ChatTemplate, literals
-from packtool.tokenizing.conversations import PlainText
-from tests.conversations.fuzz import conversation
+from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.template import ChatTemplate, literals
+from packtool.text.tokenizing.conversations import PlainText
 from tests.interop.chat_templates import NOW, Clock
+from tests.text.conversations.fuzz import conversation
 
 
 def main(tokenizer_file: str, conversations: str) -> None:

@@ -20,9 +20,9 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from packtool.conversations.record import ConversationError, conversation_of
-from packtool.conversations.spans import documents_of, token_mask
-from packtool.conversations.template import ChatTemplate
+from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.spans import documents_of, token_mask
+from packtool.text.conversations.template import ChatTemplate
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 WORDS = ["hello", "  spaced ", "{{ x }}", "<think>", "été", "\n\nline\n", "日本", "<|im_end|>", "</think>", "&<>'\""]

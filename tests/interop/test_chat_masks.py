@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.storage.token_store import TokenStore
-from tests.conversations.fuzz import conversation
-from tests.encoding.fetch import tokenizer
+from packtool.formats.token_store import TokenStore
+from tests.text.conversations.fuzz import conversation
+from tests.text.encoding.fetch import tokenizer
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = {

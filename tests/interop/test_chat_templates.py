@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tokenizing.runs import ASSET
+from tests.text.tokenizing.runs import ASSET
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.interop

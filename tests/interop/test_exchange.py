@@ -11,8 +11,8 @@ import pytest
 
 import packtool
 from packtool.exchange import FORMATS
+from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
-from packtool.storage.token_store import TokenStore
 from tests.exchange.streams import rows_in_order
 from tests.stores import EOS, write_store
 

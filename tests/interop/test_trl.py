@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.packing import PackOptions, plan
+from packtool.planning.packing import PackOptions, plan
 
 ROOT = Path(__file__).parents[2]
 

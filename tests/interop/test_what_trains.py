@@ -14,7 +14,7 @@ import pytest
 
 import packtool
 from tests.test_docs import blocks
-from tests.tokenizing.runs import ASSET
+from tests.text.tokenizing.runs import ASSET
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 ROOT = Path(__file__).parents[2]

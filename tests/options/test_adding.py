@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = place / "packtool/options/pack.py"
     source = options.read_text(encoding="utf-8")
     options.write_text(source.replace("    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[", 1), "utf-8")
-    strategy = place / "packtool/packing/decompose.py"
+    strategy = place / "packtool/planning/packing/decompose.py"
     source = strategy.read_text(encoding="utf-8")
     before = "    top = 1 << (options.row_length.bit_length() - 1)\n"
     assert before in source

@@ -17,7 +17,7 @@ from packtool.options.declare import Option, declared
 from packtool.options.kinds import SHARE
 from packtool.options.record import recorded
 from packtool.options.run import WRITING
-from packtool.packing import STRATEGIES
+from packtool.planning.packing import STRATEGIES
 from tests.stores import write_store
 
 

@@ -11,11 +11,11 @@ import pytest
 import xxhash
 
 from packtool.errors import DataError
+from packtool.formats.files import write_array
 from packtool.places.bucket import PART_BYTES
 from packtool.places.local import LocalPlace
 from packtool.places.place import StoppedError
 from packtool.places.store import StorePlace
-from packtool.storage.files import write_array
 from tests.places.s3_server import URL, serve
 
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import DataError
+from packtool.formats.files import write_array
 from packtool.places.local import LocalPlace
 from packtool.places.npy import HEADER_BYTES, FileEntry, mapped
 from packtool.places.slices import SliceReader
-from packtool.storage.files import write_array
 
 BLOCK = 1 << 13
 

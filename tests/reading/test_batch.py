@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
-from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.reading import Dataset, make_batch
 from packtool.reading.batch import FIELDS, FIELDS_OF_MULTIPLES, IGNORED
 from packtool.reading.stream import Stream

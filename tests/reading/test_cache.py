@@ -9,9 +9,9 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import listed
 from packtool.reading.stream import Stream
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import listed
 from tests.places.s3_server import Bucket
 from tests.stores import write_store
 

@@ -14,7 +14,7 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
-from packtool.storage.names import SEGMENT
+from packtool.formats.names import SEGMENT
 from tests.reading.opening import bucketed, opened
 
 

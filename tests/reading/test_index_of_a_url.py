@@ -10,8 +10,8 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.storage import manifest as manifests
-from packtool.storage.schema import listed
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import listed
 from tests.places.s3_server import Bucket
 from tests.stores import contents, document_loss, write_store
 from tests.writing.test_stored_tokens import require_same

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import packtool
-from packtool.plan import PADDING
+from packtool.planning.plan import PADDING
 from packtool.reading import Dataset, make_batch
 from tests.stores import document_loss, write_store
 from tests.test_loss import expected

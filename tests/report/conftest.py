@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from packtool.metrics.ledger import balance
-from packtool.metrics.tally import Tally
-from packtool.packing.plans import Bins, RowsPlan
+from packtool.formats.schema import Shuffle
+from packtool.planning.metrics.ledger import balance
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.packing.plans import Bins, RowsPlan
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.storage.schema import Shuffle
 from packtool.writing.layout import Layout
 
 LENGTHS = np.random.default_rng(7).integers(100, 2000, 500).astype(np.uint32)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from packtool.metrics.summary import measure
-from packtool.metrics.tally import Tally
-from packtool.plan import INSERTED_EOS, PADDING, Segments
+from packtool.formats.schema import Shuffle
+from packtool.planning.metrics.summary import measure
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
 from packtool.report.packed import report_of_rows, sample_rows
 from packtool.report.schema import PackedReport
-from packtool.storage.schema import Shuffle
 from tests.reports import NOTHING
 
 

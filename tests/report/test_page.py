@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.tally import Tally
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.tally import Tally
 from packtool.report.figures import percent
 from packtool.report.packed import lengths_of, report_of_rows
 from packtool.report.page import facts, lengths_figure, page, section, tiles

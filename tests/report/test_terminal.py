@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from packtool.metrics.tally import Tally
+from packtool.planning.metrics.tally import Tally
 from packtool.report.console import results_console
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport

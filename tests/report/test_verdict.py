@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.comparing import candidates, compare
-from packtool.plan import I64
+from packtool.planning.plan import I64
+from packtool.report.compare import candidates, compare
 from packtool.report.figures import number
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import Comparison, Verdict
@@ -345,6 +345,18 @@ def test_waste_is_held_against_the_limit_of_the_verdict(tmp_path: Path) -> None:
 def test_rows_that_could_be_mixed_are_named(tmp_path: Path, mixed: bool) -> None:
     found = judgements(tmp_path, [10] * 400 + [60] * 400, strategy="bfd", mix_rows=mixed)
     assert any("--mix-rows mixes them" in words for _, words in found) is not mixed
+
+
+def test_rows_that_mixing_leaves_alike_are_told_of_first_fit_shuffle(tmp_path: Path) -> None:
+    """Four documents of 505 to 511 tokens to a row of 2,048: hardly two groups have equal sums."""
+    lengths = np.random.default_rng(0).integers(505, 512, 2000).tolist()
+    packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "rows", strategy="bfd", sequence_length=2048)
+    *_, (good, words) = [(each.good, each.words) for each in judge(packtool.stats(tmp_path / "rows"))]  # type: ignore[arg-type]
+    assert not good
+    assert words.endswith("so they could not be mixed; first-fit-shuffle does, for padding.")
+    text = said(advice_for(lengths, [2048], ["bfd", "first-fit-shuffle"]))
+    assert "For mixed rows of 2,048 tokens take first-fit-shuffle." in text
+    assert "though it is mixed. first-fit-shuffle has" in text
 
 
 def test_of_several_row_lengths_the_least_mixed_is_named(tmp_path: Path) -> None:

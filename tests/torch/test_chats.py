@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.storage.token_store import TokenStore
-from tests.conversations.fuzz import conversation
-from tests.tokenizing.runs import ASSET
+from packtool.formats.token_store import TokenStore
+from tests.text.conversations.fuzz import conversation
+from tests.text.tokenizing.runs import ASSET
 
 pytestmark = pytest.mark.torch
 transformers = pytest.importorskip("transformers")

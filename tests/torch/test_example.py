@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.packing import STRATEGIES
+from packtool.planning.packing import STRATEGIES
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 torch = pytest.importorskip("torch")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import packtool.writing.gather as module
 from packtool.errors import DataError
 from packtool.places.slices import SliceReader
-from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 
 PAD, EOS = 60001, 60002

@@ -13,7 +13,7 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.engines import Engine
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 from packtool.writing.input_check import InputCheck
 from tests.stores import contents, write_store
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.packing.plans import Bins, RowsPlan
-from packtool.plan import PADDING, Plan, Segments, offsets_of, pad, ranges
-from packtool.plan import Ints as Numbers
+from packtool.planning.packing.plans import Bins, RowsPlan
+from packtool.planning.plan import PADDING, Plan, Segments, offsets_of, pad, ranges
+from packtool.planning.plan import Ints as Numbers
 from packtool.writing.layout import Layout, join, merge
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from packtool.arrays import Arrays
-from packtool.packing.plans import Bins, RowsPlan
-from packtool.plan import I64, PADDING, pad
+from packtool.planning.arrays import Arrays
+from packtool.planning.packing.plans import Bins, RowsPlan
+from packtool.planning.plan import I64, PADDING, pad
 from packtool.writing import layout
 from packtool.writing.planned_rows import OrderedRows, rows_of
 from packtool.writing.source import Source, Units

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool import array_files, arrays
 from packtool.engines import Threads
-from packtool.packing import STRATEGIES, PackOptions, windows
-from packtool.storage.token_store import Corpus
-from packtool.writing import planning
+from packtool.formats.token_store import Corpus
+from packtool.planning import arrays
+from packtool.planning.packing import STRATEGIES, PackOptions, windows
+from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make

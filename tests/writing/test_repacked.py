@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
-from packtool.packing import STRATEGIES
+from packtool.formats.packed import PackedDataset
+from packtool.planning.packing import STRATEGIES
 from packtool.reading import BucketDataset, Dataset
-from packtool.storage.packed import PackedDataset
 from tests.stores import contents, write_store
 from tests.test_golden import LENGTHS
 from tests.test_laws import options_of

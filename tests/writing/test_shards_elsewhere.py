@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool import array_files, engines
+from packtool import engines
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
+from packtool.formats import names as names_of
 from packtool.places.local import LocalPlace
-from packtool.storage import names as names_of
-from packtool.writing import sharing, two_passes
+from packtool.writing import array_files, sharing, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.shards import WriteShard
 from tests.stores import contents, document_loss, write_store

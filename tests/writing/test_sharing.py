@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool import array_files
-from packtool.array_files import FileArrays
 from packtool.errors import DataError
+from packtool.writing import array_files
+from packtool.writing.array_files import FileArrays
 from packtool.writing.sharing import load, save
 
 

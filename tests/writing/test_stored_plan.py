@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import packtool
-from packtool.storage.packed import PackedDataset
+from packtool.formats.packed import PackedDataset
 from packtool.writing.stored_plan import stored_plans
 from tests.writing.cases import KINDS
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.packing import STRATEGIES
-from packtool.plan import Segments
+from packtool.formats.packed import PackedDataset
+from packtool.planning.packing import STRATEGIES
+from packtool.planning.plan import Segments
 from packtool.reading import BucketDataset, Dataset
-from packtool.storage.packed import PackedDataset
 from packtool.writing.stored_tokens import open_packed
 from tests.stores import contents, load, reseal, rewrite, write_store
 from tests.test_golden import LENGTHS, PACKED, SHUFFLED

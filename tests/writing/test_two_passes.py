@@ -11,13 +11,13 @@ import pytest
 
 import packtool
 from packtool.engines import Threads
+from packtool.formats.packed import PackedDataset
+from packtool.outputs.output import Output, State
+from packtool.outputs.pieces import Pieces
 from packtool.places.local import LocalPlace
-from packtool.shuffling import atom
-from packtool.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.shuffling.permutation import keys
-from packtool.storage.output import Output, State
-from packtool.storage.packed import PackedDataset
-from packtool.storage.pieces import Pieces
+from packtool.planning.shuffling import atom
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.planning.shuffling.permutation import keys
 from packtool.writing import memory, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.source import PackedSource
@@ -53,8 +53,8 @@ def test_equal_keys_go_by_index(store: Path, tmp_path: Path, monkeypatch: pytest
     def few(seed: int, purpose: int, epoch: int, first: int, count: int) -> Any:
         return keys(seed, purpose, epoch, first, count) >> np.uint64(62) << np.uint64(62)
 
-    monkeypatch.setattr("packtool.shuffling.atom.keys", few)
-    monkeypatch.setattr("packtool.shuffling.permutation.keys", few)
+    monkeypatch.setattr("packtool.planning.shuffling.atom.keys", few)
+    monkeypatch.setattr("packtool.planning.shuffling.permutation.keys", few)
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
     packtool.shuffle(tmp_path / "corpus", tmp_path / "whole")
     packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory=30_000)

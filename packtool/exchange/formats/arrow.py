@@ -13,7 +13,7 @@ from packtool.exchange.columns import columns_to_read
 from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
 
 _OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 

@@ -16,9 +16,9 @@ from packtool.exchange.columns import bad_mask, trained
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
 from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions, damaged, groups
-from packtool.plan import I64, INSERTED_EOS
-from packtool.storage.names import LOSS
-from packtool.storage.schema import ExportedFile
+from packtool.formats.names import LOSS
+from packtool.formats.schema import ExportedFile
+from packtool.planning.plan import I64, INSERTED_EOS
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:

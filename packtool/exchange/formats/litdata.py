@@ -12,8 +12,8 @@ import numpy as np
 
 from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.model import FILE_BYTES, Contents, Format, Part, cut
-from packtool.plan import offsets_of
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
+from packtool.planning.plan import offsets_of
 
 _TYPES = {"<u2": 5, "<u4": 6}
 """How litdata numbers NumPy's types."""

@@ -15,7 +15,7 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
 
 _HEADER = 256
 _KINDS = {"<u2": (20240520, 1), "<u4": (20240801, 7)}

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.model import FILE_BYTES, Block, Contents, Format, Part, cut
-from packtool.plan import offsets_of
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
+from packtool.planning.plan import offsets_of
 
 
 def _columns(contents: Contents) -> dict[str, Any]:

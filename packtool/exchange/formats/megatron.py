@@ -17,8 +17,8 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange.files import FileWriter, publish
 from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups
-from packtool.plan import offsets_of
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
+from packtool.planning.plan import offsets_of
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEAD = struct.Struct("<9sQBQQ")

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.tables import described, lists
 from packtool.exchange.model import Block, Contents, Format, Part
-from packtool.plan import INSERTED_EOS, offsets_of, ranges
+from packtool.formats.schema import ExportedFile
+from packtool.planning.plan import INSERTED_EOS, offsets_of, ranges
 from packtool.reading.batch import IGNORED
-from packtool.storage.schema import ExportedFile
 
 _IDS, _MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 _SCHEMA = pa.schema([("input_ids", _IDS), ("seq_start_id", _IDS), ("loss_mask", _MASK)])

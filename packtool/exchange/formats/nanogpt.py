@@ -10,7 +10,7 @@ import numpy as np
 from packtool.exchange.files import publish
 from packtool.exchange.formats.raw import fill, ids_in
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
 
 _IDS = np.dtype("<u2")
 

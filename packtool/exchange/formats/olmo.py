@@ -8,7 +8,7 @@ from pathlib import Path
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:

@@ -12,7 +12,7 @@ from packtool.exchange.columns import columns_to_read
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
 
 _ROWS = 10_000  # rows that are decoded at a time
 

@@ -11,7 +11,7 @@ import numpy as np
 from packtool.errors import DataError
 from packtool.exchange.files import FileWriter
 from packtool.exchange.model import Block, Contents, Found, Part
-from packtool.storage.schema import ExportedFile
+from packtool.formats.schema import ExportedFile
 
 READ_TOKENS = 1 << 22
 """Ids that a reader hands out at a time."""

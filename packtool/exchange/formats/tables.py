@@ -19,7 +19,7 @@ import pyarrow as pa
 from packtool.errors import DataError
 from packtool.exchange.columns import MASKS, bad_mask, trained
 from packtool.exchange.model import Block, Contents, Found, Part
-from packtool.plan import I64, offsets_of
+from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED, make_batch
 
 _LIST = pa.list_(pa.int32())

@@ -1,0 +1,263 @@
+"""Read and write manifests: the last file written, and what makes a directory a dataset.
+
+A manifest holds what the bytes depend on and what they contain; never paths, times, host names, workers or memory, so
+that equal input and options give equal manifests. Those other facts go to `run.json`. Its last field is a seal: the
+hash of all bytes before it, so that a manifest in which a single bit has changed is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import xxhash
+
+from packtool.errors import DataError, UsageError
+from packtool.formats.names import UNFINISHED
+from packtool.formats.schema import (
+    EXPORT,
+    FORMAT_VERSION,
+    INDEX_VERSION,
+    LOSS_VERSION,
+    PACKED,
+    TOKEN_STORE,
+    DatasetEntry,
+    ExportManifest,
+    InputEntry,
+    Manifest,
+    PackedManifest,
+    StoreManifest,
+)
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
+
+MANIFEST = "manifest.json"
+RUN = "run.json"
+
+
+class _Format(NamedTuple):
+    kind: type[Manifest]
+    described: str
+    versions: tuple[int, ...]
+
+
+_FORMATS = {
+    TOKEN_STORE: _Format(StoreManifest, "a token store", (FORMAT_VERSION, LOSS_VERSION)),
+    PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION)),
+    EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
+}
+"""What this version reads."""
+_WANTED: dict[type[Manifest], tuple[str, str, str]] = {
+    StoreManifest: ("not-a-store", TOKEN_STORE, "the output of packtool tokenize"),
+    PackedManifest: ("not-packed", PACKED, "what packtool pack or packtool shuffle wrote"),
+}
+"""Where another kind of dataset lies: the code of the error, the kind that is needed, and what to give."""
+_SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
+_Content = TypeVar("_Content")
+_Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest)
+_VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
+
+
+class _Kind(msgspec.Struct):
+    format: str
+    format_version: int
+    packtool_version: str
+
+
+def encode(value: Any) -> bytes:
+    """Encode a record as stable, readable JSON; names of files whose bytes are not UTF-8 have backslashes in them."""
+    try:
+        raw = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raw = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
+    return msgspec.json.format(raw, indent=2) + b"\n"
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_text(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    return os.fsencode(value).decode("utf-8", "backslashreplace") if isinstance(value, str) else value
+
+
+def decode(raw: bytes, kind: type[_Content]) -> _Content:
+    """Decode a value of this type from JSON; raise a ValueError with the reason where that can't be done."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ValueError(str(error)) from None
+
+
+def sealed(record: msgspec.Struct | dict[str, Any]) -> bytes:
+    """Encode a manifest, or another record, with its seal: the last field holds the hash of all bytes before it.
+
+    >>> print(sealed({"format": "example"}).decode(), end="")
+    {
+      "format": "example",
+      "xxh3_128": "4239c0570e39dc3ddcda422d1edbac67"
+    }
+    """
+    body = encode(record).removesuffix(b"\n}\n")
+    return body + b',\n  "xxh3_128": "' + xxhash.xxh3_128_hexdigest(body).encode() + b'"\n}\n'
+
+
+def unsealed(raw: bytes) -> bytes:
+    """Return what was sealed, as JSON; raise a ValueError where a single bit of it has changed."""
+    match = _SEALED.fullmatch(raw)
+    if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
+        raise ValueError("changed since it was written: its own checksum differs")
+    return match[1] + b"\n}"
+
+
+def describe(manifest: Manifest) -> str:
+    """Describe a directory with this manifest in one sentence."""
+    return _FORMATS[manifest.format].described
+
+
+def write(place: Typed, manifest: Manifest) -> bool:
+    """Write the manifest, unless there is one: from now on the place is a dataset. Return whether it was this one."""
+    return place_of(place).create(MANIFEST, sealed(manifest))
+
+
+def read_report(place: Typed, entry: InputEntry, kind: type[_Content]) -> _Content:
+    """Return the contents of a finished output's `report.json`, of this type, after checking them against its entry."""
+    place = place_of(place)
+    return _facts(place.checked(entry), kind, place.where(entry.name))
+
+
+def read_run(place: Typed) -> dict[str, Any]:
+    """Return the contents of a finished output's `run.json`."""
+    place = place_of(place)
+    return _facts(place.read(RUN), dict[str, Any], place.where(RUN))
+
+
+def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
+    try:
+        return decode(raw, kind)
+    except ValueError as error:
+        remedy = "run the command that made it again, with --overwrite"
+        raise DataError("damaged-report", f"not what packtool wrote: {error}", remedy=remedy, where=where) from None
+
+
+def input_entry(place: Typed) -> DatasetEntry:
+    """Identify a dataset as the input of another: by the digest of its manifest, whatever it is called."""
+    data = place_of(place).read(MANIFEST)
+    return DatasetEntry(len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
+    """Return the names of a dataset's inputs from its `run.json`; their digests if it is lost."""
+    try:
+        names = read_run(place).get("inputs")
+    except (OSError, DataError):
+        names = None
+    if isinstance(names, list) and len(names) == len(inputs) and all(isinstance(name, str) for name in names):
+        return names
+    return [entry.xxh3_128[:12] for entry in inputs]
+
+
+def kind_at(place: Place) -> str:
+    """Name the kind of a finished dataset, such as "token store"; "dataset" if its manifest can't be read."""
+    try:
+        return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
+    except (OSError, msgspec.MsgspecError):
+        return "dataset"
+
+
+def read(place: Typed) -> Manifest:
+    """Return the manifest of whatever packtool wrote: sealed and complete.
+
+    Raises:
+        DataError: nothing is there, no manifest, or one that is damaged or that this version can't read.
+    """
+    place = place_of(place)
+    where = place.where(MANIFEST)
+    try:
+        raw = place.read(MANIFEST)
+    except NotADirectoryError:
+        raise _a_file(place) from None
+    except FileNotFoundError:
+        raise _no_manifest(place) from None
+    kind = _parse(raw, _Kind, where)
+    if kind.format == "packtool order":
+        raise DataError(
+            "unknown-format",
+            "an order, which is not read any more",
+            remedy="read its dataset in an epoch, which is computed: packtool.open(DATASET).epoch(N)",
+            where=where,
+        )
+    known_format = _FORMATS.get(kind.format)
+    if known_format is None or kind.format_version not in known_format.versions:
+        known = _VERSION.fullmatch(kind.packtool_version)
+        raise DataError(
+            "unknown-format",
+            f"format {kind.format[:40]!r} version {kind.format_version} can't be read by this version",
+            remedy="make it again with this version"
+            if kind.format_version < FORMAT_VERSION and known_format is not None
+            else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),
+            where=where,
+        )
+    try:
+        body = unsealed(raw)
+    except ValueError as error:
+        raise _bad(where, str(error)) from None
+    manifest = _parse(body, known_format.kind, where)
+    if isinstance(manifest, PackedManifest) and (what := manifest.ledger.unbalanced(manifest.documents)):
+        raise DataError("ledger-unbalanced", what, remedy="do not use this dataset; make it again", where=where)
+    return manifest
+
+
+def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
+    """Return the manifest as `read` does; raise a UsageError where it is that of another kind of dataset."""
+    manifest = read(place)
+    if isinstance(manifest, kind):
+        return manifest
+    code, wanted, give = _WANTED[kind]
+    what = f"{describe(manifest)}, where {_FORMATS[wanted].described} is needed"
+    raise UsageError(code, what, remedy=f"give {give}", where=str(place))
+
+
+def _a_file(place: Place) -> DataError:
+    """Return the error for a file where a dataset must be."""
+    path = Path(str(place))
+    if path.name == MANIFEST:
+        what, remedy = "the manifest of a dataset", f"give its directory: {shlex.quote(str(path.parent))}"
+    else:
+        what = "a file, not a token store or packed dataset"
+        remedy = f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(place))} -o tokens"
+    return DataError("no-manifest", what, remedy=remedy, where=str(place))
+
+
+def _no_manifest(place: Place) -> DataError:
+    """Return the error for a place without a manifest."""
+    if (absent := place.absent()) is not None:
+        return absent
+    if place.below(UNFINISHED).absent() is None:
+        what = "the output of a packtool command that was interrupted"
+        remedy = f"finish it first: packtool info {shlex.quote(str(place))} tells how"
+    else:
+        what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
+        remedy = "give the output directory of a packtool command; text files are tokenized first"
+    return DataError("no-manifest", what, remedy=remedy, where=str(place))
+
+
+def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:
+    try:
+        return decode(raw, kind)
+    except ValueError as error:
+        raise _bad(where, f"not a valid manifest: {error}") from None
+
+
+def _bad(where: str, what: str) -> DataError:
+    remedy = "run the command that made it again, or copy it again"
+    return DataError("bad-manifest", what, remedy=remedy, where=where)

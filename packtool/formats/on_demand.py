@@ -1,0 +1,116 @@
+"""Open the arrays of a dataset at once where that costs nothing, otherwise one by one when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.places.local import LocalPlace
+from packtool.places.npy import FileEntry
+from packtool.places.place import Place
+from packtool.places.slices import SliceReader
+from packtool.support.sizes import machine_memory
+
+_Content = TypeVar("_Content")
+
+
+class OnDemand(Sequence[_Content]):
+    """Objects made of files when they are first needed.
+
+    Args:
+        sizes: of each one: what `len` would say.
+        make: of one, by its number.
+        keep: how many are kept, those that were made last; None for all.
+    """
+
+    def __init__(self, sizes: Sequence[int], make: Callable[[int], _Content], *, keep: int | None) -> None:
+        self.sizes = sizes
+        self.keep = keep
+        self._made: dict[int, _Content] = {}
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, number: Any) -> Any:
+        with suppress(KeyError, TypeError):  # a slice has no hash
+            return self._made[number]
+        number = range(len(self))[number]
+        if isinstance(number, range):
+            return [self[each] for each in number]
+        if number in self._made:  # the number counted from the end
+            return self._made[number]
+        made = self._make(number)
+        if self.keep != 0:
+            self._made[number] = made
+            while self.keep is not None and len(self._made) > self.keep:
+                with suppress(KeyError, RuntimeError, StopIteration):  # another thread makes room, too
+                    del self._made[next(iter(self._made))]
+        return made
+
+    def made(self) -> list[_Content]:
+        """Return the contents that are kept now."""
+        return list(self._made.values())
+
+
+def open_all(
+    sizes: Sequence[int], open_one: Callable[[int], _Content], place: Place, keep: int | None = None
+) -> Sequence[_Content]:
+    """Open what lies at a place: all now, so that errors show at once, or one by one where opening is costly.
+
+    Args:
+        sizes: of each one, as `len` says it.
+        keep: how many a reader wants to keep open; None for all that the place allows.
+    """
+    if place.near and keep is None:
+        return [open_one(number) for number in range(len(sizes))]
+    limits = [each for each in (keep, place.arrays) if each is not None]
+    return OnDemand(sizes, open_one, keep=min(limits, default=None))
+
+
+def open_arrays(
+    place: Place, entries: Sequence[FileEntry], dtype: np.dtype[Any], keep: int | None = None
+) -> Sequence[npt.NDArray[Any]]:
+    """Open array files of a dataset as `open_all` does."""
+    return open_all([entry.shape[0] for entry in entries], lambda n: place.array(entries[n], dtype), place, keep)
+
+
+def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
+    """Join the contents of several datasets, one after another."""
+    if all(_is_held(part) for part in parts):
+        return [each for part in parts for each in part]
+    places = [(part, number) for part in parts for number in range(len(part))]
+    return OnDemand([size for part in parts for size in sizes_of(part)], lambda n: places[n][0][places[n][1]], keep=0)
+
+
+def flat(arrays: Sequence[npt.NDArray[Any]], width: int) -> Sequence[npt.NDArray[Any]]:
+    """Flatten arrays of this many columns, one after another."""
+    if _is_held(arrays):
+        return [array.reshape(-1) for array in arrays]
+    return OnDemand([size * width for size in sizes_of(arrays)], lambda n: arrays[n].reshape(-1), keep=0)
+
+
+def _is_held(arrays: Sequence[Any]) -> bool:
+    return not isinstance(arrays, OnDemand) or arrays.keep is None
+
+
+def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:
+    """Return the length of each array, without opening it."""
+    return arrays.sizes if isinstance(arrays, OnDemand) else [len(array) for array in arrays]
+
+
+def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
+    """Return those arrays of `open_all` that are open now."""
+    return arrays.made() if isinstance(arrays, OnDemand) else arrays
+
+
+def slice_reader(files: Sequence[tuple[Place, FileEntry]], dtype: np.dtype[Any]) -> SliceReader | None:
+    """Return what reads slices of arrays that memory does not hold; None where it does, or files are not local."""
+    local = [(place, entry) for place, entry in files if isinstance(place, LocalPlace)]
+    if len(local) < len(files) or sum(entry.bytes for _, entry in local) <= machine_memory():
+        return None
+    return SliceReader(local, dtype)

@@ -1,0 +1,502 @@
+"""The types of manifests, and the values each field may take.
+
+Limits, and what readers rely on beyond them, are checked as a manifest is read. Names of files have patterns, so that a
+manifest can't make packtool touch anything but files of the kinds that it writes, in their place. Unknown fields are
+refused, so that nothing in a manifest goes unread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from packtool.formats import names
+from packtool.options.shared import DEFAULT_SEED
+from packtool.places.npy import Count, Digest, FileEntry
+from packtool.planning.metrics.ledger import ChosenText, Ledger
+from packtool.support.version import __version__
+
+FORMAT_VERSION = 3
+INDEX_VERSION = 4
+"""Of packed datasets without tokens, which earlier versions of packtool can't read."""
+LOSS_VERSION = 5
+"""Of stores and packed datasets that say which tokens train: read without that, all of them would."""
+
+TOKEN_STORE = "packtool token store"
+PACKED = "packtool packed dataset"
+EXPORT = "packtool export"
+
+NOT_DRAWN = "not_drawn"
+"""Why documents are left out that a mixture could have drawn."""
+
+Options = dict[str, Any]
+Positive = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+DtypeName = Annotated[str, Meta(pattern=r"^<u[24]\Z")]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9_-]+\Z")]
+Directory = Annotated[str, Meta(pattern=r"^(bucket-[0-9]{5,})?\Z")]
+
+
+StoreName = Annotated[str, Meta(pattern=r"^[^\0]+\Z")]
+"""A path or URL, relative to the dataset where that is possible."""
+
+
+class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
+    """What later stages must know of the tokenizer.
+
+    Attributes:
+        sha256: of the tokenizer.json that was used.
+        vocab_size: one more than the largest id it can produce, added tokens included.
+        eos_id: id that ends every stored document.
+        eos_token: its text.
+        bos_id: id that begins every stored document, or None.
+        added_tokens: texts and ids of its added tokens, so that later stages can name them.
+    """
+
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    vocab_size: Annotated[int, Meta(ge=1, le=1 << 32)]
+    eos_id: Count
+    eos_token: str
+    bos_id: Count | None = None
+    added_tokens: dict[str, Count] = {}
+
+
+class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One file: relative name, bytes, xxh3-128 of its bytes."""
+
+    name: str
+    bytes: Count
+    xxh3_128: Digest
+
+
+class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
+    """A file of a dataset that is no array; its name is one that packtool gives."""
+
+    def __post_init__(self) -> None:
+        _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is no file of a dataset")
+
+
+class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """An input dataset: bytes and xxh3-128 of its manifest. Its name is in `run.json`."""
+
+    bytes: Count
+    xxh3_128: Digest
+
+
+class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
+    """One shard of a token store: its files and the global number of its first document.
+
+    Attributes:
+        documents: where its documents came from; None with `--no-provenance`.
+        columns: the scalars kept beside its tokens, where there are any.
+        first_record: records of the input file that come before those of the shard, where it is a part of a file.
+        loss: which of its tokens train; left out where all of them do.
+    """
+
+    tokens: FileEntry
+    offsets: FileEntry
+    first_document: Count
+    documents: FileEntry | None = None
+    first_record: Count = 0
+    columns: OtherFile | None = None
+    loss: FileEntry | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        tokens, documents = self.tokens.shape, (sum(self.offsets.shape) - 1,)
+        _require(_ending(self) is not None, "its files are not named alike")
+        _require(len(tokens) == 1 == len(self.offsets.shape), "its tokens or offsets have several dimensions")
+        _require(0 < documents[0] <= tokens[0], "its documents and tokens do not fit together")
+        _require(self.documents is None or self.documents.shape == documents, "it has origins of other documents")
+        _require(self.loss is UNSET or self.loss.shape == tokens, "it has loss of other tokens")
+
+    @property
+    def files(self) -> list[FileEntry | InputEntry]:
+        """The files that it has."""
+        entries = (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)
+        return [entry for entry in entries if entry is not None]
+
+
+class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of a token store.
+
+    Attributes:
+        counts: documents, tokens, and whatever was left out, by reason.
+        rejected: the file of rejected records, where there is one.
+        tokenizer_files: the tokenizer.json and what lay beside it; none where only ids were imported.
+    """
+
+    format: str = TOKEN_STORE
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    options: Options
+    inputs: list[InputEntry]
+    tokenizer: TokenizerInfo
+    dtype: DtypeName
+    counts: dict[Name, Count]
+    rejected: OtherFile | None = None
+    shards: list[TokenShard]
+    tokenizer_files: list[OtherFile] = []
+
+    def __post_init__(self) -> None:
+        documents = tokens = 0
+        for shard in self.shards:
+            _require(shard.first_document == documents, "its shards do not follow each other")
+            documents += shard.offsets.shape[0] - 1
+            tokens += shard.tokens.shape[0]
+        counted = self.counts.get("documents"), self.counts.get("tokens")
+        _require(counted == (documents, tokens), "its counts are not those of its shards")
+        _require(len({_ending(shard) for shard in self.shards}) == len(self.shards), "two of its shards share files")
+        for kind in ("loss", "documents", "columns"):
+            have = {bool(getattr(shard, kind)) for shard in self.shards}
+            _require(len(have) < 2, f"not all of its shards have {kind}")
+        version = LOSS_VERSION if self.has_loss else FORMAT_VERSION
+        _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether it says which tokens train."""
+        return any(shard.loss is not UNSET for shard in self.shards)
+
+    @property
+    def conversations(self) -> bool:
+        """Whether its documents are conversations."""
+        return "conversations" in self.options
+
+
+class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
+    """One shard of rows.
+
+    Attributes:
+        tokens: None with `--index-only`.
+        segments, segment_offsets: None with `--no-segments`.
+        atoms: None where atoms are uniform.
+        loss: which tokens train; left out where all of them do, and with `--index-only`.
+    """
+
+    tokens: FileEntry | None
+    segments: FileEntry | None = None
+    segment_offsets: FileEntry | None = None
+    atoms: FileEntry | None = None
+    loss: FileEntry | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        _require(_ending(self) is not None, "its files are not named alike")
+        held = [entry.shape[:1] for entry in (self.tokens, self.loss or None) if entry is not None]
+        if self.segment_offsets is not None:
+            held.append((self.segment_offsets.shape[0] - 1,))
+        _require(len(set(held)) < 2, "its files have different numbers of rows")
+        _require((self.segments is None) == (self.segment_offsets is None), "it has one half of a segment table")
+
+    @property
+    def files(self) -> list[FileEntry]:
+        """The files that it has."""
+        entries = (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)
+        return [entry for entry in entries if entry is not None]
+
+    @property
+    def rows(self) -> int:
+        """Rows in the shard."""
+        if self.tokens is not None:
+            return self.tokens.shape[0]
+        return 0 if self.segment_offsets is None else self.segment_offsets.shape[0] - 1
+
+
+class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rows of one length. A dataset of a single length has one bucket, in the dataset's own directory.
+
+    Attributes:
+        directory: relative to the manifest; "" for the dataset's own.
+        unit: tokens in a unit (the smaller of atom size and sequence length).
+        units: units that hold anything; what the last row has beyond them is padding.
+        atom_units: units in an atom, where atoms are uniform; 0 where `atoms` files list them.
+        last_atom_stays: the last atom is incomplete, and every shuffle leaves it last.
+    """
+
+    directory: Directory
+    sequence_length: Positive
+    rows: Count
+    unit: Positive
+    units: Count
+    atom_units: Count
+    last_atom_stays: bool
+    shards: list[PackedShard]
+
+    def require_whole(self) -> None:
+        """Raise a ValueError where its shards are not those of its rows."""
+        _require(self.rows == sum(shard.rows for shard in self.shards), "its rows are not those of its shards")
+        _require(self.rows == -(-self.units * self.unit // self.sequence_length), "its units do not make its rows")
+        _require(self.sequence_length % self.unit == 0, "its units do not divide its rows")
+        for shard in self.shards:
+            for entry in (shard.tokens, shard.loss or None):
+                shape = (shard.rows, self.sequence_length)
+                _require(entry is None or entry.shape == shape, "its shards have rows of another length")
+            _require((shard.atoms is None) == bool(self.atom_units), "its shards do not list their atoms")
+        _require(len({_ending(shard) for shard in self.shards}) == len(self.shards), "two of its shards share files")
+
+
+class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How the rows came into their order.
+
+    Attributes:
+        method: atom, partial or bucket (docs/shuffling.md).
+        atom_size: tokens in an atom; None where atoms are rows.
+        seed: of every random choice.
+        epoch: which order of that seed, from 0.
+        batch_size: rows in a batch, for ``partial``.
+        rotate: lanes are rotated, for ``partial``.
+        batch_tokens: tokens in a batch, for ``bucket``.
+        unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
+            the dataset, and the tokens they hold, padding included.
+        ranks, global_batch: that the rows of each global batch were dealt to.
+    """
+
+    method: Name
+    atom_size: Positive | None
+    seed: Annotated[int, Meta(ge=0)]
+    epoch: Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
+    batch_size: Positive | None = None
+    rotate: bool = True
+    batch_tokens: Positive | None = None
+    unbatched_rows: Count | None = None
+    unbatched_tokens: Count | None = None
+    ranks: Positive | None = None
+    global_batch: Positive | None = None
+
+
+class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of documents and tokens that were not packed.
+
+    Attributes:
+        documents: documents that were left out.
+        tokens: their tokens, EOS included.
+    """
+
+    documents: Count
+    tokens: Count
+
+
+class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The choice from one store: each document is left out for one reason, or packed.
+
+    Attributes:
+        documents, tokens: of the store; EOS included.
+        left_out: by the first reason that holds, in the order of their names here: excluded, too_short, too_long,
+            duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Without those that took
+            nothing.
+        asked: the epochs or the share that it was given, as a number.
+        epochs: what that makes of the documents that were left to draw from, as a fraction.
+        chosen_documents, chosen_tokens: packed, as often as they are.
+        repeated_documents, repeated_tokens: those of them that an earlier pass has.
+    """
+
+    documents: Count
+    tokens: Count
+    left_out: dict[Name, LeftOut]
+    asked: str
+    epochs: Annotated[str, Meta(pattern=r"^[0-9]+(/[1-9][0-9]*)?\Z")]
+    chosen_documents: Count
+    chosen_tokens: Count
+    repeated_documents: Count
+    repeated_tokens: Count
+
+    def __post_init__(self) -> None:
+        for what in ("documents", "tokens"):
+            once = getattr(self, f"chosen_{what}") - getattr(self, f"repeated_{what}")
+            left_out = sum(getattr(each, what) for each in self.left_out.values())
+            _require(getattr(self, what) == left_out + once, f"its {what} are not those left out and those chosen")
+
+    @property
+    def available_tokens(self) -> int:
+        """Tokens that were left to draw from."""
+        return self.tokens - sum(each.tokens for reason, each in self.left_out.items() if reason != NOT_DRAWN)
+
+
+class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which documents of the stores were packed.
+
+    Attributes:
+        options: how they were chosen.
+        sources: what was chosen of each store.
+        documents: the file of the stored document behind each document; None with `--no-segments`.
+    """
+
+    options: Options
+    sources: list[ChosenSource]
+    documents: FileEntry | None
+
+    def text(self) -> ChosenText:
+        """Return the text tokens of the stores, and those left out or packed again, without EOS."""
+        left_out = [each for source in self.sources for each in source.left_out.values()]
+        return ChosenText(
+            stored=sum(source.tokens - source.documents for source in self.sources),
+            left_out=sum(each.tokens - each.documents for each in left_out),
+            packed_again=sum(source.repeated_tokens - source.repeated_documents for source in self.sources),
+        )
+
+
+class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of a packed dataset.
+
+    Attributes:
+        strategy: its registered name.
+        options: what the strategy was given; with the inputs, all that the rows depend on.
+        shuffle: how the rows were ordered; None for corpus order.
+        inputs: the token stores, in order, by the digests of their manifests.
+        store_documents: documents in each of them. Documents are numbered through, so their source follows from this.
+        documents: their sum.
+        choice: which documents of the stores were packed; None for each of them once.
+        lengths: the file of document lengths; None with `--no-segments`.
+        batches: the file of batches that the ``bucket`` shuffle made.
+        tokenizer_files: as the stores have them.
+        stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
+            from them; left out where its shards have tokens.
+    """
+
+    format: str = PACKED
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    strategy: Name
+    options: Options
+    shuffle: Shuffle | None
+    inputs: list[DatasetEntry]
+    store_documents: list[Count]
+    tokenizer: TokenizerInfo
+    dtype: DtypeName
+    pad_id: Count
+    documents: Count
+    choice: Choice | None = None
+    ledger: Ledger
+    lengths: FileEntry | None
+    report: OtherFile
+    buckets: Annotated[list[Bucket], Meta(min_length=1)]
+    batches: FileEntry | None = None
+    tokenizer_files: list[OtherFile] = []
+    stores: list[StoreName] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        chosen = None if self.choice is None else self.choice.documents
+        for entry in (self.lengths, chosen):
+            _require(entry is None or entry.shape == (self.documents,), f"it does not have {self.documents} documents")
+        _require(self.documents == sum(self.store_documents), "its documents are not those of its stores")
+        for name, tokens in self.choice.text()._asdict().items() if self.choice else ():
+            _require(getattr(self.ledger, name) == tokens, f"its ledger and its choice have other tokens {name}")
+        for counted in (self.store_documents, self.choice.sources if self.choice else self.inputs):
+            _require(len(counted) == len(self.inputs), f"it does not count the documents of {len(self.inputs)} stores")
+        for name in ("directory", "sequence_length"):
+            values = {getattr(bucket, name) for bucket in self.buckets}
+            _require(len(values) == len(self.buckets), f"two of its buckets have the same {name}")
+        for bucket in self.buckets:
+            bucket.require_whole()
+        for shard in (shard for bucket in self.buckets for shard in bucket.shards):
+            _require((shard.tokens is None) == self.index_only, "its shards have tokens where it has stores")
+            _require((shard.segments is None) == (self.lengths is None), "its segments lack the lengths of documents")
+            has_loss = self.has_loss and not self.index_only
+            _require((shard.loss is not UNSET) == has_loss, "its shards have no loss where its ledger has")
+        version = packed_version(index_only=self.index_only, has_loss=self.has_loss)
+        _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
+
+    @property
+    def index_only(self) -> bool:
+        """Whether its rows are gathered from the token stores."""
+        return self.stores is not UNSET
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether it says which tokens train; else all of them do."""
+        return self.ledger.trained is not UNSET
+
+    @property
+    def multiple(self) -> int:
+        """Pieces of documents begin at multiples of this many tokens."""
+        return int(self.options.get("document_multiple", 1))
+
+    @property
+    def seed(self) -> int:
+        """Of its order, or else what it was packed with: epochs are orders of one seed."""
+        packed: Any = self.options.get("seed", DEFAULT_SEED)
+        return int(packed) if self.shuffle is None else self.shuffle.seed
+
+
+class ExportedFile(OtherFile, frozen=True, forbid_unknown_fields=True):
+    """One file in the format of another tool, and the sequences and tokens in it."""
+
+    sequences: Count = 0
+    tokens: Count = 0
+
+
+class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of an export: the documents of a token store or the rows of a packed dataset, for another tool.
+
+    Attributes:
+        exported_as: the format.
+        input: what was exported, by the digest of its manifest.
+        dtype: of the ids in the files.
+        sequence_lengths: the lengths of its rows; none for documents.
+        sequences, tokens, padding: in all files.
+        lost: what of the input the format does not keep, in words.
+        choice: which documents of a store were exported; left out for all of them.
+        tokenizer_files: as the input has them.
+    """
+
+    format: str = EXPORT
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    exported_as: str
+    input: DatasetEntry
+    tokenizer: TokenizerInfo
+    dtype: str
+    sequence_lengths: list[Count]
+    sequences: Count
+    tokens: Count
+    padding: Count
+    lost: list[str]
+    files: list[ExportedFile]
+    tokenizer_files: list[OtherFile] = []
+    choice: Choice | UnsetType = UNSET
+
+
+def _require(holds: bool, what: str) -> None:
+    """Raise a ValueError, which readers of manifests turn into an error that names the part."""
+    if not holds:
+        raise ValueError(what)
+
+
+def _ending(shard: TokenShard | PackedShard) -> str | None:
+    """Return what the names of a shard's files have after their kinds, such as ``00007``; None where they differ."""
+    endings = set()
+    for kind in shard.__struct_fields__:
+        entry = getattr(shard, kind)
+        if isinstance(entry, FileEntry | InputEntry):
+            named, _, ending = entry.name.partition(".")[0].partition("-")
+            endings.add(ending if named == kind else None)
+    return endings.pop() if len(endings) == 1 else None
+
+
+def packed_version(*, index_only: bool, has_loss: bool) -> int:
+    """Return the format version of a packed dataset: the first one that knows all its features."""
+    return LOSS_VERSION if has_loss else INDEX_VERSION if index_only else FORMAT_VERSION
+
+
+Manifest = StoreManifest | PackedManifest | ExportManifest
+
+
+def listed(manifest: Manifest) -> Iterator[InputEntry]:
+    """Yield every file that a manifest lists, by its name relative to the manifest."""
+    beside: list[FileEntry | InputEntry | None]
+    if isinstance(manifest, StoreManifest):
+        beside = [file for shard in manifest.shards for file in shard.files]
+        beside += [manifest.rejected, *manifest.tokenizer_files]
+    elif isinstance(manifest, ExportManifest):
+        beside = [*manifest.files, *manifest.tokenizer_files]
+    else:
+        chosen = manifest.choice.documents if manifest.choice else None
+        beside = [manifest.batches, manifest.report, manifest.lengths, chosen, *manifest.tokenizer_files]
+    for file in beside:
+        if file is not None:
+            yield InputEntry(file.name, file.bytes, file.xxh3_128)
+    for bucket in manifest.buckets if isinstance(manifest, PackedManifest) else ():
+        for entry in (entry for shard in bucket.shards for entry in shard.files):
+            name = f"{bucket.directory}/{entry.name}" if bucket.directory else entry.name
+            yield InputEntry(name, entry.bytes, entry.xxh3_128)

@@ -1,0 +1,417 @@
+"""The token store: every document's tokens, each document ended by EOS, in memory-mapped shards.
+
+A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 token offsets of its n documents). A store
+may say which tokens train: `loss-NNNNN.npy` is as long as the tokens, 1 or 0 for each.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import xxhash
+from msgspec import UNSET
+
+from packtool.errors import DataError, UsageError
+from packtool.formats import manifest as manifests
+from packtool.formats.files import NpyWriter, write_array, write_listed
+from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
+from packtool.formats.on_demand import held, joined, open_arrays
+from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
+from packtool.places.npy import FileEntry, release
+from packtool.places.place import MappedFile, Place
+from packtool.places.typed import Typed, place_of
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.plan import I64, Ints, offsets_of
+
+LONGEST_DOCUMENT = (1 << 32) - 1
+"""Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
+_AGAIN = "make the dataset again, or copy it again"
+
+
+def write_shard(
+    directory: Path,
+    number: int | tuple[int, int],
+    tokens: np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]],
+    offsets: I64,
+    vocab_size: int,
+) -> tuple[FileEntry, FileEntry]:
+    """Write shard `number` and return its tokens and offsets entries.
+
+    Args:
+        tokens: ids of all documents, each document's EOS included, in one array or several; any integer type.
+        offsets: documents + 1 offsets into `tokens`.
+        vocab_size: every id must be below it.
+    """
+    parts = [tokens] if isinstance(tokens, np.ndarray) else tokens
+    dtype = token_dtype(vocab_size)
+    with NpyWriter(directory / shard_file("tokens", number), dtype, [sum(map(len, parts))]) as out:
+        for part in parts:
+            require_known(part, vocab_size)
+            out.write(part.astype(dtype, copy=False))
+        entry = out.close()
+    if len(offsets) > 1 and (longest := int(np.diff(offsets).max())) > LONGEST_DOCUMENT:
+        what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
+        raise DataError("document-too-long", what, remedy="divide it, or leave it out")
+    return entry, write_array(directory / shard_file("offsets", number), offsets.astype(OFFSET, copy=False))
+
+
+def require_known(ids: np.ndarray[Any, Any], vocab_size: int) -> None:
+    """Raise a DataError where a tokenizer has produced an id that its vocabulary does not have."""
+    if len(ids) and int(ids.max()) >= vocab_size:
+        what = f"the tokenizer produced id {int(ids.max())}, but its vocabulary ends at {vocab_size - 1}"
+        raise DataError("id-out-of-range", what, remedy="check that the tokenizer.json is whole")
+
+
+def write_loss(directory: Path, number: int | tuple[int, int], parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
+    """Write which tokens of shard `number` train: 0 or 1 for each, in several arrays of `LOSS`. Return its entry."""
+    with NpyWriter(directory / shard_file("loss", number), LOSS, [sum(map(len, parts))]) as out:
+        for part in parts:
+            out.write(part)
+        return out.close()
+
+
+def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[str | None]]) -> OtherFile:
+    """Write the columns of a shard and return their entry for the manifest."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)})
+    out = io.BytesIO()
+    parquet.write_table(table, out, compression="zstd")
+    return write_listed(path, out.getvalue())
+
+
+def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) -> I64:
+    """Compute the length of each document, in tokens, from the documents + 1 offsets of a shard of `tokens` tokens.
+
+    Raises:
+        DataError: the documents do not cover all tokens without gaps, or one of them is empty or too long.
+
+    >>> document_lengths(np.array([0, 3, 5]), 5, "offsets-00000.npy")
+    array([3, 2])
+    """
+    lengths: I64 = np.diff(offsets)
+    if not len(lengths) or offsets[0] != 0 or offsets[-1] != tokens or lengths.min() < 1 or lengths.max() > tokens:
+        what = f"its offsets do not divide its {tokens} tokens into documents"
+        raise DataError("bad-offsets", what, remedy=_AGAIN, where=where)
+    if (longest := int(lengths.max())) > LONGEST_DOCUMENT:
+        what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
+        raise DataError("document-too-long", what, remedy="divide it, or leave it out", where=where)
+    return lengths
+
+
+def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
+    """Count the tokens that train; raise a DataError where the loss of one is neither 0 nor 1.
+
+    >>> count_trained(np.array([0, 1, 1], np.uint8), "loss-00000.npy")
+    2
+    """
+    if int(loss.max(initial=0)) > 1:
+        what = f"token {int(np.argmax(loss.reshape(-1) > 1))} has loss {int(loss.max())}, which is neither 0 nor 1"
+        raise DataError("bad-loss", what, remedy=_AGAIN, where=where)
+    return int(np.count_nonzero(loss))
+
+
+def read_column(place: Place, entry: InputEntry, name: str) -> Any:
+    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings; raise a DataError where it has none."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    data = pa.BufferReader(place.checked(entry))
+    try:
+        # Threads of Arrow that are just about to end when the process ends abort it, now and then.
+        with parquet.ParquetFile(data, pre_buffer=False) as file:
+            return file.read(columns=[name], use_threads=False).column(name)
+    except (pa.ArrowException, KeyError) as error:
+        what, where = f"has no column {name!r} ({error})", place.where(entry.name)
+        raise DataError("bad-columns", what, remedy="make the dataset again", where=where) from None
+
+
+class TokenStore:
+    """Read access to a token store.
+
+    Asking a store that was made with ``--no-provenance`` where documents came from raises a UsageError.
+
+    Attributes:
+        place: where it lies.
+        loss: for each shard, whether each token trains, as long as its tokens; None where all of them do.
+
+    Raises:
+        DataError: missing, unfinished or damaged.
+        UsageError: a packed dataset rather than a store.
+    """
+
+    def __init__(self, place: Typed) -> None:
+        self.place = place_of(place)
+        manifest = manifests.read_as(self.place, StoreManifest)
+        self.manifest = manifest
+        self.dtype = np.dtype(manifest.dtype)
+        self.documents = manifest.counts["documents"]
+        self.tokens = manifest.counts["tokens"]
+        self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
+        self._origins: list[MappedFile] = []
+        self.shards = open_arrays(self.place, [shard.tokens for shard in manifest.shards], self.dtype)
+        self.offsets = open_arrays(self.place, [shard.offsets for shard in manifest.shards], OFFSET)
+        masks = [shard.loss for shard in manifest.shards if shard.loss is not UNSET]
+        self.loss = open_arrays(self.place, masks, LOSS) if masks else None
+
+    def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
+        """Return the checked length of each document with its EOS, in tokens: uint32, in document order."""
+        out: Ints = arrays.empty(self.documents, np.uint32)
+        for shard, first in enumerate(self.first_documents[:-1]):
+            lengths = self._lengths(shard)
+            out[first : first + len(lengths)] = lengths
+            release([self.offsets[shard]])  # twice as much memory as the lengths, in all
+        return out
+
+    def origins(self, arrays: Arrays = IN_MEMORY) -> np.ndarray[Any, Any]:
+        """Return where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order."""
+        out = arrays.empty(self.documents, ORIGIN)
+        self._origins.clear()
+        for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
+            origins = self._origins_of(shard)
+            if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
+                self._origins.append(origins)
+            part = out[first : first + len(origins.array)]
+            part[:] = origins.array
+            part["record"] += np.uint64(shard.first_record)
+        return out
+
+    @property
+    def has_origins(self) -> bool:
+        """Whether it says where its documents came from."""
+        return all(shard.documents is not None for shard in self.manifest.shards)
+
+    def origin(self, number: int) -> str:
+        """Return `file:record` of one document."""
+        shard = self.manifest.shards[self._shard_of(number)]
+        file, record, _ = self._origins_of(shard).array[number - shard.first_document].tolist()
+        return f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
+
+    def _origins_of(self, shard: TokenShard) -> MappedFile:
+        if shard.documents is None:
+            what = "it was made with --no-provenance, so nobody knows where its documents came from"
+            raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.place))
+        return MappedFile.opened(self.place, shard.documents, ORIGIN)
+
+    def _shard_of(self, document: int) -> int:
+        return int(np.searchsorted(self.first_documents, document, side="right")) - 1
+
+    @property
+    def id_field(self) -> str | None:
+        """The field with the ids of its documents, where they were kept."""
+        field = self.manifest.options.get("id_field")
+        return field if isinstance(field, str) and all(shard.columns for shard in self.manifest.shards) else None
+
+    @property
+    def kept_fields(self) -> list[str]:
+        """The fields that were kept beside the tokens."""
+        options = self.manifest.options
+        return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
+
+    def column(self, name: str) -> Any:
+        """Return a field that was kept beside the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
+        import pyarrow as pa
+
+        parts = [read_column(self.place, s.columns, name) for s in self.manifest.shards if s.columns is not None]
+        out = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+        if len(out) != self.documents:
+            what = f"has {len(out)} values of {name!r}, but {self.documents} documents"
+            raise DataError("bad-columns", what, remedy="make the dataset again", where=str(self.place))
+        return out
+
+    def with_ids(self, ids: Sequence[str]) -> I64:
+        """Return the documents with any of these ids, ascending; none if ids were not kept."""
+        if self.id_field is None:
+            return np.empty(0, np.int64)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        hits = pc.is_in(self.column(self.id_field), value_set=pa.array(list(ids), pa.string()))
+        return np.flatnonzero(hits.to_numpy()).astype(np.int64)
+
+    def _lengths(self, shard: int) -> I64:
+        """Return the length of each document of a shard."""
+        return document_lengths(
+            self.offsets[shard], self.manifest.shards[shard].tokens.shape[0], self._offsets_file(shard)
+        )
+
+    def _offsets_file(self, shard: int) -> str:
+        return self.place.where(self.manifest.shards[shard].offsets.name)
+
+    def files(self) -> Iterator[MappedFile]:
+        """Yield every file of tokens, offsets and loss, and of origins if those were read; skip files that were checked
+        already."""
+        if self.place.sound:
+            return
+        yield from self._origins
+        for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
+            yield MappedFile(self.place, entry.tokens, tokens)
+            yield MappedFile(self.place, entry.offsets, offsets)
+        for entry, loss in zip(self.manifest.shards, self.loss or (), strict=False):
+            assert entry.loss is not UNSET
+            yield MappedFile(self.place, entry.loss, loss)
+
+    def trained(self, documents: I64 | None = None) -> int:
+        """Count the tokens that train, EOS included; in `documents`, as often as they are named, or in all."""
+        if documents is None:
+            return int(self.manifest.counts.get("trained_tokens", self.tokens))
+        trained = 0
+        times = np.bincount(documents, minlength=self.documents)
+        for shard, first in enumerate(self.first_documents[:-1]):
+            lengths = self._lengths(shard)
+            if self.loss is not None:
+                lengths = np.add.reduceat(self.loss[shard], self.offsets[shard][:-1], dtype=np.int64)
+                release([self.loss[shard]])
+            trained += int(lengths @ times[first : first + len(lengths)])
+        return trained
+
+    def require_trained(self) -> None:
+        """Raise a DataError where a token's loss is neither 0 nor 1, or others train than the manifest counts."""
+        trained = 0
+        for number, loss in enumerate(self.loss or ()):
+            entry = self.manifest.shards[number].loss
+            trained += count_trained(loss, self.place.where(entry.name if entry else ""))
+        if self.loss is not None and trained != (said := self.manifest.counts["trained_tokens"]):
+            what = f"{trained} tokens train, but the manifest says {said}"
+            raise DataError("wrong-count", what, remedy=_AGAIN, where=str(self.place))
+
+    def release(self) -> None:
+        """Give back the memory that maps the tokens, offsets and loss read so far."""
+        release([*held(self.shards), *held(self.offsets), *held(self.loss or ())])
+
+    def document(self, number: int) -> np.ndarray[Any, Any]:
+        """Return the tokens of one document, EOS last."""
+        shard = self._shard_of(number)
+        a, b = self.offsets[shard][number - self.first_documents[shard] :][:2].tolist()
+        document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._offsets_file(shard))
+        return self.shards[shard][a:b]
+
+
+class Corpus:
+    """Several token stores, or documents chosen of them, as one sequence, numbered in the order given.
+
+    Raises:
+        UsageError: the stores disagree on tokenizer, dtype or EOS.
+    """
+
+    def __init__(self, places: Sequence[Typed]) -> None:
+        self.stores = [TokenStore(place) for place in places]
+        self._require_alike()
+        self.documents = sum(store.documents for store in self.stores)
+        self.tokens = sum(store.tokens for store in self.stores)
+        self.tokenizer = self.stores[0].manifest.tokenizer
+        self.dtype = self.stores[0].dtype
+        self.store_documents = [store.documents for store in self.stores]
+        self.chosen: I64 | None = None
+        """Stored document behind each document, where they were chosen; each numbered in its own store."""
+        self._stored: Ints | None = None
+        self._behind: I64 | None = None
+        self._lengths: Ints | None = None
+        self._starts: I64 | None = None
+        self._arrays = IN_MEMORY
+
+    @cached_property
+    def shards(self) -> Sequence[np.ndarray[Any, Any]]:
+        """The tokens of all stores."""
+        return joined([store.shards for store in self.stores])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the places of the stores, and the arrays computed from their offsets."""
+        known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
+        where = [(store.place, _seal(store.manifest)) for store in self.stores]
+        return _again, (where,), {name: getattr(self, name) for name in known}
+
+    def _require_alike(self) -> None:
+        first = self.stores[0]
+        for store in self.stores[1:]:
+            ours, theirs = first.manifest.tokenizer, store.manifest.tokenizer
+            for name in ("sha256", "vocab_size", "eos_id", "bos_id"):
+                a, b = getattr(ours, name), getattr(theirs, name)
+                if a != b:
+                    raise UsageError(
+                        "stores-differ",
+                        f"tokenizer {name} is {b}, but {a} in {first.place}",
+                        remedy="tokenize both with the same tokenizer and options",
+                        where=str(store.place),
+                    )
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether any of the stores says which tokens train; all tokens of the others do."""
+        return any(store.loss is not None for store in self.stores)
+
+    def trained(self) -> list[int]:
+        """Count the tokens of each store's documents that train, EOS included."""
+        ends = np.cumsum(self.store_documents)[:-1]
+        chosen = [None] * len(self.stores) if self.chosen is None else np.split(self.chosen, ends)
+        return [store.trained(documents) for store, documents in zip(self.stores, chosen, strict=True)]
+
+    def lengths(self) -> Ints:
+        """Return the length of each document with its EOS, in tokens: uint32, in document order."""
+        if self._lengths is None:
+            stored, behind = self.stored_lengths(), self._behind
+            self._lengths = stored
+            if behind is not None:
+                self._lengths = self._arrays.filled(len(behind), np.uint32, lambda a, b: stored.take(behind[a:b]))
+        return self._lengths
+
+    def files(self) -> Iterator[MappedFile]:
+        """Yield every file of every store that was read or will be."""
+        for store in self.stores:
+            yield from store.files()
+
+    def stored_lengths(self) -> Ints:
+        """Return the lengths of all documents of the stores, whichever of them were chosen."""
+        if self._stored is None:
+            lengths = [store.lengths(self._arrays) for store in self.stores]
+            self._stored = lengths[0] if len(lengths) == 1 else self._arrays.concatenated(lengths, np.uint32)
+        return self._stored
+
+    def choose(self, documents: Sequence[I64]) -> None:
+        """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
+        firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
+        self.store_documents = [len(each) for each in documents]
+        self.chosen = self._arrays.concatenated(documents, np.int64)
+        self._behind = self._arrays.concatenated(documents, np.int64, firsts)
+        self._lengths = None
+        self.documents = len(self.chosen)
+        self.tokens = int(self.lengths().sum(dtype=np.int64))
+
+    def work_in(self, arrays: Arrays) -> None:
+        """Drop cached offsets, and compute them in these arrays from now on."""
+        self._arrays = arrays
+        self._stored = self._lengths = self._starts = None
+
+    def release(self) -> None:
+        """Give back the memory that maps the tokens and offsets read so far."""
+        for store in self.stores:
+            store.release()
+
+    def locate(self, document: I64) -> I64:
+        """Place of each document's first token in the stream of all shards, one after the other."""
+        if self._starts is None:
+            self._starts = offsets_of(self.stored_lengths(), self._arrays)
+        return self._starts[document if self._behind is None else self._behind[document]]
+
+
+def _again(where: Sequence[tuple[Place, str]]) -> Corpus:
+    """Open the same stores in another process."""
+    corpus = Corpus([place for place, _ in where])
+    for store, (_, seal) in zip(corpus.stores, where, strict=True):
+        if _seal(store.manifest) != seal:
+            what = "has been replaced since the command began"
+            raise DataError("wrong-checksum", what, remedy="run the command again", where=str(store.place))
+    return corpus
+
+
+def _seal(manifest: StoreManifest) -> str:
+    """Return a hash of all that a manifest says."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(manifest))

@@ -1,0 +1,217 @@
+"""An output that is being written, the same way in every place: a directory, or a prefix of an object store.
+
+    unfinished/state.json     the marker: which command works here, and the key of its options and inputs
+    tokens-00000.npy, …       files under their final names, each whole or not there
+    unfinished/pieces/…       records of the pieces that are done (`pieces.py`)
+    manifest.json             last, unless another is there: from now on this is a dataset
+                              then `unfinished` goes, the marker last
+
+A place with a manifest is a dataset; one with a marker is unfinished work, with which a run with the same key goes on.
+Who may write to a place, and with what it goes on, `claim.py` decides.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+from packtool.engines import Engine
+from packtool.errors import DataError, PacktoolError
+from packtool.formats import manifest as manifests
+from packtool.formats.files import write_array
+from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
+from packtool.formats.schema import Manifest, OtherFile, listed
+from packtool.outputs.delivery import Delivery, require_mark, taken
+from packtool.outputs.lock import Lock
+from packtool.places.local import PARTIAL, LocalPlace
+from packtool.places.npy import FileEntry
+from packtool.places.place import Place
+from packtool.support.temporary import own_directory
+
+
+class State(msgspec.Struct, frozen=True):
+    """Which command works here (or worked, in `run.json`), and the key of its options and inputs."""
+
+    command: str
+    key: str
+
+    def same(self, other: State | None) -> bool:
+        """Return whether another has this command and key."""
+        return other is not None and (self.command, self.key) == (other.command, other.key)
+
+
+class Begun(State, frozen=True):
+    """The contents of the marker.
+
+    Attributes:
+        arguments: of the command, as `packtool.options.arguments` has them.
+        run: identifies this run.
+        replaces: the digest of the manifest that `--overwrite` lets it remove.
+    """
+
+    arguments: dict[str, Any] = {}
+    run: str = ""
+    replaces: str = ""
+
+
+def begun_at(place: Place) -> Begun | None:
+    """Return what the marker at a place holds; None if there is none, or it is damaged."""
+    try:
+        return manifests.decode(manifests.unsealed(place.read(MARKER)), Begun)
+    except (OSError, ValueError, PacktoolError):
+        return None
+
+
+@dataclass
+class Output:
+    """An output that nobody else writes to, until the end of its block.
+
+    Attributes:
+        place: of the dataset, and of all that is made of it on the way.
+        work: directory of this machine for the lock and scratch files: `unfinished` in a local place.
+        scratch: directory in it for files that are not finished.
+        state: command and key.
+        mark: what the marker holds.
+        resumed: an earlier run with the same key stopped here; its pieces are kept.
+        finished: an earlier run with the same key finished here; there is nothing left to do.
+        lock: held while this run works; None where there is nothing to do.
+    """
+
+    place: Place
+    work: Path
+    scratch: Path
+    state: State
+    mark: bytes = b""
+    resumed: bool = False
+    finished: bool = False
+    lock: Lock | None = None
+
+    @property
+    def shown(self) -> Path | str:
+        """What results call it: its path, or its URL."""
+        return self.place.path if isinstance(self.place, LocalPlace) else str(self.place)
+
+    @property
+    def seen(self) -> Path:
+        """A file that workers see if they see the directories of this machine."""
+        return (self.work / LOCK).absolute()
+
+    def delivery(self, engine: Engine) -> Delivery:
+        """Return how the workers of an engine deliver the files of the dataset."""
+        if isinstance(self.place, LocalPlace):  # whose lock keeps others out
+            return Delivery(self.place, self.scratch.absolute(), self.place)
+        scratch = self.scratch.absolute() if engine.shares_directories else None
+        return Delivery(self.place, scratch, self.place, self.mark)
+
+    def passing(self, engine: Engine, *, far: bool) -> Delivery:
+        """Return how the workers of an engine deliver what other tasks read before the output is whole.
+
+        Args:
+            far: rather to the store of the output than to the disk of this machine, where there is one.
+        """
+        delivery = self.delivery(engine)
+        if delivery.sends and (far or not engine.shares_directories):
+            return delivery.below(SCRATCH)
+        return Delivery(LocalPlace(self.scratch), self.scratch.absolute(), self.place, durable=False)
+
+    def array(self, name: str, array: np.ndarray[Any, Any]) -> FileEntry:
+        """Write an array of the dataset, and return its entry for the manifest."""
+        with own_directory(self.scratch, "file.") as attempt:
+            entry = write_array(attempt / name, array)
+            self.put(name, attempt / name, entry.xxh3_128)
+        return entry
+
+    def file(self, name: str, data: bytes) -> OtherFile:
+        """Write a small file of the dataset, and return its entry for the manifest."""
+        self.place.write(name, data)
+        return OtherFile(name, len(data), xxhash.xxh3_128_hexdigest(data))
+
+    def put(self, name: str, file: Path, xxh3_128: str) -> None:
+        """Move a finished file into the dataset."""
+        self.place.put(name, file, xxh3_128)
+
+    def finish(self, manifest: Manifest, run: Mapping[str, Any] | None = None) -> None:
+        """Turn the files that are there into a dataset.
+
+        Args:
+            manifest: written last, unless there is one.
+            run: facts that may differ between equal runs (timings, machine, workers), for `run.json`.
+
+        Raises:
+            DataError: a file is missing, or another run has taken the output over.
+        """
+        facts = {"command": self.state.command, "key": self.state.key, **(run or {})}
+        self.place.write(manifests.RUN, manifests.encode(facts))
+        files = {each.name: each.bytes for each in listed(manifest)}
+        there = self.place.names()
+        for name, size in files.items():
+            if (found := there.get(name)) != size:
+                what = "is not there any more" if found is None else f"has {found} bytes, not {size} as it was written"
+                remedy = "run the command again with --resume"
+                raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
+        require_mark(self.place, self.mark)
+        if manifests.MANIFEST in there:
+            raise taken(self.place)
+        self._remove(there, keep={*files, manifests.RUN})  # of attempts that were given up
+        if not manifests.write(self.place, manifest):
+            raise taken(self.place)
+        self.leave()
+
+    def discard(self) -> None:
+        """Remove all of it: there is nothing that a resumed run could use."""
+        require_mark(self.place, self.mark)
+        self._remove(self.place.names())
+        self.leave()
+
+    def _remove(self, names: Mapping[str, int], keep: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+        """Remove files of datasets, but those that are kept."""
+        work = f"{UNFINISHED}/"
+        self.place.remove(name for name in names if name not in keep and not name.startswith(work) and is_ours(name))
+
+    def leave(self) -> None:
+        """Remove all that is unfinished, the marker last, and unlock the output."""
+        left = [name for name in self.place.names() if name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)]
+        self.place.remove(name for name in left if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}"))
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.place.remove([MARKER])
+        self.release()
+
+    def release(self) -> None:
+        """Unlock the output for others. Releasing again does no harm."""
+        if self.lock is None:
+            return
+        self.lock.release()
+        self.lock = None
+        staged = [] if isinstance(self.place, LocalPlace) else [self.work.parent.parent]
+        for directory in (self.scratch, self.work, self.work.parent, *staged):
+            with suppress(OSError):
+                directory.rmdir()  # if there is nothing in it
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Unlock the output for others, however the block ends.
+
+        Raises:
+            DataError: in place of the system's error for a full disk, which names neither the output nor the way on; in
+                place of an object store's, since what was uploaded stays.
+        """
+        self.release()
+        if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):
+            again = ", then run the command again"
+            remedy = f"{error.remedy.removesuffix(again)}{again} with --resume"
+            raise DataError(error.code, error.what, remedy=remedy, where=error.where) from None
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what = "no space left on the device" if error.errno == errno.ENOSPC else "disk quota exceeded"
+            remedy = "free some space, then run the command again with --resume: what is finished is kept"
+            raise DataError("disk-full", what, remedy=remedy, where=str(self.place)) from None

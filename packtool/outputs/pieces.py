@@ -1,0 +1,157 @@
+"""Work in numbered pieces: what a task makes, such as the files of a shard, and the record that says it is done.
+
+Finished files go to their final names, each whole or not there, put by whoever made them (`delivery.py`). The record
+comes after them, sealed:
+
+    unfinished/pieces/shard/00017.json     what piece 17 of this kind is: sizes and checksums of its files, and counts
+
+What has a record is not done again, as long as its files are what it says. An interrupted run and a cluster that lost a
+worker are the same here: some records are there, and some are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from packtool.engines import Engine, Worker
+from packtool.engines.engine import Advance
+from packtool.formats import manifest as manifests
+from packtool.formats.names import PIECES
+from packtool.outputs.output import Output
+from packtool.places.local import LocalPlace
+from packtool.places.place import Entry
+
+Done = TypeVar("Done")
+Task = TypeVar("Task")
+_AT_ONCE = 16
+"""Records that are read at the same time."""
+
+
+class _Record(msgspec.Struct, Generic[Done], frozen=True):
+    """A record: the piece that it is of, so that no other is taken for it, and what is recorded."""
+
+    piece: str
+    done: Done
+
+
+@dataclass(frozen=True)
+class Pieces(Generic[Done]):
+    """The pieces of one kind of an output.
+
+    Attributes:
+        output: that they are part of.
+        kind: names the directory of the records.
+        type: of what is recorded of a piece.
+        files: of a piece, from its record; left out where a piece leaves only a record.
+        directory: in the output's place, of the files; "" for the place itself.
+    """
+
+    output: Output
+    kind: str
+    type: type[Done]
+    files: Callable[[Done], Sequence[Entry]] = lambda done: ()
+    directory: str = ""
+
+    def run(
+        self,
+        function: Callable[[Task, Worker], Done],
+        tasks: Mapping[int, Task],
+        engine: Engine,
+        *,
+        done: Mapping[int, Done],
+        keep: Callable[[Callable[[], object]], object] = lambda write: write(),
+        then: Callable[[int], object] | None = None,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        shared: Path | None = None,
+    ) -> Iterator[tuple[int, Done]]:
+        """Run the pieces that are not done; yield (number, record) of each: first those done before, then as they come.
+
+        Args:
+            function, on_advance, prepare, shared: as of `Engine.run`.
+            tasks: the work, by the numbers of the pieces.
+            done: those that are done, with their records, such as `found` returns.
+            keep: calls what writes a record, when it may be written; left out for at once.
+            then: called with the number of a piece once its record is there.
+        """
+        for number, record in done.items():
+            if then is not None:
+                keep(partial(then, number))
+            yield number, record
+        todo = [number for number in tasks if number not in done]
+        results = engine.run(
+            function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, shared=shared
+        )
+        with closing(results):
+            for at, record in results:
+                keep(partial(self.record, todo[at], record, then))
+                yield todo[at], record
+
+    def found(self, numbers: Iterable[int], engine: Engine) -> dict[int, Done]:
+        """Return the records of the pieces that are done, after checking their files: sizes and checksums, by the
+        engine; in an object store, which has checked what it was sent, sizes."""
+        records = self.recorded(numbers)
+        files = {number: list(self.files(each)) for number, each in records.items()}
+        place = self.output.place.below(self.directory)
+        if isinstance(place, LocalPlace):
+            todo = [number for number, entries in files.items() if entries]
+            tasks = [(place, files[number]) for number in todo]
+            with closing(engine.run(_sound, tasks, shared=self.output.seen)) as results:
+                sound = (files.keys() - set(todo)) | {todo[at] for at, whole in results if whole}
+        else:
+            there = place.names()
+            sound = {
+                number
+                for number, entries in files.items()
+                if all(there.get(each.name) == each.bytes for each in entries)
+            }
+        return {number: each for number, each in records.items() if number in sound}
+
+    def numbers(self) -> list[int]:
+        """List the numbers of the pieces that have a record."""
+        records = self.output.place.below(f"{PIECES}/{self.kind}").names()
+        return sorted(int(stem) for name in records if (stem := name.removesuffix(".json")).isdecimal())
+
+    def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
+        """Return the records that exist and are as they were written, whatever happened to their files."""
+        wanted = set(numbers).intersection(self.numbers())
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = dict(zip(sorted(wanted), pool.map(self._read, sorted(wanted)), strict=True))
+        return {number: record.done for number, record in found.items() if record is not None}
+
+    def _read(self, number: int) -> _Record[Done] | None:
+        try:
+            raw = manifests.unsealed(self.output.place.read(self.name(number)))
+            record = manifests.decode(raw, _Record[self.type])  # type: ignore[name-defined]
+        except (FileNotFoundError, ValueError):
+            return None
+        return record if record.piece == f"{self.kind}/{number}" else None
+
+    def record(self, number: int, done: Done, then: Callable[[int], object] | None = None) -> None:
+        """Write the record of a piece, once its files are where they go; then call something."""
+        self.output.place.write(self.name(number), manifests.sealed(_Record(f"{self.kind}/{number}", done)))
+        if then is not None:
+            then(number)
+
+    def forget(self, number: int) -> None:
+        """Forget that a piece is done, so that it is done again."""
+        self.output.place.remove([self.name(number)])
+
+    def name(self, number: int) -> str:
+        """Return the name of a record in the output's place."""
+        return f"{PIECES}/{self.kind}/{number:05d}.json"
+
+
+def _sound(files: tuple[LocalPlace, Sequence[Entry]], worker: Worker) -> bool:
+    """Return whether files have the recorded sizes and checksums."""
+    place, entries = files
+    worker.advance(0)
+    return all(place.problem(each) is None for each in entries)

@@ -1,0 +1,204 @@
+"""The ledger: every token of the stores is left out, placed or dropped; every token of the output is accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from packtool.errors import DataError
+
+if TYPE_CHECKING:
+    from packtool.planning.metrics.tally import Tally  # readers of manifests need not load what counts
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where every token went. All figures are tokens but `rows`.
+
+    ``stored + packed_again = left_out + input`` and ``input = placed + dropped`` count text tokens (BOS included, EOS
+    not); ``output = placed + repeated + eos + padding`` counts what the shards hold.
+
+    Attributes:
+        stored: text tokens of the stores.
+        left_out: text tokens of documents that filters, lists, hold-outs or weights below 1 removed.
+        packed_again: text tokens of documents that an earlier pass of a mixture has, each time.
+        input: text tokens of all documents that are packed, as often as they are.
+        placed: text tokens in the rows, each once.
+        dropped: text tokens in no row.
+        repeated: text tokens in the rows that an earlier row already has.
+        eos: EOS tokens written, whether stored or inserted.
+        eos_inserted: EOS tokens written that no stored document had.
+        eos_omitted: stored EOS tokens that were not written.
+        padding: tokens that only fill rows.
+        output: all tokens of the rows.
+        rows: the rows.
+        rounding: padding that rounds pieces up to the document multiple; left out where there is none.
+        trained_stored: of each store, tokens of the packed documents that train, EOS included. This and the rest are
+            left out where all tokens train.
+        trained: tokens of the rows that train.
+        masked: tokens of the rows that do not, padding apart: ``output = trained + masked + padding``.
+        trained_again: trained tokens that an earlier row already has, or that are an EOS the strategy inserted.
+        trained_dropped: tokens that would train but are in no row; so ``trained_stored + trained_again = trained +
+            trained_dropped``.
+    """
+
+    stored: Count
+    left_out: Count
+    packed_again: Count
+    input: Count
+    placed: Count
+    dropped: Count
+    repeated: Count
+    eos: Count
+    eos_inserted: Count
+    eos_omitted: Count
+    padding: Count
+    output: Count
+    rows: Count
+    rounding: Count | UnsetType = UNSET
+    trained_stored: list[Count] | UnsetType = UNSET
+    trained: Count | UnsetType = UNSET
+    masked: Count | UnsetType = UNSET
+    trained_again: Count | UnsetType = UNSET
+    trained_dropped: Count | UnsetType = UNSET
+
+    def unbalanced(self, documents: int) -> str | None:
+        """Find the first equation that does not hold, with its two sides; None if all hold."""
+        equations = {
+            "stored + packed again = left out + input": (self.stored + self.packed_again, self.left_out + self.input),
+            "input = placed + dropped": (self.input, self.placed + self.dropped),
+            "output = placed + repeated + eos + padding": (
+                self.output,
+                self.placed + self.repeated + self.eos + self.padding,
+            ),
+            "eos = documents + inserted - omitted": (self.eos, documents + self.eos_inserted - self.eos_omitted),
+            "padding that rounds is among the padding": (min(self.rounding or 0, self.padding), self.rounding or 0),
+        }
+        for equation, (left, right) in (equations | self._of_loss()).items():
+            if left != right:
+                return f"the ledger does not balance: {equation}, but {left} is not {right}"
+        return None
+
+    def _of_loss(self) -> dict[str, tuple[int, int]]:
+        """Yield the equations of what trains; none if all tokens do."""
+        stored, trained, masked = self.trained_stored, self.trained, self.masked
+        again, dropped = self.trained_again, self.trained_dropped
+        if not isinstance(stored, list):
+            known = sum(isinstance(value, int) for value in (trained, masked, again, dropped))
+            return {"figures of what trains = 0": (known, 0)} if known else {}
+        if not (isinstance(trained, int) and isinstance(masked, int)):
+            return {"figures of tokens that train and that do not = 2": (0, 2)}
+        if not (isinstance(again, int) and isinstance(dropped, int)):
+            return {"figures of tokens that train again and that are dropped = 2": (0, 2)}
+        gone = self.dropped + self.eos_omitted
+        return {
+            "output = trained + masked + padding": (self.output, trained + masked + self.padding),
+            "trained stored + again = trained + dropped": (sum(stored) + again, trained + dropped),
+            "tokens dropped that train are among those dropped": (min(max(dropped, 0), gone), dropped),
+            "tokens that train again are among those repeated or inserted": (
+                min(again, self.output - self.placed - self.padding),
+                again,
+            ),
+        }
+
+
+class Planned(Protocol):
+    """The counts that a strategy states of its plan: see `packtool.planning.plan.Plan`."""
+
+    @property
+    def sequence_length(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def eos_omitted(self) -> int: ...
+    @property
+    def eos_inserted(self) -> int: ...
+
+
+class ChosenText(NamedTuple):
+    """Text tokens of the stores, and what became of them before anything was planned; see `Ledger`."""
+
+    stored: int
+    left_out: int
+    packed_again: int
+
+
+def balance(
+    tokens: int,
+    documents: int,
+    plans: Sequence[Planned],
+    tallies: Sequence[Tally],
+    chosen: ChosenText | None = None,
+    trained_stored: list[int] | None = None,
+) -> Ledger:
+    """Draw up the ledger of a packing, and check it.
+
+    What the strategy says it left out (`plans`) is compared with what the rows hold (`tallies`): neither is derived
+    from the other.
+
+    Args:
+        tokens, documents: that are packed; every document ends with one stored EOS.
+        chosen: what was chosen of the stores; None for each document once.
+        trained_stored: tokens of each store that train, as often as its documents are packed; None where all tokens do.
+
+    Raises:
+        DataError: it does not balance, which means a defect in packtool.
+    """
+    chosen = chosen or ChosenText(tokens - documents, 0, 0)
+    ledger = Ledger(
+        stored=chosen.stored,
+        left_out=chosen.left_out,
+        packed_again=chosen.packed_again,
+        input=tokens - documents,
+        placed=sum(tally.placed for tally in tallies),
+        dropped=sum(p.dropped for p in plans),
+        repeated=sum(tally.repeated for tally in tallies),
+        eos=sum(tally.eos for tally in tallies),
+        eos_inserted=sum(p.eos_inserted for p in plans),
+        eos_omitted=sum(p.eos_omitted for p in plans),
+        padding=sum(tally.padding for tally in tallies),
+        output=sum(p.rows * p.sequence_length for p in plans),
+        rows=sum(p.rows for p in plans),
+    )
+    if any(tally.multiple > 1 for tally in tallies):
+        ledger = msgspec.structs.replace(ledger, rounding=sum(tally.rounding for tally in tallies))
+    if trained_stored is not None:
+        trained = sum(tally.trained for tally in tallies)
+        again = sum(tally.trained_again for tally in tallies)
+        ledger = msgspec.structs.replace(
+            ledger,
+            trained_stored=trained_stored,
+            trained=trained,
+            masked=ledger.output - ledger.padding - trained,
+            trained_again=again,
+            trained_dropped=sum(trained_stored) + again - trained,
+        )
+    if what := ledger.unbalanced(documents):
+        remedy = "do not use this output; report it with the command line and the manifest"
+        raise DataError("ledger-unbalanced", what, remedy=remedy)
+    return ledger
+
+
+def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
+    """Require that the rows of a dataset hold what its ledger says.
+
+    Args:
+        has_loss: some tokens do not train: those that do are compared, too.
+        remedy: what to do if they differ.
+        where: the dataset lies.
+
+    Raises:
+        DataError: naming the first account that differs.
+    """
+    of_loss = ("trained", "trained_again") if has_loss else ()
+    for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "rounding", "output", "rows", *of_loss):
+        counted, expected = sum(getattr(tally, name) for tally in tallies), getattr(ledger, name) or 0
+        if counted != expected:
+            what = f"the rows hold {counted} {name}, but the ledger says {expected}"
+            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

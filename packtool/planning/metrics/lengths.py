@@ -1,0 +1,142 @@
+"""The distribution of document lengths, and what documents of these lengths cost that are not packed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, lgamma
+
+import numpy as np
+
+from packtool.planning.metrics.ratios import quantile, ratio
+from packtool.planning.plan import I64, Ints, distinct
+
+_DIRECT = 1 << 16  # lengths below it are counted by index, the few above it by sorting
+_CHUNK = 1 << 18  # lengths counted at a time, few enough for the cache
+_BINS_PER_OCTAVE = 4
+
+
+@dataclass(frozen=True)
+class LengthCounts:
+    """How many documents have each length that occurs.
+
+    Attributes:
+        values: distinct lengths, ascending.
+        counts: documents of each.
+
+    >>> counts = LengthCounts.of(np.array([3, 5, 3, 9]))
+    >>> counts.documents, counts.tokens, counts.quantile(0.5), counts.at_most(5)
+    (4, 20, 3, 3)
+    """
+
+    values: I64
+    counts: I64
+
+    @classmethod
+    def of(cls, lengths: Ints) -> LengthCounts:
+        """Count lengths of at least 0."""
+        short = np.zeros(_DIRECT, np.int64)
+        long: list[Ints] = []
+        for first in range(0, len(lengths), _CHUNK):
+            chunk = lengths[first : first + _CHUNK]
+            over = chunk >= _DIRECT
+            if over.any():
+                long.append(chunk[over])
+                chunk = chunk[~over]
+            short += np.bincount(chunk, minlength=_DIRECT)
+        values = np.flatnonzero(short)
+        counts = short[values]
+        if long:
+            more, times = np.unique(np.concatenate(long).astype(np.int64), return_counts=True)
+            values, counts = np.concatenate([values, more]), np.concatenate([counts, times])
+        return cls(values, counts)
+
+    @property
+    def documents(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def tokens(self) -> int:
+        return int(self.values @ self.counts)
+
+    @property
+    def mean(self) -> float:
+        return ratio(self.tokens, self.documents)
+
+    @property
+    def max(self) -> int:
+        return int(self.values[-1]) if len(self.values) else 0
+
+    def quantile(self, share: float) -> int:
+        """Find the smallest length that at least `share` of the documents do not exceed; 0 of no documents."""
+        return int(self.values[quantile(self.counts, share)]) if len(self.values) else 0
+
+    def at_most(self, length: int) -> int:
+        """Count documents of at most this length."""
+        return int(self.counts[: np.searchsorted(self.values, length, side="right")].sum())
+
+    def tokens_over(self, length: int) -> int:
+        """Count tokens of the documents longer than this."""
+        above = self.values > length
+        return int(self.values[above] @ self.counts[above])
+
+    def histogram(self) -> list[tuple[int, int, int, int]]:
+        """Count in bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) of each.
+
+        The first bin holds the shortest document, the last the longest; bins between may be empty.
+        """
+        if not len(self.values):
+            return []
+        octaves = max(1, int(np.ceil(np.log2(self.max + 1))))
+        steps = np.arange(_BINS_PER_OCTAVE * octaves + 1)
+        edges = distinct(np.round(2.0 ** (steps / _BINS_PER_OCTAVE)).astype(np.int64))
+        edges = np.concatenate([[0], edges, [max(self.max, int(edges[-1])) + 1]])
+        bin_of = np.searchsorted(edges, self.values, side="right") - 1
+        documents = np.bincount(bin_of, self.counts, minlength=len(edges)).astype(np.int64)
+        tokens = np.bincount(bin_of, self.counts * self.values, minlength=len(edges)).astype(np.int64)
+        return [
+            (int(edges[i]), min(int(edges[i + 1]) - 1, self.max), int(documents[i]), int(tokens[i]))
+            for i in range(bin_of[0], bin_of[-1] + 1)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What documents cost that are not packed: one a row, padded to the longest of its batch, in random order.
+
+    The baseline that packing is measured against ("Bucket Pre-training is All You Need", section 1); averages over all
+    orders.
+
+    Attributes:
+        batch_size: documents in a batch.
+        mean_row: tokens in a row: the mean length of the longest document of a batch.
+        padding_ratio: share of padding in all rows.
+    """
+
+    batch_size: int
+    mean_row: float
+    padding_ratio: float
+
+
+def unpacked(counts: LengthCounts, batch_size: int) -> Unpacked | None:
+    """Count documents padded to the longest of a random batch; None without documents.
+
+    Of N documents, n of them no longer than x, a batch of B has none longer with probability C(n, B) / C(N, B).
+
+    >>> unpacked(LengthCounts.of(np.array([2, 4, 6])), 2)
+    Unpacked(batch_size=2, mean_row=5.333333333, padding_ratio=0.25)
+    """
+    documents = counts.documents
+    if not documents:
+        return None
+    size = min(batch_size, documents)
+    known = np.cumsum(counts.counts).tolist()
+    whole = _log_choices(documents, size)
+    at_most = np.array([exp(_log_choices(n, size) - whole) if n >= size else 0.0 for n in known])
+    longest = np.diff(at_most, prepend=0.0)
+    mean = round(float(longest @ counts.values), 9)
+    return Unpacked(batch_size, mean, round(1 - counts.mean / mean, 9))
+
+
+def _log_choices(n: int, size: int) -> float:
+    """Compute the log of n (n − 1) … (n − size + 1)."""
+    return lgamma(n + 1) - lgamma(n - size + 1)

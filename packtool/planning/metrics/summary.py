@@ -1,0 +1,206 @@
+"""Compute the metrics of a packing from the tally of each of its sequence lengths, and what training on it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from packtool.planning.arrays import blocks
+from packtool.planning.metrics.homogeneity import Homogeneity, HomogeneityCounts
+from packtool.planning.metrics.ratios import histogram_sum, quantile, ratio
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.plan import I64
+
+_ASPECT = 128
+"""Width of a layer / layers, where only the parameters are known: about that of published models."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsPerRow:
+    """Distinct documents with a token in a row, over rows.
+
+    Attributes:
+        mean: over all rows.
+        p50: half of the rows have no more.
+        p99: 99 % of the rows have no more.
+        max: the most.
+    """
+
+    mean: float
+    p50: int
+    p99: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The effect of a packing on its documents. A document's length includes its EOS; its text does not.
+
+    L is the sequence length; with several buckets, a document fits if its text fits the longest.
+
+    Attributes:
+        documents: in the dataset, M.
+        rows: training samples, C.
+        padding_ratio: padding / output tokens (bucket pretraining, equation 1).
+        truncated_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
+        truncation_ratio: truncated documents / documents (bucket pretraining, equation 2).
+        fitting_documents: documents whose text fits a row: of length at most L + 1.
+        avoidably_truncated_documents: fitting documents that are truncated.
+        avoidable_truncation_ratio: avoidably truncated / fitting documents.
+        concatenation_ratio: documents / rows (bucket pretraining, equation 3).
+        documents_per_row: distinct documents in a row.
+        mean_context: tokens of the same segment before a token in its row, averaged over all tokens but padding.
+        row_lower_bound: rows that the same tokens fill at least: for each bucket, ceil((output - padding) / L).
+        row_excess: rows / row_lower_bound - 1.
+        dropped_tokens: text tokens in no row.
+        dropped_ratio: dropped / text tokens.
+        repeated_tokens: text tokens that an earlier row already has.
+        repeated_ratio: repeated / output tokens.
+        overlapping_documents: documents with tokens in two rows.
+        attention_full: query-key pairs under a causal mask over whole rows, padding included: rows × L (L + 1) / 2.
+        attention_masked: query-key pairs where a token sees only its own segment: the sum of l (l + 1) / 2.
+        steps_per_epoch: batches in an epoch, the last may be smaller; None without a batch size.
+        homogeneity: how alike the segments of a row are, beside random rows.
+    """
+
+    documents: int
+    rows: int
+    padding_ratio: float
+    truncated_documents: int
+    truncation_ratio: float
+    fitting_documents: int
+    avoidably_truncated_documents: int
+    avoidable_truncation_ratio: float
+    concatenation_ratio: float
+    documents_per_row: DocumentsPerRow
+    mean_context: float
+    row_lower_bound: int
+    row_excess: float
+    dropped_tokens: int
+    dropped_ratio: float
+    repeated_tokens: int
+    repeated_ratio: float
+    overlapping_documents: int
+    attention_full: int
+    attention_masked: int
+    steps_per_epoch: int | None
+    homogeneity: Homogeneity
+
+
+def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
+    """Compute the metrics of a whole dataset from the tallies of its buckets (of one, where all rows are equally long).
+
+    Args:
+        tallies: one for each bucket, over the same documents.
+        batch_size: rows of the longest bucket in a batch; batches of other buckets have the same number of tokens.
+    """
+    lengths = tallies[0].lengths
+    documents = len(lengths)
+    longest = max(tally.sequence_length for tally in tallies)
+    rows, output, padding, placed, repeated = (
+        sum(getattr(tally, name) for tally in tallies) for name in ("rows", "output", "padding", "placed", "repeated")
+    )
+    # A document of EOS alone has no text to truncate.
+    intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
+    # Text alone decides, as for what is cut: a document of L tokens and EOS is whole in a row without its EOS.
+    fitting = int(np.count_nonzero(lengths <= longest + 1))
+    bound = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
+    text = int(lengths.sum(dtype=np.int64)) - documents
+    homogeneity = HomogeneityCounts()
+    for tally in tallies:
+        homogeneity += tally.homogeneity
+    return Metrics(
+        documents=documents,
+        rows=rows,
+        padding_ratio=ratio(padding, output),
+        truncated_documents=documents - intact,
+        truncation_ratio=ratio(documents - intact, documents),
+        fitting_documents=fitting,
+        avoidably_truncated_documents=fitting - intact,
+        avoidable_truncation_ratio=ratio(fitting - intact, fitting),
+        concatenation_ratio=ratio(documents, rows),
+        documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
+        mean_context=ratio(sum(_pairs(t.piece_lengths, -1) for t in tallies), output - padding),
+        row_lower_bound=bound,
+        row_excess=ratio(rows - bound, bound),
+        dropped_tokens=text - placed,
+        dropped_ratio=ratio(text - placed, text),
+        repeated_tokens=repeated,
+        repeated_ratio=ratio(repeated, output),
+        overlapping_documents=_overlapping(tallies),
+        attention_full=sum(t.rows * (t.sequence_length * (t.sequence_length + 1) // 2) for t in tallies),
+        attention_masked=sum(_pairs(t.piece_lengths, 1) + t.eos_inserted for t in tallies),
+        steps_per_epoch=None if batch_size is None else sum(-(-t.output // (batch_size * longest)) for t in tallies),
+        homogeneity=homogeneity.result(),
+    )
+
+
+def _documents_per_row(rows: I64) -> DocumentsPerRow:
+    present = np.flatnonzero(rows)
+    return DocumentsPerRow(
+        mean=ratio(int(rows @ np.arange(len(rows))), int(rows.sum())),
+        p50=quantile(rows, 0.5),
+        p99=quantile(rows, 0.99),
+        max=int(present[-1]) if len(present) else 0,
+    )
+
+
+def _pairs(segments: I64, more: int) -> int:
+    """Add up l (l + more) / 2 over segments of l tokens."""
+    length = np.arange(len(segments))
+    return int(segments @ (length * (length + more) // 2))
+
+
+def _overlapping(tallies: Sequence[Tally]) -> int:
+    marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
+    return sum(
+        int(np.count_nonzero(np.logical_or.reduce([each[a:b] for each in marks])))
+        for a, b in blocks(len(marks[0]) if marks else 0)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingCost:
+    """Floating-point operations of one epoch, forward and backward, padding included.
+
+    Attributes:
+        parameters: of the model, N.
+        layers: of a decoder of this size that is 128 times as wide as it is deep, (N / 12 / 128²)^(1/3).
+        width: of its layers, 128 × layers.
+        linear: 6 N for each token of the output.
+        attention: 12 × layers × width for each query-key pair of causal attention over whole rows.
+        attention_masked: the same where a token sees only its own segment.
+    """
+
+    parameters: int
+    layers: int
+    width: int
+    linear: float
+    attention: float
+    attention_masked: float
+
+
+def training_cost(metrics: Metrics, output_tokens: int, parameters: int) -> TrainingCost:
+    """Estimate the cost of an epoch for a decoder-only transformer.
+
+    Per token, a multiplication and an addition for each parameter forward, twice that backward: 6 N. Per query-key pair
+    and layer, 2 × width operations for the score and as many for the value forward, twice that backward: 12 × width.
+    Both are the usual estimates; embeddings, norms and recomputation are not in them.
+
+    Args:
+        metrics: of the rows.
+        output_tokens: rows × sequence length.
+        parameters: of the model, without embeddings.
+    """
+    layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
+    width = _ASPECT * layers
+    return TrainingCost(
+        parameters=parameters,
+        layers=layers,
+        width=width,
+        linear=6.0 * parameters * output_tokens,
+        attention=12.0 * layers * width * metrics.attention_full,
+        attention_masked=12.0 * layers * width * metrics.attention_masked,
+    )

@@ -1,0 +1,189 @@
+"""Documents cut to whole rows and a tail each, and the tails in bins.
+
+Every bin-packing strategy begins and ends here. What it puts between says how many tails of each length lie in a bin;
+the plan then assigns documents to the tails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from packtool.options.pack import PackOptions
+from packtool.planning.packing.bins.runs import Keys, Runs, assign, stable_order
+from packtool.planning.packing.plans import Bins, LongRows, RowsPlan, StreamPlan
+from packtool.planning.plan import I64, Ints, offsets_of
+
+_BATCH = 1 << 18  # documents that are cut at a time
+
+RowsAndTails = Callable[[I64, int], tuple[I64, I64]]
+"""From the lengths of documents of at least L tokens, and L: rows of each, tokens of each one's tail (below L)."""
+
+
+@dataclass(frozen=True)
+class CutDocuments:
+    """Whole rows of long documents, and tails.
+
+    Attributes:
+        long: documents that have whole rows.
+        rows: how many each of them has.
+        keys: of each document, L minus the tokens of its tail; L where it has none to pack. So ascending keys are
+            descending tails.
+        counts: number of tails of each length, 0 to L - 1; none is of length 0.
+        eos_alone: tails of EOS alone, which are left out.
+    """
+
+    long: Ints
+    rows: I64
+    keys: Keys
+    counts: I64
+    eos_alone: int
+
+    @property
+    def whole_rows(self) -> int:
+        """Rows of long documents, all together."""
+        return int(self.rows.sum())
+
+
+def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTails = np.divmod) -> CutDocuments:
+    """Cut documents to whole rows and tails.
+
+    Args:
+        lengths: tokens of each document with its EOS, at least 1.
+        sequence_length: tokens in a row, L, at least 2.
+        rows_and_tails: how a document of at least L tokens is cut; else to as many whole rows as there are.
+
+    >>> documents = cut_documents(np.array([3, 9, 4, 8]), 4)
+    >>> documents.long, documents.rows, documents.keys, documents.counts, documents.eos_alone
+    (array([1, 2, 3]), array([2, 1, 2]), array([1, 4, 4, 4], dtype=uint16), array([0, 0, 0, 1]), 1)
+    """
+    keys: Keys = np.empty(len(lengths), np.uint16 if sequence_length < 1 << 16 else np.uint32)
+    key_counts = np.zeros(sequence_length + 1, np.int64)
+    long, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    eos_alone = 0
+    for first in range(0, len(lengths), _BATCH):
+        part = lengths[first : first + _BATCH].astype(np.int64)
+        here = np.flatnonzero(part >= sequence_length)
+        count, tail = rows_and_tails(part[here], sequence_length)
+        long.append(here + first)
+        rows.append(count)
+        part[here] = tail
+        alone = np.flatnonzero(part == 1)
+        eos_alone += len(alone)
+        part[alone] = 0
+        key = sequence_length - part
+        keys[first : first + _BATCH] = key
+        key_counts += np.bincount(key, minlength=sequence_length + 1)
+    counts = key_counts[:0:-1].copy()
+    counts[0] = 0
+    return CutDocuments(np.concatenate(long), np.concatenate(rows), keys, counts, eos_alone)
+
+
+def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]) -> FilledBins:
+    """Cut documents to chunks of at most L tokens, and put them into bins of L; a chunk of EOS alone is left out."""
+    documents = cut_documents(lengths, options.row_length)
+    return FilledBins(lengths, options.row_length, documents, greedy(documents.counts, options.row_length))
+
+
+@dataclass(frozen=True)
+class FilledBins:
+    """Long rows, and tails in bins.
+
+    Attributes:
+        lengths: tokens of each document with its EOS.
+        sequence_length: tokens in a row, L.
+        documents: the documents, cut.
+        runs: the tails in bins; bins may exceed L, what is beyond it is dropped.
+        after_rows: bins that a whole row opens; their tails are dropped, the row is one of the long rows.
+        remainder: None leaves bins below L as they are, to be padded. Else they are joined to one stream and cut at
+            L; the last row is padded (``pad``) or dropped (``drop``).
+    """
+
+    lengths: Ints
+    sequence_length: int
+    documents: CutDocuments
+    runs: Runs
+    after_rows: Runs = field(default_factory=lambda: Runs.of([]))
+    remainder: str | None = None
+
+    def plan(self) -> RowsPlan:
+        """Assign documents to tails."""
+        full, short = self._full_and_short
+        document, offsets = assign(self._order, self.documents.counts, full)
+        dropped, eos_omitted = self._beyond()
+        listed = start = length = np.empty(0, np.int64)
+        if len(short.bins):
+            left, begin, stream = self._stream
+            segments = stream.segments(np.arange(stream.units))
+            dropped, eos_omitted = dropped + stream.dropped, eos_omitted + stream.eos_omitted
+            listed = np.arange(len(document), len(document) + len(segments))
+            start, length = begin[segments.document] + segments.start, segments.length
+            document = np.concatenate([document, left[segments.document]])
+            offsets = np.concatenate([offsets, offsets[-1] + segments.offsets[1:]])
+        return RowsPlan(
+            self.sequence_length,
+            self.lengths,
+            long=LongRows.of(self.documents.long, self.documents.rows, self.lengths, self.sequence_length),
+            bins=Bins(document, offsets, listed, start, length),
+            dropped=dropped,
+            eos_omitted=eos_omitted,
+            stages=self._stages(),
+        )
+
+    def _stages(self) -> dict[str, int]:
+        """Count rows by the step that makes them, where bins below a row are joined."""
+        if self.remainder is None:
+            return {}
+        full, short = self._full_and_short
+        rows = self.documents.rows
+        held = rows * self.sequence_length
+        slide = held > self.lengths[self.documents.long]
+        return {
+            "overlapping": int(rows[slide].sum()),
+            "whole": int(rows[~slide].sum()),
+            "bins": int(full.bins.sum()),
+            "joined": self._stream[2].rows if len(short.bins) else 0,
+        }
+
+    @cached_property
+    def _full_and_short(self) -> tuple[Runs, Runs]:
+        """Bins that are rows, and those that are joined to a stream."""
+        short = self.runs.tokens() < self.sequence_length
+        if self.remainder is None:
+            short[:] = False
+        return self.runs.where(~short), self.runs.where(short)
+
+    @cached_property
+    def _stream(self) -> tuple[Ints, I64, StreamPlan]:
+        """Documents in short bins; where the tail of each begins in it; and their tails, joined to a stream."""
+        left, _ = assign(self._order, self.documents.counts, self._full_and_short[1])
+        tokens, row = self.lengths[left].astype(np.int64), self.sequence_length
+        tail = tokens % row
+        return left, tokens - tail, StreamPlan(row, row, offsets_of(tail), remainder=self.remainder or "pad")
+
+    @cached_property
+    def _order(self) -> Ints:
+        """Documents, longest tail first."""
+        counts = self.documents.counts
+        without_tail = len(self.documents.keys) - int(counts.sum())
+        return stable_order(self.documents.keys, np.concatenate([[0], counts[:0:-1], [without_tail]]))
+
+    def _clipped(self, runs: Runs) -> tuple[I64, I64]:
+        """Find the tokens of each item of a bin of each run, and how many of them lie within the first L."""
+        items = runs.items()
+        tail = np.repeat(runs.length, runs.count)
+        ends = offsets_of(tail)
+        before = ends[:-1] - np.repeat(ends[offsets_of(items)[:-1]], items)
+        return tail, np.clip(self.sequence_length - before, 0, tail)
+
+    def _beyond(self) -> tuple[int, int]:
+        """Count text tokens and EOS of tails that no row or stream holds."""
+        runs = Runs.join([self._full_and_short[0], self.after_rows])
+        tail, kept = self._clipped(runs)
+        bins = np.repeat(runs.bins, runs.items())
+        # Each item runs to its document's end, so one that is cut loses its EOS.
+        cut = int(bins[kept < tail].sum())
+        return int((tail - kept) @ bins) - cut, cut + self.documents.eos_alone

@@ -1,0 +1,122 @@
+"""Dataset decomposition: each document cut into powers of two, longest first, one bucket for each power.
+
+No padding and no row of two documents; short rows are many, and attention in them is cheap.
+Paper: Dataset Decomposition (Pouransari et al., 2024), cited by Bucket Pre-training is All You Need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.packing.strategy import PackOptions, Strategy
+from packtool.planning.plan import I64, Ints, Plan, Segments, index_type
+
+
+class PowerPlan(Plan):
+    """Rows of one power of two, each a segment of one document.
+
+    Args:
+        sequence_length: tokens in a row.
+        lengths: tokens of each document with its EOS.
+        longest: there is no longer row, so a document may have several; else it has at most one.
+        dropped: text tokens that no row of any length holds.
+        eos_omitted: stored EOS that no row of any length holds.
+        arrays: makes those of the plan.
+
+    >>> plan = PowerPlan(2, np.array([7, 4, 2]), longest=False)
+    >>> segments = plan.segments(np.arange(plan.rows))
+    >>> segments.document, segments.start
+    (array([0, 2]), array([4, 0]))
+    """
+
+    def __init__(
+        self,
+        sequence_length: int,
+        lengths: Ints,
+        *,
+        longest: bool,
+        dropped: int = 0,
+        eos_omitted: int = 0,
+        arrays: Arrays = IN_MEMORY,
+    ) -> None:
+        here = arrays.where(
+            len(lengths),
+            lambda a, b: lengths[a:b] >= sequence_length if longest else lengths[a:b] & sequence_length,
+            index_type(len(lengths)),
+        )
+        before = arrays.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length) if longest else None
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=sequence_length,
+            units=len(here) if before is None else int(before[-1]),
+            dropped=dropped,
+            eos_omitted=eos_omitted,
+        )
+        self._lengths = lengths
+        self._documents = here
+        self._before: I64 | None = before
+
+    def segments(self, units: Ints) -> Segments:
+        units = np.asarray(units, np.int64)
+        length = self.sequence_length
+        if self._before is None:
+            document = self._documents[units].astype(np.int64)
+            # What the longer rows of the document hold comes before.
+            start = self._lengths[document].astype(np.int64) // (2 * length) * (2 * length)
+        else:
+            at = np.searchsorted(self._before, units, side="right") - 1
+            document = self._documents[at].astype(np.int64)
+            start = (units - self._before[at]) * length
+        lengths = np.full(len(units), length)
+        return Segments(document, start, lengths, np.zeros_like(document), np.arange(len(units) + 1))
+
+
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Make a plan for each power of two from the smallest bucket to L; shorter pieces are dropped and counted.
+
+    Raises:
+        UsageError: no power of two lies between the smallest bucket and L.
+
+    >>> plans = plan(np.array([23]), PackOptions(sequence_length=8, min_bucket=2))
+    >>> [(bucket.sequence_length, bucket.rows) for bucket in plans], plans[0].eos_omitted
+    ([(2, 1), (4, 1), (8, 2)], 1)
+    """
+    top = 1 << (options.row_length.bit_length() - 1)
+    bottom = 1 << (max(options.min_bucket, options.multiple) - 1).bit_length()
+    if bottom > top:
+        raise UsageError(
+            "bad-option",
+            f"no power of two lies between {options.min_bucket} and the sequence length {options.row_length}",
+            remedy=f"give at most {top}",
+            where="--min-bucket",
+        )
+    row_lengths = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
+    no_eos = dropped = 0
+    for first, last in blocks(len(lengths)):
+        rest = lengths[first:last] & (bottom - 1)
+        no_eos += int(np.count_nonzero(rest))
+        dropped += int(rest.sum(dtype=np.int64))
+    dropped -= no_eos
+    return [
+        PowerPlan(
+            length,
+            lengths,
+            longest=length == top,
+            dropped=dropped if length == bottom else 0,
+            eos_omitted=no_eos if length == bottom else 0,
+            arrays=arrays,
+        )
+        for length in row_lengths
+    ]
+
+
+STRATEGY = Strategy(
+    name="decompose",
+    summary="each document cut into powers of two, one bucket for each",
+    multi_bucket=True,
+    windowed=False,
+    plan=plan,
+    powers=True,
+)

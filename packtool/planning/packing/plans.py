@@ -1,0 +1,393 @@
+"""The kinds of plan that strategies make: long documents and bins, a stream, and any of them of reordered documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.packing.bins.mix import mix
+from packtool.planning.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pieces_of, ranges
+
+_BATCH = 1 << 20  # segments looked up at a time
+INDEXED_UNIT = 64
+"""Units of at least so many tokens have their first document looked up once and for all: searching the documents in
+order costs far less than in the random order of a shuffle, and the index stays small beside the tokens."""
+_Int = TypeVar("_Int", bound=np.integer[Any])
+
+
+def _none() -> I64:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """Rows that hold tokens of one document alone, document after document.
+
+    Attributes:
+        document: of each row.
+        start: first token of each row in its document.
+        overlap: some rows begin with tokens of the row before.
+    """
+
+    document: Ints
+    start: Ints
+    overlap: bool = False
+
+    @classmethod
+    def of(cls, document: Ints, rows: I64, lengths: Ints, sequence_length: int) -> LongRows:
+        """Cut documents to rows.
+
+        A document of `len` tokens with k rows of L tokens: where k rows hold no more than `len` tokens they follow each
+        other; where they hold more they overlap, row i beginning at token floor(i * (len - L) / (k - 1)).
+
+        Args:
+            document: the documents, ascending.
+            rows: of each of them.
+            lengths: tokens of all documents.
+            sequence_length: tokens in a row, L.
+        """
+        first, tokens = offsets_of(rows), lengths.take(document).astype(np.int64)
+        kind = np.promote_types(lengths.dtype, index_type(int(first[-1])))
+        start = np.arange(first[-1], dtype=kind)
+        start -= np.repeat(first[:-1].astype(kind), rows)
+        start *= kind.type(sequence_length)
+        slides = np.flatnonzero(rows * sequence_length > tokens)
+        if len(slides):
+            at = ranges(first[slides], rows[slides], offsets_of(rows[slides]))
+            room, gaps = tokens[slides] - sequence_length, np.maximum(rows[slides] - 1, 1)
+            number = start[at].astype(np.int64) // sequence_length
+            start[at] = number * np.repeat(room, rows[slides]) // np.repeat(gaps, rows[slides])
+        return cls(np.repeat(document.astype(index_type(len(lengths))), rows), start, len(slides) > 0)
+
+    def repeated(self, rows: I64, sequence_length: int) -> I64:
+        """Count the tokens of each row that the row before it has, too."""
+        before = np.maximum(rows - 1, 0)
+        end = self.start.take(before).astype(np.int64) + sequence_length
+        same = (before < rows) & (self.document.take(before) == self.document.take(rows))
+        return np.where(same, np.maximum(end - self.start.take(rows), 0), 0)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Rows that hold a segment each of several documents.
+
+    Attributes:
+        document: document of each segment.
+        offsets: bins + 1; bin i holds segments ``offsets[i]:offsets[i + 1]``.
+        listed: the segments, ascending, that are given by their start and length; others run to their document's end
+            and begin at the last multiple of L (or, in a plan of whole documents, at its first token).
+        start: first token of each listed segment.
+        length: tokens of each listed segment.
+    """
+
+    document: Ints
+    offsets: I64
+    listed: I64 = field(default_factory=_none)
+    start: I64 = field(default_factory=_none)
+    length: I64 = field(default_factory=_none)
+
+    def at(self, places: Ints, offsets: I64) -> Bins:
+        """Put the segments at these places, all of them in another order, into bins that begin at these offsets."""
+        is_listed = np.zeros(len(places), np.bool_)
+        is_listed[self.listed] = True
+        listed = np.flatnonzero(is_listed[places])
+        before = np.searchsorted(self.listed, places[listed])
+        return Bins(self.document[places], offsets, listed, self.start[before], self.length[before])
+
+
+class RowsPlan(Plan):
+    """Long rows, then bins. A row of either is a unit; tokens of a bin beyond L are left out.
+
+    Args:
+        sequence_length: tokens in a row, L.
+        lengths: tokens of each document with its EOS.
+        long: rows of one document each; None for none.
+        bins: rows of several.
+        whole: segments of bins are whole documents rather than what is left of one beyond its last multiple of L.
+        dropped: text tokens that no row holds.
+        eos_omitted: stored EOS that no row holds.
+        stages: as of `Plan`.
+
+    >>> bins = Bins(np.array([2, 0]), np.array([0, 2]))
+    >>> lengths = np.array([3, 16, 12])
+    >>> rows = RowsPlan(8, lengths, long=LongRows.of(np.array([1, 2]), np.array([2, 1]), lengths, 8), bins=bins)
+    >>> segments = rows.segments(np.array([3, 1]))
+    >>> segments.document, segments.start, segments.length
+    (array([2, 0, 1]), array([8, 0, 8]), array([4, 3, 8]))
+    """
+
+    def __init__(
+        self,
+        sequence_length: int,
+        lengths: Ints,
+        *,
+        long: LongRows | None = None,
+        bins: Bins,
+        whole: bool = False,
+        dropped: int = 0,
+        eos_omitted: int = 0,
+        stages: Mapping[str, int] | None = None,
+    ) -> None:
+        long = long or LongRows(_none(), _none())
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=sequence_length,
+            units=len(long.document) + len(bins.offsets) - 1,
+            dropped=dropped,
+            eos_omitted=eos_omitted,
+            stages=stages or {},
+        )
+        self._lengths = lengths
+        self._long = long
+        self._bins = bins
+        self._whole = whole
+
+    @classmethod
+    def join(cls, plans: Sequence[RowsPlan], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> RowsPlan:
+        """Join the plans of consecutive windows: all long rows, then all bins, both in the windows' order.
+
+        Args:
+            plans: of each window, one row length; documents are counted from the window's first.
+            lengths: tokens of each document of all windows, with its EOS.
+            firsts: first document of each window.
+            arrays: makes those of the plan.
+        """
+        kind, none = index_type(len(lengths)), [0] * len(plans)
+        segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
+        return cls(
+            plans[0].sequence_length,
+            lengths,
+            long=LongRows(
+                arrays.concatenated((plan._long.document for plan in plans), kind, firsts),
+                arrays.concatenated((plan._long.start for plan in plans), lengths.dtype, none),
+                any(plan._long.overlap for plan in plans),
+            ),
+            bins=Bins(
+                arrays.concatenated((plan._bins.document for plan in plans), kind, firsts),
+                _chain([plan._bins.offsets for plan in plans], arrays),
+                arrays.concatenated((plan._bins.listed for plan in plans), np.int64, segments),
+                arrays.concatenated((plan._bins.start for plan in plans), np.int64, none),
+                arrays.concatenated((plan._bins.length for plan in plans), np.int64, none),
+            ),
+            whole=plans[0]._whole,
+            dropped=sum(plan.dropped for plan in plans),
+            eos_omitted=sum(plan.eos_omitted for plan in plans),
+            stages={name: sum(plan.stages[name] for plan in plans) for name in plans[0].stages},
+        )
+
+    def mixed(self, seed: int, window: int) -> RowsPlan:
+        """Exchange segments between bins, so that each holds many lengths; each bin keeps its tokens.
+
+        Rows of one document alone stay.
+
+        Args:
+            seed: of all draws.
+            window: a number that differs from one plan of the same corpus to the next.
+        """
+        bins, listed = self._bins, len(self._bins.listed) > 0
+        # Where each document has one segment, its number tells which; elsewhere segments are known by their places.
+        mixed, offsets = mix(
+            np.arange(len(bins.document)) if listed else bins.document,
+            self._bin_lengths(),
+            bins.offsets,
+            self.sequence_length,
+            seed=seed,
+            window=window,
+        )
+        return self._with(bins.at(mixed, offsets) if listed else Bins(mixed, offsets))
+
+    def limited(self, most: int) -> RowsPlan:
+        """Move the shortest segments of each bin that holds too many to bins of their own, at the end.
+
+        Of more than `most` segments in a row, those after the longest `most` have less than L / `most` tokens each, so
+        any `most` of them fit a row: the rows added are the segments moved, divided by `most`.
+
+        Args:
+            most: segments in a bin.
+
+        >>> rows = RowsPlan(8, np.array([1, 5, 2]), bins=Bins(np.array([0, 1, 2]), np.array([0, 3])), whole=True)
+        >>> segments = rows.limited(2).segments(np.array([0, 1]))
+        >>> segments.document, segments.offsets
+        (array([1, 2, 0]), array([0, 2, 3]))
+        """
+        bins = self._bins
+        counts = np.diff(bins.offsets)
+        if counts.max(initial=0) <= most:
+            return self
+        bin = np.repeat(np.arange(len(counts)), counts)
+        longest_first = np.lexsort((-self._bin_lengths().astype(np.int64), bin))
+        moved = np.zeros(len(bin), np.bool_)
+        moved[longest_first] = np.arange(len(bin)) - np.repeat(bins.offsets[:-1], counts) >= most
+        kept, added = offsets_of(np.minimum(counts, most)), int(np.count_nonzero(moved))
+        more = kept[-1] + np.append(np.arange(most, added, most), added)
+        places = np.append(np.flatnonzero(~moved), np.flatnonzero(moved))
+        return self._with(bins.at(places, np.append(kept, more)))
+
+    def _with(self, bins: Bins) -> RowsPlan:
+        """Hold the same documents in other bins, perhaps more of them."""
+        other = copy(self)
+        other._bins = bins
+        object.__setattr__(other, "units", len(self._long.document) + len(bins.offsets) - 1)
+        return other
+
+    def segments(self, units: Ints) -> Segments:
+        rows: I64 = np.asarray(units, np.int64)
+        bin = rows - len(self._long.document)
+        is_long = np.flatnonzero(bin < 0)
+        # Long rows stand for a segment of the first bin at first, then get their own.
+        first = self._bins.offsets.take(bin, mode="clip")
+        counts = self._bins.offsets.take(bin + 1, mode="clip") - first
+        counts[is_long] = 1
+        offsets = offsets_of(counts)
+        at, rows = offsets.take(is_long), rows.take(is_long)
+        place = ranges(first, counts, offsets)
+        if len(self._bins.document):
+            document = self._bins.document.take(place).astype(np.int64)
+        else:
+            document = np.zeros_like(place)
+        document[at] = self._long.document.take(rows)
+        tokens = self._tokens(document)
+        tails = tokens if self._whole else self._tails(tokens)
+        start, length = (tokens - tails).astype(np.int64), tails.astype(np.int64)
+        if len(self._bins.listed):
+            which = np.minimum(np.searchsorted(self._bins.listed, place), len(self._bins.listed) - 1)
+            listed = self._bins.listed[which] == place
+            start[listed] = self._bins.start[which[listed]]
+            length[listed] = self._bins.length[which[listed]]
+        start[at], length[at] = self._long.start.take(rows), self.sequence_length
+        repeated = np.zeros_like(document)
+        if self._long.overlap:
+            repeated[at] = self._long.repeated(rows, self.sequence_length)
+        return self._clip(Segments(document, start, length, repeated, offsets))
+
+    def _bin_lengths(self) -> Ints:
+        """Count the tokens of each segment in a bin, in the smallest type that holds them."""
+        bins = self._bins
+        out = np.empty(len(bins.document), np.min_scalar_type(self.sequence_length))
+        for first in range(0, len(out), _BATCH):
+            tokens = self._tokens(bins.document[first : first + _BATCH])
+            out[first : first + _BATCH] = tokens if self._whole else self._tails(tokens)
+        out[bins.listed] = bins.length
+        return out
+
+    def _tokens(self, document: Ints) -> Ints:
+        """Look up the tokens of documents, in a type that holds L, too."""
+        kind = np.promote_types(self._lengths.dtype, np.min_scalar_type(self.sequence_length))
+        tokens: Ints = self._lengths.take(document).astype(kind, copy=False)
+        return tokens
+
+    def _tails(self, tokens: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
+        """Compute the tokens beyond the last multiple of L, faster than NumPy's remainder."""
+        whole: npt.NDArray[_Int] = tokens // self.sequence_length * self.sequence_length
+        return tokens - whole
+
+    def _clip(self, rows: Segments) -> Segments:
+        """Leave out what rows hold beyond L tokens."""
+        if not self.dropped and not self.eos_omitted:
+            return rows
+        ends = offsets_of(rows.length)
+        begins = ends.take(rows.offsets)
+        if (np.diff(begins) <= self.sequence_length).all():
+            return rows
+        excess = ends[1:] - np.repeat(begins[:-1], np.diff(rows.offsets)) - self.sequence_length
+        length = rows.length - np.maximum(excess, 0)
+        kept = length > 0
+        return replace(rows, length=length).where(kept)
+
+
+def _chain(offsets: list[I64], arrays: Arrays) -> I64:
+    """Put offsets one after the other, each counted on from the one before."""
+    before = offsets_of(np.array([each[-1] for each in offsets]))[:-1].tolist()
+    return arrays.concatenated([offsets[0][:1], *(each[1:] for each in offsets)], np.int64, [0, *before])
+
+
+class StreamPlan(Plan):
+    """Documents one after the other, cut into units of min(A, L) tokens.
+
+    Args:
+        sequence_length: tokens in a row, L.
+        atom_size: tokens in an atom, A; divides L or is a multiple of it.
+        ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
+        documents: which documents the stream holds, in its order; None for all.
+        remainder: ``pad`` keeps every token, ``drop`` the tokens that fill rows.
+        arrays: makes those of the plan.
+
+    >>> plan = StreamPlan(4, 4, np.array([0, 3, 9]))
+    >>> segments = plan.segments(np.array([0, 2]))
+    >>> segments.document, segments.start, segments.length, segments.offsets
+    (array([0, 1, 1]), array([0, 0, 5]), array([3, 1, 1]), array([0, 2, 3]))
+    """
+
+    def __init__(
+        self,
+        sequence_length: int,
+        atom_size: int,
+        ends: I64,
+        *,
+        documents: Ints | None = None,
+        remainder: str = "pad",
+        arrays: Arrays = IN_MEMORY,
+    ) -> None:
+        unit = min(atom_size, sequence_length)
+        tokens = int(ends[-1])
+        kept = tokens if remainder == "pad" else tokens - tokens % sequence_length
+        omitted = len(ends) - int(np.searchsorted(ends, kept, side="right"))
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=unit,
+            units=-(-kept // unit),
+            dropped=tokens - kept - omitted,
+            eos_omitted=omitted,
+            atom_units=atom_size // unit,
+            last_atom_stays=kept % atom_size > 0,
+        )
+        self._ends = ends
+        self._documents = documents
+        self._tokens = kept
+        self._firsts: I64 | None = None
+        if unit >= INDEXED_UNIT:
+            self._firsts = arrays.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
+
+    def _first_document(self, units: Ints) -> I64:
+        """Find the document, by its place in the stream, that holds each unit's first token."""
+        begin = np.minimum(np.asarray(units, np.int64) * self.unit, self._tokens)
+        return np.searchsorted(self._ends, begin, side="right") - 1
+
+    def segments(self, units: Ints) -> Segments:
+        begin = np.asarray(units, np.int64) * self.unit
+        end = np.minimum(begin + self.unit, self._tokens)
+        if self._firsts is None:
+            first, last = self._first_document(units), self._first_document(np.asarray(units) + 1)
+        else:
+            first, last = self._firsts[units], self._firsts[np.asarray(units) + 1]
+        counts = last - first + (self._ends[last] < end)
+        place, start, length, offsets = pieces_of(self._ends, begin, end, first, counts)
+        document = place if self._documents is None else self._documents[place].astype(np.int64)
+        return Segments(document, start, length, np.zeros_like(document), offsets)
+
+
+class RenumberedPlan(Plan):
+    """The rows of another plan, whose documents have other numbers.
+
+    Args:
+        plan: of the documents in the order in which they were planned.
+        order: the number of each of them.
+    """
+
+    def __init__(self, plan: Plan, order: Ints) -> None:
+        super().__init__(**{field.name: getattr(plan, field.name) for field in fields(Plan)})
+        self._plan = plan
+        self._order = order
+
+    def segments(self, units: Ints) -> Segments:
+        part = self._plan.segments(units)
+        stored = part.document >= 0
+        document = part.document.copy()
+        document[stored] = self._order[document[stored]]
+        return replace(part, document=document)

@@ -1,0 +1,119 @@
+"""Pieces that begin at multiples of M tokens, for trainers that cut every document of a row into equal parts.
+
+No strategy knows of it. It plans documents whose lengths are rounded up to M; where rows are multiples of M, too, all
+it can cut and place then begins at one. Afterwards each piece gets its own length back, and padding the difference.
+
+    lengths ─rounded─▶ lengths, multiples of M ─strategy─▶ plans ─restored─▶ the same plans, with padding after pieces
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.packing.strategy import PackOptions, Strategy
+from packtool.planning.plan import I64, Ints, Plan, Segments, fill_up
+
+_UNITS = 1 << 14  # whose pieces are counted at a time
+
+
+def rounded(strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> Ints:
+    """Round lengths up to the multiple, for a strategy to plan; `lengths` itself where there is nothing to round.
+
+    An EOS that would be a piece of its own would take M tokens of a row. A strategy that leaves it out otherwise never
+    sees it.
+
+    >>> from packtool.planning.packing import STRATEGIES
+    >>> rounded(STRATEGIES["bfd"], np.array([3, 4, 9]), PackOptions(sequence_length=8, document_multiple=4))
+    array([4, 4, 8])
+    """
+    multiple = options.multiple
+    if multiple == 1 or not strategy.rounds:
+        return lengths
+
+    def up(first: int, last: int) -> I64:
+        tokens = lengths[first:last].astype(np.int64)
+        if strategy.omits_eos:
+            tokens -= tokens % options.row_length == 1
+        return -(-tokens // multiple) * multiple
+
+    longest = int(lengths.max(initial=0)) + multiple
+    return arrays.filled(len(lengths), np.promote_types(lengths.dtype, np.min_scalar_type(longest)), up)
+
+
+def restored(plans: Sequence[Plan], planned: Ints, lengths: Ints) -> list[Plan]:
+    """Give the pieces of documents that were planned with rounded lengths their own lengths back.
+
+    Args:
+        plans: of all row lengths.
+        planned: the lengths that `rounded` made of `lengths`.
+
+    >>> from packtool.planning.packing import STRATEGIES
+    >>> options, lengths = PackOptions(sequence_length=8, document_multiple=4), np.array([3, 4])
+    >>> planned = rounded(STRATEGIES["concat"], lengths, options)
+    >>> [plan] = restored(STRATEGIES["concat"].plan(planned, options), planned, lengths)
+    >>> segments = plan.segments(np.array([0]))
+    >>> segments.document, segments.length
+    (array([ 0, -1,  1]), array([3, 1, 4]))
+    """
+    if planned is lengths:
+        return [*plans]
+    if any(plan.dropped or plan.eos_omitted for plan in plans):
+        dropped, eos_omitted = _left_out(plans, lengths)
+    else:
+        dropped, eos_omitted = (
+            0,
+            sum(int(np.count_nonzero(planned[a:b] < lengths[a:b])) for a, b in blocks(len(lengths))),
+        )
+    # Of several row lengths, the first accounts for what none of them holds.
+    first, *others = plans
+    return [RoundedPlan(first, lengths, dropped, eos_omitted), *(RoundedPlan(plan, lengths, 0, 0) for plan in others)]
+
+
+def _left_out(plans: Sequence[Plan], lengths: Ints) -> tuple[int, int]:
+    """Count text tokens and EOS that no plan holds: what a strategy says of them is of rounded lengths."""
+    dropped, eos_omitted = int(lengths.sum(dtype=np.int64)) - len(lengths), len(lengths)
+    for plan in plans:
+        for unit in range(0, plan.units, _UNITS):
+            pieces = plan.segments(np.arange(unit, min(unit + _UNITS, plan.units)))
+            held = _held(pieces, lengths)
+            eos = int(np.count_nonzero(pieces.start + held == lengths.take(pieces.document)))
+            dropped -= int((held - pieces.repeated).sum()) - eos
+            eos_omitted -= eos
+    return dropped, eos_omitted
+
+
+def _held(pieces: Segments, lengths: Ints) -> I64:
+    """Count the tokens of pieces that are their documents' own."""
+    held: I64 = np.minimum(pieces.length, lengths.take(pieces.document) - pieces.start)
+    return held
+
+
+class RoundedPlan(Plan):
+    """The rows of a plan of rounded lengths, each piece with its own tokens, then padding up to the next multiple.
+
+    Args:
+        plan: of rounded lengths. It holds pieces of documents alone.
+        lengths: tokens of each document with its EOS, as they are.
+        dropped: text tokens that no unit holds.
+        eos_omitted: stored EOS that no unit holds.
+    """
+
+    def __init__(self, plan: Plan, lengths: Ints, dropped: int, eos_omitted: int) -> None:
+        same = {field.name: getattr(plan, field.name) for field in fields(Plan)}
+        super().__init__(**{**same, "dropped": dropped, "eos_omitted": eos_omitted})
+        self._plan = plan
+        self._lengths = lengths
+
+    def segments(self, units: Ints) -> Segments:
+        pieces = self._plan.segments(units)
+        held = _held(pieces, self._lengths)
+        # Each piece is a group of its own while it is filled up.
+        filled = fill_up(
+            replace(pieces, length=held, offsets=np.arange(len(pieces) + 1)),
+            pieces.length - held,
+        )
+        return replace(filled, offsets=filled.offsets.take(pieces.offsets))

@@ -1,0 +1,129 @@
+"""What a strategy is: how it plans, and how its options are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from packtool.errors import UsageError
+from packtool.options.check import check_taken, checked, out_of_range
+from packtool.options.declare import accepted, declared
+from packtool.options.pack import PackOptions
+from packtool.planning.plan import Plan
+
+__all__ = ["PackOptions", "Strategy", "check", "draws", "mixes", "require_fit"]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way to turn document lengths into plans.
+
+    Attributes:
+        name: as on the command line.
+        summary: what it does, in one line.
+        windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
+        plan: lengths (each with its EOS, at least 1) and checked options to plans. What is not windowed is given an
+            `Arrays`, too, for what may be as long as the corpus.
+        multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
+        mixes: rows are mixed unless ``mix_rows`` says otherwise.
+        random: its plans depend on the seed.
+        whole: documents that fit a row (with `padding` an atom) are never cut.
+        rounds: to begin pieces at multiples, it has to plan rounded lengths; else every unit begins with a document.
+        keeps_eos: rows have the EOS of every document; without it nothing teaches a model to stop.
+        omits_eos: a piece that is an EOS alone is left out.
+        powers: the lengths of its rows are powers of two.
+    """
+
+    name: str
+    summary: str
+    windowed: bool
+    plan: Callable[..., list[Plan]]
+    multi_bucket: bool = False
+    mixes: bool = False
+    random: bool = False
+    whole: bool = False
+    rounds: bool = True
+    omits_eos: bool = False
+    keeps_eos: bool = True
+    powers: bool = False
+
+    def takes(self, option: str) -> bool:
+        """Return whether it takes an option of `PackOptions`."""
+        return declared(PackOptions)[option].taken(self.name)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """The options that it takes and that not every strategy takes."""
+        return accepted(PackOptions, self.name)
+
+
+def mixes(strategy: Strategy, options: PackOptions) -> bool:
+    """Return whether rows are mixed."""
+    return strategy.mixes if options.mix_rows is None else options.mix_rows
+
+
+def draws(strategy: Strategy, described: Mapping[str, object]) -> bool:
+    """Return whether rows depend on the seed before they are shuffled.
+
+    Args:
+        described: the options of a dataset, as its manifest has them.
+    """
+    return strategy.random or "mix_rows" in described or "epoch" in described
+
+
+def check(strategy: Strategy, options: PackOptions) -> None:
+    """Refuse options that the strategy does not take, lacks, or cannot obey.
+
+    Raises:
+        UsageError: names the option and the remedy.
+    """
+    checked(options)
+    check_taken(options, "--strategy", strategy.name)
+    if options.atom_size is not None:
+        require_fit(options.atom, options.row_length)
+    if options.multiple > 1:
+        _require_multiples(strategy, options)
+    if not options.buckets or len(set(options.buckets)) < len(options.buckets):
+        raise UsageError(
+            "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
+        )
+    if options.sequence_length is not None:
+        for name, value, most in (
+            ("--extra-capacity", options.extra, options.row_length - 1),
+            ("--min-bucket", options.min_bucket, options.row_length),
+        ):
+            if value > most:
+                raise out_of_range(name, value, 0, most)
+
+
+def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
+    """Refuse rows and atoms that are no multiples of what pieces begin at.
+
+    Raises:
+        UsageError: naming the nearest multiple.
+    """
+    multiple, accepts = options.multiple, strategy.accepts
+    sizes = [("--buckets", size) for size in options.buckets if "buckets" in accepts]
+    sizes += [("--sequence-length", options.row_length)] if "sequence_length" in accepts else []
+    sizes += [("--atom-size", options.atom)] if "atom_size" in accepts else []
+    for name, size in sizes:
+        if size % multiple:
+            what = f"documents are to begin at multiples of {multiple}, and {size} is none"
+            remedy = f"give {-(-size // multiple) * multiple}, or another --document-multiple"
+            raise UsageError("bad-option", what, remedy=remedy, where=name)
+    if strategy.powers and multiple & (multiple - 1):
+        what = f"{multiple} is no power of two, and {strategy.name} makes rows of powers of two"
+        remedy = f"give {1 << multiple.bit_length()}, or another strategy"
+        raise UsageError("bad-option", what, remedy=remedy, where="--document-multiple")
+
+
+def require_fit(atom: int, row: int) -> None:
+    """Refuse atoms that neither divide rows nor are divided by them.
+
+    Raises:
+        UsageError: of the atom size.
+    """
+    if row % atom and atom % row:
+        remedy = "give a divisor or a multiple of the sequence length"
+        what = f"{atom} does not fit the sequence length {row}"
+        raise UsageError("bad-atom-size", what, remedy=remedy, where="--atom-size")

@@ -1,0 +1,121 @@
+"""Plan a corpus window by window, so that memory holds the plan of one, not of the corpus.
+
+lengths ─windows─▶ lengths of a window ─strategy─▶ one plan for each row length ─join─▶ plans of the corpus
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.packing.plans import RowsPlan
+from packtool.planning.packing.rounding import restored, rounded
+from packtool.planning.packing.strategy import PackOptions, Strategy, mixes
+from packtool.planning.plan import Ints, Plan
+
+Window: TypeAlias = tuple[int, int]
+"""The documents ``first:last``."""
+Over: TypeAlias = Callable[[Callable[[Window], list[RowsPlan]], Sequence[Window]], Iterable[list[RowsPlan]]]
+"""What `map` does: call a function on every window, in their order. A caller may do so in other processes."""
+
+_BATCH = 1 << 18  # documents that are added up at a time
+
+
+def plan_corpus(
+    strategy: Strategy,
+    lengths: Ints,
+    options: PackOptions,
+    arrays: Arrays = IN_MEMORY,
+    ends: Sequence[int] = (),
+    over: Over = map,
+) -> list[Plan]:
+    """Plan a corpus with options that were checked, one plan for each row length in ascending order.
+
+    Args:
+        lengths: tokens of each document with its EOS, at least 1 each.
+        arrays: makes those that are as long as the corpus.
+        ends: where a window of documents ends in any case, if the strategy plans windows.
+        over: calls a function on every window.
+    """
+    if len(lengths) and int(lengths.min()) < 1:
+        raise ValueError("a stored document has at least one token, its EOS")
+    planned = rounded(strategy, lengths, options, arrays)
+    return restored(_plan_all(strategy, planned, options, arrays, ends, over), planned, lengths)
+
+
+def _plan_all(
+    strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays, ends: Sequence[int], over: Over
+) -> Sequence[Plan]:
+    if not strategy.windowed:
+        return strategy.plan(lengths, options, arrays)
+    windows = window_ranges(lengths, options.window_tokens, ends)
+    if len(windows) < 2:
+        return plan_window(strategy, lengths, options, (0, len(lengths)))
+    plans = over(partial(_plan, strategy.plan, lengths, options, mixes(strategy, options)), windows)
+    return join_windows(list(zip([first for first, _ in windows], plans, strict=True)), lengths, arrays)
+
+
+def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Divide documents into windows, ranges ``first:last``: as many as hold `tokens` tokens, at least one.
+
+    Args:
+        lengths: of all documents.
+        tokens: tokens in a window at most, unless one document alone holds more.
+        ends: where a window ends in any case.
+
+    >>> window_ranges(np.array([3, 2, 2, 9, 1]), tokens=7, ends=[2])
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    ranges = []
+    for first, last in pairwise(sorted({0, *ends, len(lengths)})):
+        begin, held = first, 0  # the window that is being filled: its first document, and its tokens so far
+        for step in range(first, last, _BATCH):
+            stop = min(step + _BATCH, last)
+            totals = np.cumsum(lengths[step:stop], dtype=np.int64)
+            before = -held
+            while (end := step + int(np.searchsorted(totals, before + tokens, side="right"))) < stop:
+                end = max(end, begin + 1)
+                ranges.append((begin, end))
+                begin, before = end, int(totals[end - step - 1]) if end > step else 0
+            held = int(totals[-1]) - before
+        if begin < last:
+            ranges.append((begin, last))
+    return ranges
+
+
+def plan_window(strategy: Strategy, lengths: Ints, options: PackOptions, window: Window) -> list[RowsPlan]:
+    """Plan one window; its plans count documents from its first.
+
+    Args:
+        strategy: one that plans windows.
+        lengths: of all documents.
+    """
+    return _plan(strategy.plan, lengths, options, mixes(strategy, options), window)
+
+
+def _plan(
+    plan: Callable[..., list[Plan]], lengths: Ints, options: PackOptions, mixed: bool, window: Window
+) -> list[RowsPlan]:
+    first, last = window
+    plans = cast("list[RowsPlan]", plan(lengths[first:last], options))
+    if mixed:
+        plans = [each.mixed(options.seed, first) for each in plans]
+    most = options.max_documents_per_row
+    return plans if most is None else [each.limited(most) for each in plans]
+
+
+def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Join the plans of consecutive windows, each with its first document, to those of the corpus.
+
+    Args:
+        lengths: of all documents.
+        arrays: makes those of the plans.
+    """
+    firsts = [first for first, _ in parts]
+    buckets = zip(*(plans for _, plans in parts), strict=True)
+    return [RowsPlan.join(bucket, lengths, firsts, arrays) for bucket in buckets]

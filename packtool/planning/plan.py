@@ -1,0 +1,297 @@
+"""The plan: which piece of which document goes where, before any token moves.
+
+A strategy turns document lengths into a `Plan`. A plan is a list of *units* of equal size (`unit` tokens, the smaller
+of atom size and sequence length); consecutive units form *atoms*, the things a shuffle permutes; units in their final
+order form *rows* of `sequence_length` tokens. What a unit does not fill is padding, which no plan needs to mention.
+
+    lengths ─strategy─▶ Plan (units, atoms) ─permutation─▶ order ─layout─▶ rows of segments ─gather─▶ tokens
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.planning.arrays import IN_MEMORY, Arrays
+
+I64: TypeAlias = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.integer]
+
+PADDING = -1
+"""The `document` of a segment of padding tokens."""
+INSERTED_EOS = -2
+"""The `document` of an EOS token that no stored document holds: the strategy put it there."""
+
+
+BATCH = np.dtype([("bucket", "<i8"), ("first_row", "<i8"), ("rows", "<i8")])
+"""One batch: the sequence length that names its bucket, and a range of that bucket's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Segments, group by group (a group is a unit or a row), as columns of equal length.
+
+    A segment is a piece of one document in one group: consecutive tokens of both.
+
+    Attributes:
+        document: global document number, or `PADDING`, or `INSERTED_EOS`.
+        start: first token of the segment, counted from the document's first.
+        length: tokens in the segment.
+        repeated: how many leading tokens of the segment an earlier row already has.
+        offsets: groups + 1; group i holds segments ``offsets[i]:offsets[i + 1]``.
+    """
+
+    document: I64
+    start: I64
+    length: I64
+    repeated: I64
+    offsets: I64
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    @property
+    def groups(self) -> int:
+        return len(self.offsets) - 1
+
+    def group_of(self) -> I64:
+        """Find the group of each segment."""
+        return np.repeat(np.arange(self.groups), np.diff(self.offsets))
+
+    def tokens(self) -> I64:
+        """Count the tokens in each group."""
+        return np.diff(offsets_of(self.length).take(self.offsets))
+
+    def __getitem__(self, groups: slice) -> Segments:
+        """Slice the segments of a range of groups."""
+        first, last, step = groups.indices(self.groups)
+        if step != 1:
+            raise ValueError("segments are sliced by consecutive groups")
+        offsets = self.offsets[first : max(first, last) + 1]
+        a, b = offsets[0], offsets[-1]
+        return Segments(self.document[a:b], self.start[a:b], self.length[a:b], self.repeated[a:b], offsets - a)
+
+    def at(self, places: I64, offsets: I64) -> Segments:
+        """Select segments by their places, in groups that begin at these offsets."""
+        return Segments(
+            self.document.take(places),
+            self.start.take(places),
+            self.length.take(places),
+            self.repeated.take(places),
+            offsets,
+        )
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> Segments:
+        """Select segments; groups keep their number."""
+        return self.at(np.flatnonzero(wanted), offsets_of(wanted.view(np.uint8)).take(self.offsets))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Segments]) -> Segments:
+        """Put the groups of several one after the other."""
+        return cls(
+            np.concatenate([part.document for part in parts]),
+            np.concatenate([part.start for part in parts]),
+            np.concatenate([part.length for part in parts]),
+            np.concatenate([part.repeated for part in parts]),
+            offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan(ABC):
+    """The decision of a strategy: units of tokens, and which of them move together. It is immutable.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        unit: tokens in a unit; divides `sequence_length`.
+        units: number of units.
+        atom_units: units in an atom, where all atoms are equal (the last may be shorter).
+        atom_offsets: first unit of each atom, then the number of units, where atoms differ; else None.
+        last_atom_stays: the last atom is incomplete, so a shuffle leaves it at the end.
+        dropped: text tokens (not EOS) of the input that no unit holds.
+        eos_omitted: stored EOS tokens that no unit holds.
+        eos_inserted: EOS tokens the units hold that no document has.
+        stages: rows by the step of the strategy that made them, where it takes several.
+    """
+
+    sequence_length: int
+    unit: int
+    units: int
+    dropped: int = 0
+    eos_omitted: int = 0
+    eos_inserted: int = 0
+    atom_units: int = 1
+    atom_offsets: I64 | None = None
+    last_atom_stays: bool = False
+    stages: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return -(-self.units * self.unit // self.sequence_length)
+
+    @property
+    def atoms(self) -> int:
+        if self.atom_offsets is not None:
+            return len(self.atom_offsets) - 1
+        return -(-self.units // self.atom_units)
+
+    @property
+    def movable_atoms(self) -> int:
+        """Atoms that a shuffle may move."""
+        return self.atoms - self.last_atom_stays
+
+    @abstractmethod
+    def segments(self, units: Ints) -> Segments:
+        """List the segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
+
+
+def index_type(items: int) -> type[np.integer[Any]]:
+    """Choose the smaller of uint32 and int64 that counts this many items."""
+    return np.uint32 if items < 1 << 32 else np.int64
+
+
+def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
+    """Add up running totals from 0: where each group begins, then the total.
+
+    >>> offsets_of(np.array([2, 0, 3]))
+    array([0, 2, 2, 5])
+    """
+    if arrays is not IN_MEMORY:
+        return arrays.totals(len(counts), lambda first, last: counts[first:last])
+    out = np.empty(len(counts) + 1, np.int64)
+    out[0] = 0
+    np.cumsum(counts, out=out[1:])
+    return out
+
+
+def groups_of(offsets: I64, first: int, last: int) -> I64:
+    """Find the group of each of the items ``first:last``; `offsets` are as of `offsets_of`.
+
+    >>> groups_of(np.array([0, 2, 2, 5]), 1, 4)
+    array([0, 2, 2])
+    """
+    begin, end = np.searchsorted(offsets, first, side="right") - 1, np.searchsorted(offsets, last)
+    ends = np.clip(offsets[begin : end + 1], first, last)
+    return np.repeat(np.arange(begin, end), ends[1:] - ends[:-1])
+
+
+def ranges(first: I64, counts: I64, offsets: I64) -> I64:
+    """List consecutive integers from each `first`, `counts` of them; `offsets` is ``offsets_of(counts)``.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3]), np.array([0, 2, 5]))
+    array([5, 6, 0, 1, 2])
+    """
+    if not counts.all():
+        some = np.flatnonzero(counts)
+        first, counts, offsets = first[some], counts[some], np.append(offsets[some], offsets[-1])
+    if not len(counts):
+        return np.empty(0, np.int64)
+    # A running total of steps: 1 inside a range, and from the end of each to the first of the next.
+    steps = np.ones(int(offsets[-1]), np.int64)
+    steps[0] = first[0]
+    steps[offsets[1:-1]] = first[1:] - (first + counts)[:-1] + 1
+    return np.cumsum(steps, out=steps)
+
+
+def pad(units: Segments, unit: int) -> Segments:
+    """Add a segment of padding at the end of each unit that falls short of `unit` tokens."""
+    return fill_up(units, unit - units.tokens())
+
+
+def fill_up(segments: Segments, missing: I64) -> Segments:
+    """Add a segment of padding at the end of each group that misses tokens."""
+    holes = np.flatnonzero(missing)
+    if not len(holes):
+        return segments
+    offsets = offsets_of(np.diff(segments.offsets) + (missing > 0))
+    at = offsets[holes + 1] - 1
+    own = np.ones(offsets[-1], np.bool_)
+    own[at] = False
+    kept = np.flatnonzero(own)
+
+    def column(values: I64, filler: int | I64) -> I64:
+        out = np.empty(offsets[-1], np.int64)
+        out[kept] = values
+        out[at] = filler
+        return out
+
+    return Segments(
+        column(segments.document, PADDING),
+        column(segments.start, 0),
+        column(segments.length, missing[holes]),
+        column(segments.repeated, 0) if segments.repeated.any() else np.zeros(offsets[-1], np.int64),
+        offsets,
+    )
+
+
+def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
+    """Find the items in stretches ``begin:end`` of a stream of consecutive items, such as documents.
+
+    Args:
+        ends: things + 1 offsets of the things in the stream, as of `offsets_of` their lengths.
+
+    Returns:
+        For each piece: its thing, its start in it, its length; and the stretches + 1 offsets of each one's pieces.
+
+    >>> one = np.array
+    >>> between(one([0, 3, 9]), one([2, 4]), one([5, 6]))
+    (array([0, 1, 1]), array([2, 0, 1]), array([1, 2, 2]), array([0, 2, 3]))
+    """
+    first = np.searchsorted(ends, begin, side="right") - 1
+    return pieces_of(ends, begin, end, first, np.searchsorted(ends, end, side="left") - first)
+
+
+def pieces_of(ends: I64, begin: I64, end: I64, first: I64, counts: I64) -> tuple[I64, I64, I64, I64]:
+    """Do as `between`, where the `first` thing of each stretch, and how many it touches, are known."""
+    offsets = offsets_of(counts)
+    thing = ranges(first, counts, offsets)
+    origin = ends.take(thing)
+    start = np.maximum(np.repeat(begin, counts) - origin, 0)
+    length = np.minimum(np.repeat(end, counts), ends.take(thing + 1)) - origin - start
+    return thing, start, length, offsets
+
+
+def distinct(values: npt.NDArray[Any]) -> I64:
+    """Sort values, each once; `np.unique` would load all of NumPy's masked arrays first.
+
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    ordered = np.sort(values)
+    once: I64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return once
+
+
+def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
+    """Find which groups of more than two values hold equal ones only, or all but one equal.
+
+    Followed from its first value to its last, such a group changes nowhere, once beside an end, or twice in a row.
+
+    Args:
+        values: of all groups.
+        first: where each group begins.
+        counts: values in each, three at least.
+
+    >>> equal_but_one(np.array([4, 4, 9, 4, 1, 2, 3, 3]), np.array([0, 4]), np.array([4, 4]))
+    array([ True, False])
+    """
+    last = first + counts - 1
+    change = values[1:] != values[:-1]
+    changes = _inside(change, first, last)
+    alike: npt.NDArray[np.bool_] = (changes == 0) | (changes == 1) & (change[first] | change[last - 1])
+    twice = np.flatnonzero((changes == 2) & (values[first] == values[last]))
+    if len(twice):
+        alike[twice] = _inside(change[1:] & change[:-1], first[twice], last[twice] - 1) == 1
+    return alike
+
+
+def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
+    """Count which of the marks ``first:last`` are set."""
+    before = offsets_of(marks.view(np.uint8))
+    inside: I64 = before.take(last) - before.take(first)
+    return inside

@@ -1,0 +1,279 @@
+"""Mixtures: parse the weights of `--mix`, and find how often to pack each document of a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import UsageError
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.plan import I64, Ints, index_type, offsets_of
+from packtool.planning.shuffling.permutation import SELECTION, keys, order_by
+
+Mask = npt.NDArray[np.bool_]
+_GROUP_BITS = 16
+_MILLION = 10**6
+_MOST_EPOCHS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The documents of one store as often as they are packed: whole passes first, then part of another.
+
+    Attributes:
+        kept: the documents to choose from.
+        whole: passes over all of them.
+        part: the documents that are packed once more.
+    """
+
+    kept: Mask
+    whole: int
+    part: Mask
+
+    def __len__(self) -> int:
+        return self.whole * int(np.count_nonzero(self.kept)) + int(np.count_nonzero(self.part))
+
+    @property
+    def number(self) -> int:
+        """Number of passes, a partial one included."""
+        return self.whole + bool(self.part.any())
+
+    def documents(self, arrays: Arrays = IN_MEMORY) -> I64:
+        """List their numbers in the store, in the order in which they are packed."""
+        count, every = len(self.kept), []
+        if self.whole:
+            every = [arrays.where(count, lambda a, b: self.kept[a:b], np.int64)] * self.whole
+        every.append(arrays.where(count, lambda a, b: self.part[a:b], np.int64))
+        return arrays.concatenated(every, np.int64)
+
+
+def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Arrays = IN_MEMORY) -> Passes:
+    """Choose the documents of one store as often as they are packed.
+
+    The part of a pass has the documents with the smallest keys, in corpus order, as many as come nearest to its share
+    of the tokens; so larger fractions hold all of smaller ones.
+
+    Args:
+        lengths: of all documents of the store.
+        kept: the documents to choose from.
+        epochs: how often they are packed.
+        seed: of the keys.
+        arrays: allocates those of the choice.
+
+    >>> passes(np.array([5, 5, 5, 5]), np.array([True, True, False, True]), Fraction(2), seed=0).documents()
+    array([0, 1, 3, 0, 1, 3])
+    >>> len(passes(np.array([5, 5, 5, 5]), np.ones(4, np.bool_), Fraction(1, 2), seed=0).documents())
+    2
+    """
+    whole, part = divmod(epochs, 1)
+    return Passes(kept, int(whole), _smallest(lengths, kept, part, seed, arrays))
+
+
+def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints, list[int]]:
+    """Order the documents of a mixture pass by pass over all stores, so that no pass holds a document twice.
+
+    Args:
+        chosen: the documents of each store, which are numbered store by store.
+        arrays: allocates that of the order.
+    Returns:
+        The document at each place, and the place at which each pass ends.
+
+    >>> some, every = np.array([True, False]), np.array([True, True])
+    >>> by_pass([Passes(every, 2, some), Passes(every, 1, some)])
+    (array([0, 1, 5, 6, 2, 3, 7, 4], dtype=uint32), [4, 7, 8])
+    """
+    firsts = offsets_of(np.array([len(each) for each in chosen], np.int64)).tolist()
+    order, at, ends = arrays.empty(firsts[-1], index_type(firsts[-1])), 0, []
+    sizes = [(int(np.count_nonzero(each.kept)), each.whole, int(np.count_nonzero(each.part))) for each in chosen]
+    for number in range(max(each.number for each in chosen)):
+        for first, (kept, whole, part) in zip(firsts, sizes, strict=False):
+            size = kept if number < whole else part if number == whole else 0
+            for a, b in blocks(size):
+                order[at + a : at + b] = np.arange(first + number * kept + a, first + number * kept + b)
+            at += size
+        ends.append(at)
+    return order, ends
+
+
+def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
+    """Split listed documents into passes, as `by_pass` does: a pass begins where their numbers stop ascending.
+
+    Args:
+        chosen: of each store, the stored documents in the order in which they are packed.
+
+    >>> passes_of([np.array([0, 1, 0, 1, 0]), np.array([0, 1])])
+    (array([0, 1, 5, 6, 2, 3, 4]), [4, 6, 7])
+    """
+    numbers = np.concatenate([np.cumsum(np.diff(each, prepend=-1) <= 0) for each in chosen])
+    return np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers)).tolist()
+
+
+def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:
+    """Find the documents with the smallest keys, as many as come nearest to a part of all tokens.
+
+    Only those near the limit are sorted: keys with the same leading bits make a group, and one group holds the limit.
+    """
+    out: Mask = arrays.filled(len(kept), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
+    if not part or not kept.any():
+        return out
+    held = np.zeros(1 << _GROUP_BITS, np.int64)
+    for a, b, drawn in _drawn(kept, seed):
+        held += np.bincount(_group(drawn), weights=lengths[a:b][kept[a:b]], minlength=len(held)).astype(np.int64)
+    reached = np.cumsum(held)
+    wanted = part * int(reached[-1])
+    last = int(np.searchsorted(reached, int(wanted), side="right"))
+    near, near_drawn = [], []
+    for a, b, drawn in _drawn(kept, seed):
+        group = _group(drawn)
+        out[a:b][kept[a:b]] = group < last
+        near.append(a + np.flatnonzero(kept[a:b])[group == last])
+        near_drawn.append(drawn[group == last])
+    ordered = np.concatenate(near)[order_by(np.concatenate(near_drawn))]
+    sums = int(reached[last] - held[last]) + offsets_of(lengths[ordered])
+    count = int(np.searchsorted(sums, int(wanted), side="right")) - 1
+    if count < len(ordered):
+        count += abs(int(sums[count + 1]) - wanted) < abs(int(sums[count]) - wanted)
+    out[ordered[:count]] = True
+    return out
+
+
+def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uint64]]]:
+    """Yield ranges of documents ``first:last`` and the keys of those that are kept."""
+    for a, b in blocks(len(kept)):
+        yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
+
+
+def _group(drawn: npt.NDArray[np.uint64]) -> I64:
+    return (drawn >> np.uint64(64 - _GROUP_BITS)).astype(np.int64)
+
+
+def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
+    """Return the weight of each store, in the order of the names; 1 if none is given.
+
+    Args:
+        shares: weights are shares of a number of tokens, so percentages make sense.
+
+    Raises:
+        UsageError: these are not weights, one for each store.
+
+    >>> weights_of(["web=0.4", "wiki=3"], ["wiki", "web"])
+    {'wiki': Fraction(3, 1), 'web': Fraction(2, 5)}
+    """
+    if not mix:
+        return dict.fromkeys(names, Fraction(1))
+    if len(set(names)) < len(names):
+        remedy = "name each store once, with a weight above 1 to take it more often"
+        raise _bad_mixture("a store is named twice among the inputs", remedy)
+    out: dict[str, Fraction] = {}
+    for name, weight in (weight_of(each, shares=shares) for each in mix):
+        if name not in names:
+            raise _bad_mixture(f"there is no store {name!r} among the inputs", f"give {names[0]}=1 and so on")
+        if name in out:
+            raise _bad_mixture(f"{name} has two weights", "keep one of them")
+        out[name] = weight
+    for name in names:
+        if name not in out:
+            raise _bad_mixture(f"{name} has no weight", "give every store a weight, 0 to leave it out")
+    return {name: out[name] for name in names}
+
+
+def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
+    """Parse a store's name and weight.
+
+    >>> weight_of("wiki=70%", shares=True)
+    ('wiki', Fraction(7, 10))
+
+    Raises:
+        UsageError: it is not a weight.
+    """
+    name, separator, weight = text.rpartition("=")
+    if not separator:
+        raise _bad_mixture(f"{text!r} is not a weight", "write it like web=1")
+    if not re.fullmatch(r"\s*(\d+(\.\d+)?\s*%?|\d+/[1-9]\d*)\s*", weight):
+        raise _bad_mixture(f"the weight of {name} is {weight!r}, not a number from 0", "give a number such as 0.4 or 3")
+    number = Fraction(weight.strip().rstrip("% "))
+    if "%" in weight:
+        if not shares:
+            remedy = "give --tokens, or how often to take it, such as 0.4"
+            raise _bad_mixture(f"{name} has a share, {weight.strip()}, but not of what", remedy)
+        number /= 100
+    if number > _MOST_EPOCHS:
+        raise _bad_mixture(f"{weight} epochs of {name}", "give fewer")
+    return name, number
+
+
+def epochs_of(
+    weights: dict[str, Fraction], tokens: dict[str, int], budget: int | None, most: Fraction
+) -> dict[str, Fraction]:
+    """Compute the epochs of each source.
+
+    Args:
+        weights: epochs, or shares of the budget where there is one.
+        tokens: of each source.
+        budget: tokens in all, or None.
+        most: epochs that a share may take.
+
+    Raises:
+        UsageError: shares that do not sum to 1, or that take more epochs than allowed.
+
+    >>> epochs_of({"web": Fraction("0.75"), "wiki": Fraction("0.25")}, {"web": 900, "wiki": 100}, 400, Fraction(1))
+    {'web': Fraction(1, 3), 'wiki': Fraction(1, 1)}
+    """
+    if budget is None:
+        return weights
+    require_whole(weights)
+    out = {}
+    for name, share in weights.items():
+        if share and not tokens[name]:
+            raise _bad_mixture(f"{name} has no tokens", "leave it out")
+        out[name] = share * budget / tokens[name] if share else Fraction(0)
+        if out[name] > most:
+            what = f"{_shown(share)} of {budget:,} tokens takes {_shown(out[name])} epochs of {name}"
+            remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-out[name] // 1)}"
+            raise _bad_mixture(what, remedy)
+    return out
+
+
+def require_whole(shares: Mapping[str, Fraction]) -> None:
+    """Raise a UsageError for shares that do not sum to 1."""
+    total = sum(shares.values(), Fraction(0))
+    if total != 1:
+        raise _bad_mixture(f"the shares sum to {_shown(total)}", "give shares of --tokens that sum to 1")
+
+
+def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> dict[str, Fraction]:
+    """Weigh each source by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
+
+    In decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same on every machine;
+    the largest share takes what rounding leaves.
+
+    Args:
+        tokens: of each source.
+        temperature: T; 1 leaves the proportions as they are, more brings them closer to each other.
+
+    >>> shares_by_temperature({"en": 10_000, "is": 100}, Decimal(2))
+    {'en': Fraction(909091, 1000000), 'is': Fraction(90909, 1000000)}
+    """
+    with localcontext(Context(prec=40)):
+        powers = {
+            name: (Decimal(count).ln() / temperature).exp() if count else Decimal(0) for name, count in tokens.items()
+        }
+        total = sum(powers.values()) or Decimal(1)
+        shares = {name: Fraction(round(power / total * _MILLION), _MILLION) for name, power in powers.items()}
+    largest = max(shares, key=lambda name: shares[name])
+    shares[largest] += 1 - sum(shares.values(), Fraction(0))
+    return shares
+
+
+def _bad_mixture(what: str, remedy: str) -> UsageError:
+    return UsageError("bad-mixture", what, remedy=remedy, where="--mix")
+
+
+def _shown(value: Fraction) -> str:
+    return f"{float(value):.6g}"

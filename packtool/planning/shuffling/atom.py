@@ -1,0 +1,94 @@
+"""The atom shuffle: a uniform permutation of atoms, the default everywhere.
+
+Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in Generative Language Models (section 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.plan import I64, Plan
+from packtool.planning.shuffling.permutation import ATOM_ORDER, keys, permutation
+
+Keys = Callable[[int, int], npt.NDArray[np.uint64]]
+"""(first atom, number of atoms) to the keys that sort them; ties go by index. Other processes may be given it."""
+
+
+@dataclass(frozen=True)
+class AtomShuffle:
+    """The permutation of one plan's movable atoms.
+
+    Attributes:
+        atoms: how many there are.
+        first: index of the first in the stream of keys.
+        stored: the shuffle they lie in already; None for corpus order.
+    """
+
+    atoms: int
+    first: int
+    seed: int
+    epoch: int
+    stored: AtomShuffle | None = None
+
+    def order(self, arrays: Arrays = IN_MEMORY) -> I64:
+        """List the stored atom at each place of the new order."""
+        wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first, arrays=arrays)
+        return wanted if self.stored is None else reorder(self.stored.order(arrays), wanted, arrays)
+
+    def keys(self, arrays: Arrays = IN_MEMORY) -> Keys:
+        """Make the keys that sort stored atoms into the new order, drawn as needed where they lie in corpus order."""
+        if self.stored is not None:
+            return ranked(self.order(arrays), arrays)
+        return self._drawn
+
+    def _drawn(self, first: int, count: int) -> npt.NDArray[np.uint64]:
+        return keys(self.seed, ATOM_ORDER, self.epoch, self.first + first, count)
+
+
+def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:
+    """Set up the permutation of each plan; the atoms of all plans are numbered through."""
+    atoms = [plan.movable_atoms for plan in plans]
+    return [AtomShuffle(count, sum(atoms[:number]), seed, epoch) for number, count in enumerate(atoms)]
+
+
+def reorder(stored: I64, wanted: I64, arrays: Arrays = IN_MEMORY) -> I64:
+    """Find the order that turns data stored in one order of the corpus into another.
+
+    So a shuffle gives the same rows whether it starts from corpus order or from an earlier shuffle.
+
+    Args:
+        stored: corpus atom at each stored place.
+        wanted: corpus atom at each place of the new order.
+
+    Returns:
+        The stored place of the atom for each place of the new order.
+
+    >>> reorder(np.array([2, 0, 1]), np.array([0, 1, 2]))
+    array([1, 2, 0])
+    """
+    place = arrays.empty(len(stored), np.int64)
+    for first, last in blocks(len(stored)):
+        place[stored[first:last]] = np.arange(first, last)
+    return arrays.filled(len(wanted), np.int64, lambda a, b: place[wanted[a:b]])
+
+
+def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> Keys:
+    """Make keys for a known order; `order` is the stored atom at each place.
+
+    >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]
+    [1, 2, 0]
+    """
+    rank, unused = arrays.empty(len(order), np.uint64), np.uint64(64 - len(order).bit_length())
+    for first, last in blocks(len(order)):
+        rank[order[first:last]] = np.arange(first, last, dtype=np.uint64) << unused
+    return partial(_slice, rank)
+
+
+def _slice(known: npt.NDArray[np.uint64], first: int, count: int) -> npt.NDArray[np.uint64]:
+    return known[first : first + count]

@@ -1,0 +1,194 @@
+"""Deal the rows of a global batch to ranks so that all are busy equally long.
+
+With document masks a row costs the query-key pairs in its segments, and rows of one length differ in that: the slowest
+rank decides how long a step takes. The rows of a global batch are known before training, so they are dealt out evenly.
+The same rows are in every global batch as before, hence the same gradient; only the ranks differ. The linear part of
+its tokens costs the same for all rows of one length: it changes how long ranks wait, not how rows are best dealt.
+
+Costs come as (batches, rows) and are dealt batch by batch, many at a time since NumPy is quick with many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments
+
+STEP = "step"
+"""Ranks meet once a step: the sums of their rows are even."""
+TURN = "turn"
+"""Ranks meet at every micro-batch, as FSDP makes them: rows of like cost come in one turn."""
+_DEALT = 1 << 15  # rows of an order that are dealt at once
+_FULL = np.iinfo(np.int64).max
+
+
+def pairs_of(segments: Segments) -> I64:
+    """Count query-key pairs of each row under causal attention within documents.
+
+    A run of padding is a sequence of its own in `cu_seqlens` and document masks: it attends to itself, which takes as
+    long as a document of that length.
+
+    >>> rows = Segments(*(np.array(x) for x in ([0, 1, -1], [0, 0, 0], [3, 2, 4], [0, 0, 0], [0, 2, 3])))
+    >>> pairs_of(rows).tolist()
+    [9, 10]
+    """
+    # An EOS that the strategy inserted is the last token of the segment before it, which is what attention sees; so is
+    # padding that follows padding.
+    length = segments.length.copy()
+    begins = np.ones(len(segments), np.bool_)
+    before, here = segments.document[:-1], segments.document[1:]
+    begins[1:] = np.where(here == INSERTED_EOS, before == PADDING, (here != PADDING) | (before != PADDING))
+    begins[segments.offsets[:-1][np.diff(segments.offsets) > 0]] = True
+    sequences = np.flatnonzero(begins)
+    if not len(sequences):
+        return np.zeros(segments.groups, np.int64)
+    tokens = np.add.reduceat(length, sequences)
+    # Sequences before each row, since a row begins with one.
+    first = np.searchsorted(sequences, segments.offsets)
+    pairs = np.concatenate([[0], np.cumsum(tokens * (tokens + 1) // 2)])
+    of_rows: I64 = pairs[first[1:]] - pairs[first[:-1]]
+    return of_rows
+
+
+def deal(costs: I64, ranks: int) -> I64:
+    """Deal rows out so that the sums of ranks are even: equally many rows each.
+
+    Largest first, each to the rank with the least so far among those that have room; ties by number, so the result
+    follows from the costs alone. The rule is Graham's (Bounds on multiprocessing timing anomalies, 1969), with room for
+    equally many.
+
+    Args:
+        costs: (batches, rows).
+        ranks: divides the rows.
+
+    Returns:
+        (batches, ranks, rows of a rank): the numbers of the rows.
+
+    >>> deal(np.array([[9, 1, 1, 1, 4, 4]]), 2).tolist()
+    [[[0, 2, 3], [4, 5, 1]]]
+    """
+    batches, rows = costs.shape
+    # Large rows go first, while every rank still has small ones ahead to even them out.
+    order = np.argsort(-costs, axis=1, kind="stable")
+    if rows == ranks:
+        return order[:, :, None]
+    load, held = np.zeros((2, batches, ranks), np.int64)
+    dealt = np.empty((batches, ranks, rows // ranks), np.int64)
+    batch = np.arange(batches)
+    for row in order.T:  # the next row of every batch at once
+        rank = load.argmin(axis=1)  # the first of those with the least
+        place = held[batch, rank]
+        dealt[batch, rank, place] = row
+        held[batch, rank] += 1
+        load[batch, rank] += costs[batch, row]
+        # No rank has less than one that is full, so it is never chosen again.
+        full = place == dealt.shape[2] - 1
+        load[batch[full], rank[full]] = _FULL
+    return dealt
+
+
+def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
+    """Deal rows out so that ranks which meet at every micro-batch wait little.
+
+    Rows sorted by cost, as many as a turn takes at a time to one turn: with one row each, no other turns have a smaller
+    sum of largest costs. Within a turn rows are dealt by `deal`, and the largest share goes to the rank that has had
+    least so far, so that sums even out too.
+
+    Args:
+        costs: (batches, rows).
+        ranks: divides the rows.
+        micro_batch: rows of a rank in a turn; the last turn may have fewer.
+
+    Returns:
+        (batches, ranks, rows of a rank): the numbers of the rows, turn by turn.
+
+    >>> deal_turns(np.array([[9, 1, 1, 8]]), 2).tolist()
+    [[[0, 2], [3, 1]]]
+    """
+    order = np.argsort(-costs, axis=1, kind="stable")
+    load = np.zeros((len(costs), ranks), np.int64)
+    turns = []
+    # Ranks wait for the largest share of a turn, so rows that are alike belong in one turn.
+    for rows in np.split(order, range(ranks * micro_batch, costs.shape[1], ranks * micro_batch), axis=1):
+        shares = _take(rows, deal(_take(costs, rows), ranks))
+        sums = _take(costs, shares).sum(axis=2)
+        # Which rank has which share does not change how long the turn takes, but it evens out the step.
+        least, largest = np.argsort(load, axis=1, kind="stable"), np.argsort(-sums, axis=1, kind="stable")
+        mine = np.empty_like(largest)
+        np.put_along_axis(mine, least, largest, axis=1)
+        turns.append(_take(shares, mine))
+        load += _take(sums, mine)
+    return np.concatenate(turns, axis=2)
+
+
+def as_they_come(costs: I64, ranks: int) -> I64:
+    """Deal row i of each batch to rank ``i % ranks``, as without balancing: (batches, ranks, rows of a rank)."""
+    plain = np.arange(costs.shape[1]).reshape(-1, ranks).T
+    return np.broadcast_to(plain, (len(costs), *plain.shape))
+
+
+def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -> I64:
+    """Deal as `deal` or `deal_turns`, or leave a batch as it comes where that takes no longer.
+
+    Args:
+        way: `STEP` or `TURN`.
+        costs, ranks: as of `deal`.
+        micro_batch: rows of a rank in a turn; by default all.
+    """
+    micro = micro_batch or costs.shape[1] // ranks
+    plain = as_they_come(costs, ranks)
+    dealt = deal(costs, ranks) if way == STEP else deal_turns(costs, ranks, micro)
+    # Largest first is a rule of thumb: rows may come in an order that is better by chance, and rows that are all alike
+    # need not move.
+    better = time_taken(costs, dealt, way, micro) < time_taken(costs, plain, way, micro)
+    return np.where(better[:, None, None], dealt, plain)
+
+
+def time_taken(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> I64:
+    """Add up what each batch takes if ranks wait for the slowest whenever they meet.
+
+    Args:
+        costs: (batches, rows).
+        dealt: (batches, ranks, rows of a rank).
+        way: `STEP`: the largest sum of a rank. `TURN`: the sum over turns of the largest share.
+        micro_batch: rows of a turn.
+
+    >>> time_taken(np.array([[3, 1]]), np.array([[[0], [1]]])).tolist()
+    [3]
+    """
+    shares = _take(costs, dealt)
+    meetings = [0] if way == STEP else range(0, shares.shape[2], micro_batch)
+    taken: I64 = np.add.reduceat(shares, meetings, axis=2).max(axis=1).sum(axis=1)
+    return taken
+
+
+def dealt_order(parts: Iterable[I64], pairs: Callable[[I64], I64], ranks: int, batch: int) -> Iterator[I64]:
+    """Order rows so that those of each global batch are dealt: row i of a batch is for rank ``i % ranks``.
+
+    Args:
+        parts: of the order, one after the other.
+        pairs: of some rows.
+        ranks: divides `batch`.
+        batch: rows in a global batch; what fills none at the end stays as it is.
+
+    >>> costs = np.array([9, 1, 8, 2])
+    >>> [part.tolist() for part in dealt_order([np.array([0, 2, 1, 3])], lambda rows: costs[rows], 2, 4)]
+    [[0, 2, 1, 3], []]
+    """
+    rest = np.empty(0, np.int64)
+    for part in parts:
+        rest = np.concatenate([rest, part])
+        while len(rest) >= batch:
+            some = max(1, min(len(rest), _DEALT) // batch) * batch
+            rows, rest = rest[:some].reshape(-1, batch), rest[some:]
+            dealt = dealt_in(STEP, pairs(rows.reshape(-1)).reshape(rows.shape), ranks)
+            yield _take(rows, dealt.transpose(0, 2, 1)).reshape(-1)
+    yield rest
+
+
+def _take(values: I64, which: I64) -> I64:
+    """Take the values of these rows from each batch, in their shape."""
+    taken: I64 = values[np.arange(len(values)).reshape(-1, *[1] * (which.ndim - 1)), which]
+    return taken

@@ -1,0 +1,146 @@
+"""The one permutation behind every shuffle.
+
+Each atom draws a 64-bit key from a counter-based bit generator, at the atom's own index; the order is by key, ties by
+index. So any worker can draw the keys of any range, and the order does not depend on how the work is divided. NumPy
+guarantees the streams of `SeedSequence` and of its bit generators' `random_raw`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.plan import I64, Ints, index_type
+
+ATOM_ORDER = 1
+"""Purpose of the keys that order atoms."""
+ROTATION = 2
+"""Purpose of the keys that draw the rotations of the partial shuffle."""
+BATCH_ORDER = 3
+"""Purpose of the keys that order batches."""
+SELECTION = 6
+"""Purpose of the keys that draw the documents of a part of a pass."""
+SAMPLE = 7
+"""Purpose of the keys that draw a stratified sample."""
+
+ROW_MIX = 4
+"""Purpose of the draws that mix rows."""
+FIRST_FIT_ORDER = 5
+"""Purpose of the keys that order documents for first fit in random order."""
+FIRST_FIT_INSIDE = 8
+"""Purpose of the keys that order documents in the bins of first fit."""
+DOCUMENT_ORDER = 9
+"""Purpose of the keys that order documents before they are packed."""
+COMPARED = 10
+"""Purpose of the keys that draw the documents on which strategies are compared."""
+
+_PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
+
+
+def stream(seed: int, purpose: int, *place: int) -> np.random.Philox:
+    """Make the bit generator of one purpose at one place, such as an epoch; independent of all others.
+
+    Args:
+        seed: 0 or more, below 2^64.
+        purpose: what the numbers are for, so that one seed serves several independent draws.
+        place: numbers of 0 or more, as many for every place of a purpose.
+    """
+    return np.random.Philox(np.random.SeedSequence(seed, spawn_key=(purpose, *place)))
+
+
+def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDArray[np.uint64]:
+    """Draw the 64-bit keys of `count` atoms from atom `first`.
+
+    Args:
+        seed: 0 or more, below 2^64.
+        purpose: what the keys are for, so that one seed serves several independent draws.
+        epoch: 0 or more, below 2^32.
+
+    >>> whole = keys(42, ATOM_ORDER, 0, 0, 10)
+    >>> bool((keys(42, ATOM_ORDER, 0, 3, 5) == whole[3:8]).all())
+    True
+    """
+    generator = stream(seed, purpose, epoch)
+    skip = first % _PER_COUNT
+    generator.advance(first // _PER_COUNT)
+    drawn: npt.NDArray[np.uint64] = generator.random_raw(skip + count)
+    return drawn[skip:]
+
+
+def permutation(
+    atoms: int,
+    *,
+    seed: int,
+    epoch: int = 0,
+    purpose: int = ATOM_ORDER,
+    first: int = 0,
+    arrays: Arrays = IN_MEMORY,
+) -> I64:
+    """Draw a uniform permutation of ``range(atoms)``: the atom at each place of the new order.
+
+    Args:
+        first: index of atom 0 in the stream of keys, where several sets of atoms share one stream.
+        arrays: makes those that are as long as it is.
+    """
+    drawn = arrays.filled(atoms, np.uint64, lambda a, b: keys(seed, purpose, epoch, first + a, b - a))
+    return order_by(drawn, arrays)
+
+
+def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
+    """Sort indices by their keys, ties by index.
+
+    Sorting numbers is several times as fast as sorting indices, so the index takes the place of a key's low bits; where
+    the high bits are equal, which is rare, the whole keys decide.
+
+    >>> order_by(np.array([5, 1, 5, 0], np.uint64))
+    array([3, 1, 0, 2])
+    """
+    low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
+    packed = arrays.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
+    packed.sort()
+    # Neighbours that are equal above the index may be in the wrong order: they are sorted again, by their whole keys.
+    unsure = [np.empty(0, np.int64)]
+    for a, b in blocks(len(packed)):
+        begin, end = max(a, 1), min(b, len(packed) - 1)
+        equal = np.zeros(b - a + 1, np.bool_)  # each with the one before it, and the one after the block with its last
+        np.less_equal(packed[begin : end + 1] ^ packed[begin - 1 : end], low, out=equal[begin - a : end - a + 1])
+        unsure.append(a + np.flatnonzero(equal[1:] | equal[:-1]))
+    packed &= low
+    order = packed.view(np.int64)
+    if len(places := np.concatenate(unsure)):
+        indices = order[places]
+        order[places] = indices[np.lexsort((indices, drawn[indices]))]
+    return order
+
+
+def document_order(
+    order: Ints | int, *, seed: int, epoch: int, ends: Sequence[int] = (), arrays: Arrays = IN_MEMORY
+) -> Ints:
+    """Draw the order in which documents are planned; those of each pass stay together.
+
+    Args:
+        order: of the documents as they lie, pass by pass; or how many they are, where that is by their numbers.
+        seed, epoch: of the draw.
+        ends: where each pass ends.
+        arrays: makes that of the order.
+
+    Returns:
+        The document at each place.
+
+    >>> sorted(document_order(5, seed=42, epoch=1).tolist())
+    [0, 1, 2, 3, 4]
+    >>> sorted(document_order(5, seed=42, epoch=1, ends=[2])[:2].tolist())
+    [0, 1]
+    """
+    documents = order if isinstance(order, int) else len(order)
+    out: Ints = arrays.empty(documents, index_type(documents))
+    for first, last in pairwise(sorted({0, *ends, documents})):
+        places = permutation(last - first, seed=seed, epoch=epoch, purpose=DOCUMENT_ORDER, first=first, arrays=arrays)
+        for a, b in blocks(last - first):
+            lying = places[a:b] + first
+            out[first + a : first + b] = lying if isinstance(order, int) else order[lying]
+    return out

@@ -1,0 +1,383 @@
+"""Compare what strategies would make of documents, from their lengths alone. No token is touched.
+
+names, options ─candidates─▶ Candidates ─compare─▶ Comparison: figures of the datasets that `pack` would write
+
+lengths ─plan─▶ Layout ─▶ rows ─Tally.add─▶ Trial
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.engines import Engine, Worker
+from packtool.errors import UsageError
+from packtool.options.declare import flag
+from packtool.options.names import meant_strategy
+from packtool.options.shared import DEFAULT_SEED
+from packtool.planning.metrics.ledger import balance
+from packtool.planning.metrics.lengths import LengthCounts, unpacked
+from packtool.planning.metrics.mixing import MIXING_BATCH
+from packtool.planning.metrics.ratios import ratio
+from packtool.planning.metrics.sliding import sliding
+from packtool.planning.metrics.summary import measure, training_cost
+from packtool.planning.metrics.tally import Tally
+from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, plan_corpus
+from packtool.planning.packing.strategy import check, mixes
+from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.planning.shuffling.permutation import COMPARED, keys
+from packtool.report import packed
+from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
+from packtool.report.verdict import advise, verdicts
+from packtool.support.temporary import temporary_directory
+from packtool.writing.layout import Layout
+from packtool.writing.sharing import save
+
+ALL = "all"
+EXACT = 10_000_000
+"""Documents that are planned, all of them; of more, a sample."""
+SAMPLE = 2_000_000
+"""Documents of the sample."""
+DRAWN = 20_000
+"""Documents that are packed for a picture."""
+PICTURED = 6
+"""Rows of a picture."""
+REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
+"""Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
+_SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy and the options it is tried with.
+
+    Attributes:
+        strategy: one that is registered.
+        options: checked; the sequence length for strategies that take one, else the buckets.
+    """
+
+    strategy: Strategy
+    options: PackOptions
+
+    def arguments(self) -> list[str]:
+        """List the arguments with which `packtool pack` does the same.
+
+        >>> tried = Candidate(STRATEGIES["seamless"], PackOptions(sequence_length=512, max_repetition=Fraction(1, 10)))
+        >>> tried.arguments()
+        ['--strategy', 'seamless', '--sequence-length', '512', '--max-repetition', '0.1']
+        """
+        words = ["--strategy", self.strategy.name]
+        for field in fields(self.options):
+            value = getattr(self.options, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, bool):
+                words.append(flag(field.name) if value else flag(f"no_{field.name}"))
+            else:
+                words += [flag(field.name), _written(value)]
+        return words
+
+
+def candidates(
+    names: Sequence[str], sequence_lengths: Sequence[int], options: Mapping[str, Any] | None = None
+) -> list[Candidate]:
+    """Combine every strategy with every sequence length; strategies of several row lengths come once.
+
+    Args:
+        names: strategies, or ``all`` among them for every one.
+        sequence_lengths: for the strategies that take one.
+        options: others, by their names in `PackOptions`: each strategy is given those that it takes.
+
+    Raises:
+        UsageError: an unknown strategy, a sequence length is missing, an option makes no sense or no strategy takes it.
+
+    >>> tried = candidates(["concat", "bfd-extra"], [64, 128], {"extra_capacity": 5})
+    >>> [(each.strategy.name, each.options.sequence_length, each.options.extra_capacity) for each in tried]
+    [('concat', 64, 50), ('concat', 128, 50), ('bfd-extra', 64, 5), ('bfd-extra', 128, 5)]
+    """
+    chosen = list(STRATEGIES) if ALL in names else list(dict.fromkeys(names))
+    for name in chosen:
+        if name not in STRATEGIES:
+            raise UsageError(
+                "unknown-strategy",
+                f"there is no strategy {name!r}",
+                remedy=meant_strategy(name, {**{each.name: each.summary for each in STRATEGIES.values()}, ALL: "each"}),
+                where="--compare",
+            )
+    given = options or {}
+    for option in given:
+        if not any(STRATEGIES[name].takes(option) for name in chosen):
+            takers = [name for name, strategy in STRATEGIES.items() if strategy.takes(option)]
+            what = "none of the strategies compared takes this option"
+            remedy = f"leave it out, or compare {' or '.join(takers) or 'other strategies'}, too"
+            raise UsageError("option-not-taken", what, remedy=remedy, where=flag(option))
+    return [each for name in chosen for each in _of_strategy(STRATEGIES[name], sequence_lengths, given)]
+
+
+def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:
+    """Try one strategy, with each sequence length if it takes one."""
+    options = [replace(PackOptions(), **{name: value for name, value in given.items() if strategy.takes(name)})]
+    if "sequence_length" in strategy.accepts:
+        if not sequence_lengths:
+            raise UsageError(
+                "missing-option",
+                f"the strategy {strategy.name} needs the length of a row",
+                remedy="give --sequence-length, such as 2048 or 2048,8192",
+                where="--sequence-length",
+            )
+        options = [replace(options[0], sequence_length=size) for size in dict.fromkeys(sequence_lengths)]
+    for each in options:
+        check(strategy, each)
+    return [Candidate(strategy, each) for each in options]
+
+
+def _written(value: Any) -> str:
+    """Write a value as a user types it."""
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value))
+    return str(float(value)) if isinstance(value, Fraction) else str(value)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents in the order in which they are planned.
+
+    Attributes:
+        lengths: of each document, EOS included.
+        ends: where documents come several times, the number of documents up to the end of each pass: windows end there.
+        talks: which documents are conversations; None for none of them.
+    """
+
+    lengths: Ints
+    ends: Sequence[int] = ()
+    talks: npt.NDArray[np.bool_] | None = None
+
+    def sample(self, count: int) -> Documents:
+        """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
+
+        >>> Documents(np.arange(100), [50, 100]).sample(4).ends
+        [2, 4]
+        """
+        return self._taken(drawn(len(self.lengths), count))
+
+    def without_longer(self, most: int) -> Documents:
+        """Leave out conversations of more tokens than these, as `pack --too-long drop` does.
+
+        >>> Documents(np.array([9, 9, 3]), (), np.array([False, True, True])).without_longer(4).lengths
+        array([9, 3])
+        """
+        if self.talks is None:
+            return self
+        longer = self.talks & (self.lengths > most)
+        return self._taken(np.flatnonzero(~longer)) if longer.any() else self
+
+    def _taken(self, some: I64) -> Documents:
+        """Return the documents of these numbers, ascending."""
+        talks = None if self.talks is None else self.talks[some]
+        return Documents(self.lengths[some], np.searchsorted(some, self.ends).tolist(), talks)
+
+
+def drawn(documents: int, count: int) -> I64:
+    """Draw one document at random out of each of `count` equal parts, in their order; always the same ones.
+
+    >>> bool((drawn(100, 4) // 25 == np.arange(4)).all())
+    True
+    """
+    bounds = np.arange(count + 1) * documents // count
+    draws = keys(DEFAULT_SEED, COMPARED, 0, 0, count) % np.diff(bounds).astype(np.uint64)
+    return bounds[:-1] + draws.astype(np.int64)
+
+
+def compare(
+    lengths: Ints,
+    tried: Sequence[Candidate],
+    counts: LengthCounts | None = None,
+    batch_size: int | None = None,
+    *,
+    command: str = "packtool pack store -o packed",
+    parameters: int | None = None,
+    talks: npt.NDArray[np.bool_] | None = None,
+    too_long: Literal["drop", "cut"] = "drop",
+    passes: Documents | None = None,
+    exact: bool = False,
+    advance: Callable[[int], object] = lambda done: None,
+    engine: Engine | None = None,
+) -> Comparison:
+    """Try each candidate on documents of these lengths, EOS included; where memory is not shared, each is a task.
+
+    The figures are those that packing and then measuring gives, for any seed where atoms are rows or hold whole rows: a
+    shuffle then changes the order of rows but no row. Of smaller atoms, they are those of the default seed. Of more
+    than `EXACT` documents they are those of a sample, unless all are wanted.
+
+    Args:
+        lengths: in corpus order.
+        counts: of these lengths, where they are known.
+        batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
+        command: packs these documents, but for the strategy and its options.
+        parameters: of the model whose training cost is estimated.
+        talks: which documents are conversations; None for none of them.
+        too_long: what becomes of conversations longer than a row, as with `pack`.
+        passes: the same documents for strategies that plan each pass apart; None where each document comes once.
+        exact: plan all documents, however many.
+        advance: called with 1 after each candidate.
+
+    >>> comparison = compare(np.array([5, 4]), candidates(["concat"], [4]))
+    >>> comparison.entries[0].ledger.rows, comparison.entries[0].ledger.padding
+    (3, 3)
+    """
+    counts = LengthCounts.of(lengths) if counts is None else counts
+    sizes = sorted({size for each in tried if (size := each.options.sequence_length) is not None})
+    # Attention is given relative to the shortest row length asked for, else to the longest bucket.
+    base = sizes[0] if sizes else max(max(each.options.buckets) for each in tried)
+    once, by_pass = Documents(lengths, (), talks), passes
+    sampled = SAMPLE if len(lengths) > EXACT and not exact else None
+    if sampled is not None:
+        once, by_pass = once.sample(sampled), None if by_pass is None else by_pass.sample(sampled)
+    attempt = partial(
+        _try,
+        once=once,
+        by_pass=once if by_pass is None else by_pass,
+        batch_size=batch_size,
+        base=base,
+        command=command,
+        parameters=parameters,
+        too_long=too_long,
+    )
+    trials: dict[int, tuple[Trial, Timing]] = {}
+    if engine is None or engine.shares_memory:
+        for number, candidate in enumerate(tried):
+            trials[number] = attempt(candidate, Worker())
+            advance(1)
+    else:
+        with temporary_directory() as folder:
+            task = save(attempt, folder)
+            for number, trial in engine.run(task, tried, shared=task.file):
+                trials[number] = trial
+                advance(1)
+    entries = [trials[number][0] for number in range(len(tried))]
+    return Comparison(
+        verdicts=verdicts(entries, counts),
+        attention_baseline=base,
+        entries=entries,
+        sliding=[
+            SlidingForecast(
+                sequence_length=size,
+                longer_texts=counts.documents - counts.at_most(size),
+                longer_tokens=counts.tokens_over(size),
+                steps=[sliding(counts, size, share) for share in REPETITIONS],
+            )
+            for size in sizes
+        ],
+        advice=advise(counts, entries),
+        sampled_documents=sampled,
+        unpacked=unpacked(counts, batch_size or MIXING_BATCH),
+        timings=[trials[number][1] for number in range(len(tried))],
+    )
+
+
+def _try(
+    candidate: Candidate,
+    worker: Worker,
+    *,
+    once: Documents,
+    by_pass: Documents,
+    batch_size: int | None,
+    base: int,
+    command: str,
+    parameters: int | None,
+    too_long: str,
+) -> tuple[Trial, Timing]:
+    begin = time.process_time()
+    strategy, options = candidate.strategy, candidate.options
+    documents = every = by_pass if strategy.windowed else once
+    if too_long == "drop" and options.sequence_length is not None:
+        documents = every.without_longer(min(options.atom, options.row_length))
+    dropped = len(every.lengths) - len(documents.lengths)
+    if every.talks is not None and (dropped or too_long == "cut"):
+        command = f"{command} --too-long {too_long}"
+    lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
+    plans = plan_corpus(strategy, lengths, options, ends=documents.ends)
+    planned = time.process_time()
+    tallies = tallied(lengths, plans, options.multiple)
+    ledger = balance(tokens, len(lengths), plans, tallies)
+    timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
+    metrics = measure(tallies, batch_size)
+    stream_pairs = -(-tokens // base) * (base * (base + 1) // 2)
+    trial = Trial(
+        strategy=strategy.name,
+        command=f"{command} {shlex.join(candidate.arguments())}",
+        sequence_length=options.sequence_length,
+        options=_options(candidate),
+        dropped_conversations=dropped,
+        ledger=ledger,
+        metrics=metrics,
+        attention=ratio(metrics.attention_full, stream_pairs),
+        attention_masked=ratio(metrics.attention_masked, stream_pairs),
+        buckets=packed.bucket_figures(tallies),
+        documents_per_row=packed.documents_per_row(tallies),
+        context=packed.available_context(tallies),
+        training=None if parameters is None else training_cost(metrics, ledger.output, parameters),
+        sample_rows=packed.sample_rows(rows_to_draw(lengths, candidate), lengths),
+    )
+    return trial, timing
+
+
+def _options(candidate: Candidate) -> Options:
+    """Return the strategy's options as tried, defaults included."""
+    strategy, given = candidate.strategy, candidate.options
+    names = [field.name for field in fields(given) if field.name in strategy.accepts]
+    names += ["window_tokens"] if strategy.windowed else []
+    names += ["document_multiple"] if given.multiple > 1 else []
+    values = {name: given.in_effect(name) for name in names}
+    if "atom_size" in values:
+        values["atom_size"] = given.atom
+    if "mix_rows" in values:
+        values["mix_rows"] = mixes(strategy, given)
+    if "buckets" in values:
+        values["buckets"] = list(given.buckets)
+    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+
+
+def tallied(lengths: Ints, plans: Sequence[Plan], multiple: int = 1) -> list[Tally]:
+    """Count the rows of plans.
+
+    Atoms shorter than a row are in the order in which `pack` shuffles them by default, since the contents of a row
+    depend on it.
+    """
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if any(plan.unit < plan.sequence_length for plan in plans):
+        shuffles = atom_shuffles(plans, seed=DEFAULT_SEED)
+    tallies = []
+    for plan, shuffle in zip(plans, shuffles, strict=True):
+        layout = Layout(plan, None if shuffle is None else shuffle.order())
+        tally = Tally(lengths, plan.sequence_length, multiple)
+        step = max(1, _SEGMENTS * plan.rows // (len(lengths) + plan.rows + 1))
+        for first in range(0, plan.rows, step):
+            tally.add(layout.segments(first, min(first + step, plan.rows)))
+        tallies.append(tally)
+    return tallies
+
+
+def rows_to_draw(lengths: Ints, candidate: Candidate) -> Segments:
+    """List rows spread evenly over those that the candidate makes of the first documents.
+
+    Of several row lengths, those of the one with the most tokens.
+    """
+    plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options)
+    layout = Layout(max(plans, key=lambda plan: plan.rows * plan.sequence_length))
+    return spread_rows(layout.segments, layout.rows)
+
+
+def spread_rows(segments: Callable[[int, int], Segments], rows: int) -> Segments:
+    """List some rows, evenly spread, of all that `segments(first, last)` gives."""
+    wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
+    return Segments.concatenate([segments(row, row + 1) for row in wanted] or [segments(0, 0)])

@@ -1,0 +1,103 @@
+"""How conversations become texts: the options, and the templates and special tokens in the files beside a tokenizer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from packtool.text.conversations.record import ConversationError, Trained, Use
+
+TEMPLATE = "chat_template.jinja"
+DEFAULT, WITH_TOOLS = "default", "tool_use"
+"""Names of templates: the second, where there is one, is for conversations with tools."""
+_SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+class Chat(msgspec.Struct, frozen=True):
+    """How conversations become texts: what everything that renders them is given.
+
+    Attributes:
+        templates: chat templates by name.
+        tokens: what templates call special tokens, and their texts.
+        special: texts of all special tokens of the tokenizer.
+        control: those, and the added tokens that the templates write.
+        as_text: encode control tokens that a conversation spells as plain text.
+        arguments: what templates are given beside conversations, as JSON.
+        train_on: what trains.
+        reasoning, tool_calls: what becomes of them.
+        date: what a template that asks gets for now, in ISO 8601; empty for none.
+    """
+
+    templates: tuple[tuple[str, str], ...]
+    tokens: tuple[tuple[str, str], ...] = ()
+    special: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
+    as_text: bool = False
+    arguments: str = "{}"
+    train_on: Trained = "assistant"
+    reasoning: Use = "train"
+    tool_calls: Use = "train"
+    date: str = ""
+
+
+def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the chat templates of a tokenizer, by name; none if it has none.
+
+    A chat_template.jinja comes before a chat_template.json, and that before what tokenizer_config.json says.
+
+    Args:
+        files: that lie beside it, by name.
+
+    Raises:
+        ConversationError: a file is not what its name says.
+
+    >>> templates_of({"tokenizer_config.json": b'{"chat_template": "{{ messages }}"}'})
+    {'default': '{{ messages }}'}
+    """
+    if TEMPLATE in files:
+        return {DEFAULT: _text(files[TEMPLATE], TEMPLATE)}
+    for name in ("chat_template.json", "tokenizer_config.json"):
+        templates = _parsed(files.get(name, b"{}"), name).get("chat_template")
+        if isinstance(templates, str):
+            return {DEFAULT: templates}
+        if isinstance(templates, list):
+            return {str(each["name"]): str(each["template"]) for each in templates}
+        if isinstance(templates, dict):
+            return {str(each): str(template) for each, template in templates.items()}
+    return {}
+
+
+def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the texts of what templates call special tokens, such as bos_token.
+
+    >>> special_tokens_of({"tokenizer_config.json": b'{"bos_token": {"content": "<s>"}, "eos_token": "</s>"}'})
+    {'bos_token': '<s>', 'eos_token': '</s>'}
+    """
+    configs = [_parsed(files.get(name, b"{}"), name) for name in ("tokenizer_config.json", "special_tokens_map.json")]
+    tokens: dict[str, str] = {}
+    for name in _SPECIAL:
+        for config in configs:
+            token = config.get(name)
+            token = token.get("content") if isinstance(token, dict) else token
+            if isinstance(token, str):
+                tokens[name] = token
+                break
+    return tokens
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ConversationError(f"{name} is not valid UTF-8") from None
+
+
+def _parsed(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        config = json.loads(data)
+    except ValueError as error:
+        raise ConversationError(f"{name} is not valid JSON: {error}") from None
+    return config if isinstance(config, dict) else {}

@@ -1,0 +1,101 @@
+"""Make documents of each record's conversation with its chat template."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
+from packtool.text.conversations.record import (
+    ROLES,
+    Conversation,
+    ConversationError,
+    conversation_of,
+    texts_of,
+    without_reasoning,
+    without_tool_calls,
+)
+from packtool.text.conversations.spans import Document, documents_of
+from packtool.text.conversations.template import ChatTemplate, any_of
+
+
+class Renderer:
+    """Renders the conversations of records.
+
+    Args:
+        chat: how.
+        unsafe: control tokens that the tokenizer makes of plain text, too.
+
+    Attributes:
+        spelled: control tokens that messages spell out, and how often: the tokenizer can't tell them from those that
+            the template writes. The assistant's may spell those that are not special, such as what reasoning lies
+            between.
+
+    Raises:
+        ConversationError: a template is invalid.
+    """
+
+    def __init__(self, chat: Chat, unsafe: Collection[str] = ()) -> None:
+        self._chat = chat
+        now = datetime.fromisoformat(chat.date) if chat.date else None
+        control = chat.control if chat.as_text else ()
+        self._templates = {
+            name: ChatTemplate(source, dict(chat.tokens), now=now, control=control) for name, source in chat.templates
+        }
+        self._sources = dict(chat.templates)
+        self._arguments: dict[str, Any] = json.loads(chat.arguments)
+        self._special, self._control = any_of(chat.special), any_of({*chat.special, *chat.control})
+        self._beginnings = tuple({token[:2] for token in (*chat.special, *chat.control)})
+        self._unsafe = any_of(unsafe) if unsafe else None
+        self.spelled: Counter[str] = Counter()
+
+    def rendered(self, record: Mapping[str, Any]) -> list[Document]:
+        """Render a record's conversation; return the documents that are made of it.
+
+        Raises:
+            ConversationError: it can't be rendered, or nothing would train.
+        """
+        talk = conversation_of(record)
+        chat = self._chat
+        if chat.reasoning == "drop":
+            talk = without_reasoning(talk)
+        if chat.tool_calls == "drop":
+            talk = without_tool_calls(talk)
+        elif chat.tool_calls == "mask":
+            talk = talk.masked(["tool_calls" in message for message in talk.messages])
+        if self._arguments:
+            talk = replace(talk, arguments={**self._arguments, **talk.arguments})
+        name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._templates else DEFAULT
+        if not ROLES.issuperset(message["role"] for message in talk.messages):
+            self._require_known_roles(talk, name)
+        documents = documents_of(talk, self._templates[name], chat.train_on, mask_reasoning=chat.reasoning == "mask")
+        said = [texts_of(message) for message in talk.messages]
+        said.append(texts_of([talk.tools, talk.arguments]))
+        together = "\n".join(chain.from_iterable(said))
+        if any(map(together.__contains__, self._beginnings)):
+            self._look_for_tokens(talk, said, together)
+        return documents
+
+    def _look_for_tokens(self, talk: Conversation, said: Sequence[Sequence[str]], together: str) -> None:
+        """Count the control tokens that texts spell, or refuse what can't be encoded as text."""
+        if self._chat.as_text:
+            if self._unsafe is not None and (found := self._unsafe.search(together)):
+                raise ConversationError(f"it spells {found[0]!r}, which the tokenizer makes of plain text, too")
+            return
+        roles = [message["role"] for message in talk.messages]
+        for role, texts in zip([*roles, ""], said, strict=True):
+            for each in texts:
+                self.spelled.update((self._special if role == "assistant" else self._control).findall(each))
+
+    def _require_known_roles(self, talk: Conversation, name: str) -> None:
+        """Require that each role is one that every template may be given, or that this one asks for."""
+        for number, message in enumerate(talk.messages, 1):
+            role = message["role"]
+            if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", self._sources[name]):
+                raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")

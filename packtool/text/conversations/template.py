@@ -1,0 +1,325 @@
+"""Render a chat template as Transformers does, with the same filters and functions.
+
+A template is code that the user chose to run, as with Transformers. Jinja's sandbox keeps it from files, modules and
+Python's internals. A limit of seconds stops a template that does not end, but no single huge operation: Python does
+``9 ** 999999999`` in one step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
+
+from packtool.text.conversations.record import ConversationError, texts_of
+
+SECONDS = 10.0
+"""CPU time that all renderings of one conversation may take."""
+CHARACTERS = 1 << 26
+"""Of a rendering."""
+_CUT = "the chat template cuts what is marked in its text, as generated or as control tokens"
+_REASON = 300
+"""Characters of what a template says is wrong."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A conversation as text.
+
+    Attributes:
+        text: what the template made.
+        marked: (begin, end) of what it marks as generated, in characters, ascending.
+        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text. They are empty
+            where the template took such a text apart, which is no reason for its parts to join again.
+    """
+
+    text: str
+    marked: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, int], ...] = ()
+
+
+class ChatTemplate:
+    """A compiled chat template, for one thread.
+
+    Args:
+        source: Jinja, as in `chat_template` of tokenizer_config.json or chat_template.jinja.
+        tokens: what templates call special tokens, such as bos_token, and their texts.
+        now: what `strftime_now` tells; a template that asks is refused where it is None, since the same input must
+            give the same text.
+        control: texts of control tokens to keep `Rendered.apart` where the conversation spells them.
+        seconds: of CPU time for all renderings of one conversation.
+
+    Attributes:
+        marks: it marks what is generated.
+
+    Raises:
+        ConversationError: it is not a valid template.
+
+    >>> source = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+    >>> template = ChatTemplate(source)
+    >>> template.render([{"role": "user", "content": "Hi"}])
+    Rendered(text='<user>Hi', marked=((6, 8),), apart=())
+    """
+
+    def __init__(
+        self,
+        source: str,
+        tokens: Mapping[str, str] | None = None,
+        *,
+        now: datetime | None = None,
+        control: Iterable[str] = (),
+        seconds: float = SECONDS,
+    ) -> None:
+        self._tokens = dict(tokens or {})
+        texts = tuple(control)
+        self._control = any_of(texts) if texts else None
+        self._seconds = seconds
+        self._environment = _Environment(now)
+        try:
+            self._template = self._environment.from_string(source)
+        except (TemplateError, SyntaxError, RecursionError, MemoryError) as error:
+            # Python, too, refuses some: 20 nested blocks are the most it compiles.
+            raise ConversationError(f"invalid chat template: {_said(error)}") from None
+        self.marks = self._environment.marks
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a conversation: the limit of seconds is for its renderings together."""
+        self._environment.deadline = time.thread_time() + self._seconds
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: list[Any] | None = None,
+        *,
+        prompt: bool = False,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Rendered:
+        """Render messages.
+
+        Args:
+            messages, tools, arguments: see `Conversation`.
+            prompt: end with what comes before the assistant's next message.
+
+        Raises:
+            ConversationError: the template refuses them, fails, or takes too long.
+        """
+        parts: list[str] = []
+        size = 0
+        given: dict[str, Any] = {"messages": messages, "tools": tools, **(arguments or {})}
+        try:
+            if self._control is not None:
+                given = _replaced(given, self._apart)
+            given["messages"] = [dict(message) for message in given["messages"]]
+            self._environment.tick()
+            for part in self._template.generate(
+                {"documents": None, **self._tokens, **given, "add_generation_prompt": prompt}
+            ):
+                parts.append(part)
+                size += len(part)
+                if size > CHARACTERS:
+                    raise ConversationError(f"the chat template makes more than {CHARACTERS:,} characters")
+        except ConversationError:
+            raise
+        except _LateError:
+            raise ConversationError(
+                f"the chat template takes more than {self._seconds:g} seconds for this conversation"
+            ) from None
+        except Exception as error:  # a template can raise whatever Python can
+            raise ConversationError(f"the chat template failed: {_said(error)}") from None
+        text = "".join(parts)
+        if not self.marks and self._control is None:
+            return Rendered(text, ())
+        key = self._environment.key
+        said = "".join(texts_of([messages, tools, arguments]))
+        if key in said:
+            raise ConversationError("a message spells the mark of generated text")
+        rendered = _unmarked(text, key, self._control)
+        # Its digits are left where a template writes escapes for the characters round them.
+        if any(part in rendered.text and part not in said for part in (key[0], key[1:-1], key[-1])):
+            raise ConversationError(_CUT)
+        return rendered
+
+    def _apart(self, text: str) -> str:
+        """Put marks round the control tokens that a text spells."""
+        assert self._control is not None
+        key = self._environment.key
+        return self._control.sub(f"{key}{{\\g<0>{key}}}", text)
+
+
+class _LateError(Exception):
+    """The conversation's time is up."""
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox, set up as by Transformers.
+
+    Args:
+        now: what `strftime_now` tells.
+
+    Attributes:
+        marks: the template marks what is generated.
+        key: what marks are made of. It is random, so no text can contain it but by chance, and that is checked; it is
+            digits between characters that Unicode keeps for the use of programs, so filters for text leave it alone.
+        deadline: until when a template may run, in `time.thread_time`, which other work on the machine does not change.
+    """
+
+    def __init__(self, now: datetime | None) -> None:
+        self.marks = False
+        self.key = f"\ufdd0{secrets.randbelow(10**18):018}\ufdd1"
+        self.deadline = 0.0
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+        self.filters["tojson"] = _tojson
+        self.globals |= {"raise_exception": _raise_exception, "strftime_now": _clock(now)}
+        # The same conversation must give the same text.
+        del self.filters["random"]
+        del self.globals["lipsum"]
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        parsed: nodes.Template = _Ticking().visit(super()._parse(source, name, filename))
+        return parsed
+
+    def tick(self) -> str:
+        """Look at the time. The code that templates become calls it."""
+        if time.thread_time() > self.deadline:
+            raise _LateError
+        return ""
+
+
+class _Ticking(NodeTransformer):
+    """Look at the time in each turn of a loop and each call of a macro: without them, no template runs for long."""
+
+    def _tick(self, node: Any) -> Any:
+        self.generic_visit(node)
+        call = nodes.Call(nodes.EnvironmentAttribute("tick"), [], [], None, None)
+        node.body.insert(0, nodes.ExprStmt(call, lineno=node.lineno))
+        return node
+
+    visit_For = visit_Macro = visit_Block = visit_CallBlock = _tick  # noqa: N815 - Jinja's
+
+
+class _Generation(Extension):
+    """`{% generation %}`: marks the assistant's text, wherever the template puts it."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja's
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        environment: Any = self.environment
+        environment.marks = True
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_marked"), [], [], body).set_lineno(line)
+
+    def _marked(self, caller: Callable[[], str]) -> str:
+        environment: Any = self.environment
+        return f"{environment.key}({caller()}{environment.key})"
+
+
+def any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern for any of these texts, the longest first.
+
+    >>> any_of(["<a", "<a>"]).findall("<a><a")
+    ['<a>', '<a']
+    """
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
+
+
+def literals(source: str) -> str:
+    """Return the text that a template writes: outside of expressions, and the constants in them.
+
+    >>> literals("<a>{{ m ~ '<b>' if x }}").split(chr(0))
+    ['<a>', '<b>']
+
+    Raises:
+        ConversationError: it is not a valid template.
+    """
+    try:
+        parsed = _Environment(None).parse(source)
+    except TemplateError as error:
+        raise ConversationError(f"invalid chat template: {_said(error)}") from None
+    data = [node.data for node in parsed.find_all(nodes.TemplateData)]
+    return "\0".join([*data, *(each.value for each in parsed.find_all(nodes.Const) if isinstance(each.value, str))])
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each of its texts changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: _replaced(each, change) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(each, change) for each in value]
+    return value
+
+
+def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
+    """Return the text without marks, and where they were: round what is generated, and in braces."""
+    first, *parts = text.split(key)
+    spans: list[tuple[int, int]] = []
+    apart: list[tuple[int, int]] = []
+    kept = [first]
+    at, depth, begin, closed = len(first), 0, 0, -1
+    for number, part in enumerate(parts):
+        kind, said = part[:1], part[1:]
+        if kind == "(":
+            begin = at if depth == 0 else begin
+            depth += 1
+        elif kind == ")":
+            depth -= 1
+            if depth == 0:
+                spans.append((begin, at))
+        elif kind in ("{", "}") and control is not None:
+            following = "".join(parts[number + 1 : number + 2])[:1]
+            whole = kind == "{" and following == "}" and control.fullmatch(said) is not None
+            if number != closed:
+                apart.append((at, at + whole * len(said)))
+            closed = number + 1 if whole else closed
+        else:
+            raise ConversationError(_CUT)
+        if depth < 0:
+            raise ConversationError(_CUT)
+        kept.append(said)
+        at += len(said)
+    if depth:
+        raise ConversationError(_CUT)
+    return Rendered("".join(kept), tuple(spans), tuple(apart))
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: Any = None,
+    separators: Any = None,
+    sort_keys: bool = False,
+) -> str:
+    """Write JSON as it stands: Jinja's own filter escapes what HTML would take for a tag."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _clock(now: datetime | None) -> Callable[[str], str]:
+    def strftime_now(format: str) -> str:
+        if now is None:
+            raise ConversationError("the chat template asks for today's date: give --template-date")
+        return now.strftime(format)
+
+    return strftime_now
+
+
+def _said(error: BaseException) -> str:
+    """Return in one line what an error says."""
+    return re.sub(r"\s+", " ", str(error)[:_REASON]).strip().rstrip(".") or type(error).__name__

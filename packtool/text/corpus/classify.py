@@ -1,0 +1,157 @@
+"""Classify a file by its name and its first bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from codecs import BOM_UTF8
+from pathlib import Path, PurePosixPath
+
+from packtool.errors import DataError
+from packtool.places.url import is_remote
+from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
+from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
+from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
+
+_PARQUET_MAGIC = b"PAR1"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks, also of UTF-32."""
+_BY_SUFFIX = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".txt": "text",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+}
+_METADATA = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
+"""JSON files that other tools put beside data."""
+_HEAD = 1 << 14
+_ARRAY = re.compile(rb"\s*\[\s*\{")
+
+
+def suffix_format(name: str) -> str | None:
+    """Return the format that a name's suffix tells, or None.
+
+    >>> suffix_format("a/b.jsonl.gz"), suffix_format("README.md"), suffix_format("dataset_info.json")
+    ('jsonl', None, None)
+    """
+    return None if PurePosixPath(name).name in _METADATA else _BY_SUFFIX.get(_suffix(name))
+
+
+def _suffix(name: str) -> str:
+    """Return the last suffix that does not name a compression."""
+    path = PurePosixPath(name)
+    while path.suffix.lower() in SUFFIXES:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
+def classify(name: str, location: str, format: str | None) -> CorpusFile:
+    """Look at a file's first bytes.
+
+    Raises:
+        DataError: it can't be read, or is not a regular file.
+    """
+    try:
+        size, modified, inode = state_of(location)
+        if not is_remote(location) and not Path(location).is_file():
+            what, remedy = "a pipe or device, which can't be read twice", "send it to standard input and give - instead"
+            raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
+        raw = open_raw(location)
+        try:
+            head = read_up_to(raw, _HEAD)
+        finally:
+            raw.close()
+    except OSError as error:
+        what = f"can't be read ({(error.strerror or str(error)).lower()})"
+        raise DataError("unreadable-input", what, remedy="check it", where=shown(location)) from None
+    compression = sniff(head)
+    problem = ""
+    if compression:
+        stream = DecompressedStream(open_raw(location), compression)
+        try:
+            head = read_up_to(stream, _HEAD)
+        except UnusableFileError:
+            head = b""  # reading will tell, and say what is lost
+        finally:
+            stream.close()
+    if head.startswith(_UTF16):
+        problem = "UTF-16 text; packtool reads UTF-8"
+    kind = format or format_of(name, head)
+    if kind == "parquet" and compression:
+        problem = f"Parquet inside {compression}; unpack it first"
+    if kind == "jsonl" and _ARRAY.match(head.removeprefix(BOM_UTF8)):
+        problem = "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them"
+    if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
+        problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
+    return CorpusFile(shown(name), location, size, kind, compression, modified, inode, problem)
+
+
+def format_of(name: str, head: bytes) -> str:
+    """Recognise the format of a file: by its content where that is plain, by its name where it is not.
+
+    A file of records must not pass for one long document because its suffix is unusual; whoever wants just that names
+    the format.
+
+    Args:
+        head: the first bytes of the file, decompressed.
+
+    >>> format_of("notes.md", b"# Notes"), format_of("dump.log", b'{"text": "a"}\\n{"text": "b"}\\n')
+    ('text', 'jsonl')
+    >>> format_of("export.dat", b"id,text\\n1,some words\\n2,more\\n"), format_of("a.csv", b"id\\ttext\\n1\\ta\\n")
+    ('csv', 'tsv')
+    """
+    if head.startswith(_PARQUET_MAGIC):
+        return "parquet"
+    by_name = _BY_SUFFIX.get(_suffix(name), "text")
+    if by_name in ("jsonl", "parquet"):
+        return by_name
+    if looks_like_jsonl(head):
+        return "jsonl"
+    tables = [format for format, mark in (("csv", ","), ("tsv", "\t")) if looks_like_table(head, mark)]
+    return tables[0] if len(tables) == 1 else by_name
+
+
+def looks_like_jsonl(head: bytes) -> bool:
+    """Return whether every line is a JSON object; for a first line longer than `head`, whether it begins like one.
+
+    >>> looks_like_jsonl(b'{"a": 1}'), looks_like_jsonl(b'{\\n "a": 1\\n}'), looks_like_jsonl(b'{"a": 1}\\n{% if %}\\n')
+    (True, False, False)
+    """
+    text = head.removeprefix(BOM_UTF8).lstrip()
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    if len(head) >= _HEAD and len(lines) > 1:
+        lines.pop()  # perhaps not all of it
+    return bool(lines) and all(_is_object(line, whole=len(head) < _HEAD or len(lines) > 1) for line in lines)
+
+
+def _is_object(line: bytes, *, whole: bool) -> bool:
+    if not whole:
+        return re.match(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:', line) is not None
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def looks_like_table(head: bytes, delimiter: str) -> bool:
+    """Return whether a header of two or more names is followed by rows with as many values each.
+
+    A name is a word, in quotes or not: lines of prose with a comma in each are no table.
+
+    >>> looks_like_table(b'id,text\\n1,"one, two"\\n', ","), looks_like_table(b"Dear Ann, hello\\nyours, Bob\\n", ",")
+    (True, False)
+    """
+    text = head.decode("utf-8-sig", "ignore")
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    if len(head) >= _HEAD:
+        rows.pop()  # perhaps not all of it
+    if len(rows) < 2 or len(rows[0]) < 2:
+        return False
+    named = len(set(rows[0])) == len(rows[0]) and all(re.fullmatch(r"[^\W\d][\w.:/-]{0,63}", name) for name in rows[0])
+    return named and all(len(row) == len(rows[0]) for row in rows)

@@ -1,0 +1,162 @@
+"""Decompress streams, recognised by their first bytes, member by member and strictly.
+
+Only another member or padding may follow the last one. The standard library's file classes take the end of a member for
+the end of the file when what follows is cut short or damaged, and would lose it silently.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import sys
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from packtool.text.corpus.records import UnusableFileError, in_words
+
+SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
+_READ = 1 << 16
+_STEP = 1 << 15
+"""Bytes decompressed at once."""
+_XZ_MEMORY = 1 << 29
+"""An xz file names the size of its dictionary, up to 4 GiB; the highest preset of xz takes 65 MiB."""
+
+
+def sniff(head: bytes) -> str:
+    """Return the compression that the first bytes of a file announce, or "".
+
+    >>> sniff(b"\\x1f\\x8b\\x08"), sniff(b"{}")
+    ('gzip', '')
+    """
+    for magic, name in _MAGIC.items():
+        if head.startswith(magic):
+            return name
+    skippable = len(head) >= 4 and 0x50 <= head[0] <= 0x5F and head[1:4] == b"\x2a\x4d\x18"
+    return "zstd" if skippable else ""
+
+
+class DecompressedStream:
+    """The bytes of a gzip, bz2, xz or zstd file, which may have several members (zstd calls them frames).
+
+    Checksums stand at the end of a member: what was read of one before its damage shows may be damaged, too.
+
+    Args:
+        raw: the file.
+        kind: gzip, bz2, xz or zstd.
+    """
+
+    def __init__(self, raw: Any, kind: str) -> None:
+        self._raw = raw
+        self._kind = kind
+        self._make, self._error = _tools(kind)
+        self._padded = kind in ("gzip", "xz")
+        self._waiting = b""
+        self._member: Any = None
+        self._damage: UnusableFileError | None = None
+
+    def read(self, size: int, /) -> bytes:
+        """Read at most `size` bytes; none at the end.
+
+        Raises:
+            UnusableFileError: damaged. All that came before the damage is given first.
+        """
+        if self._damage is not None:
+            raise self._damage
+        parts: list[bytes] = []
+        held = 0
+        try:
+            while held < size and (part := self._some(min(size - held, _STEP))):
+                parts.append(part)
+                held += len(part)
+        except (OSError, EOFError, self._error) as error:
+            what = f"damaged {self._kind} stream: {in_words(error)}; what follows is lost"
+            self._damage = UnusableFileError("damaged-file", what)
+            if not held:
+                raise self._damage from None
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        """Decompress a little; nothing at the end."""
+        while True:
+            if self._member is None and not self._begin():
+                return b""
+            data = b""
+            if self._member.needs_input:
+                data, self._waiting = self._waiting or self._raw.read(_READ), b""
+                if not data:
+                    raise EOFError("it ends too early")
+            out: bytes = self._member.decompress(data, size)
+            if self._member.eof:
+                self._waiting = self._member.unused_data
+                self._member = None
+            if out:
+                return out
+
+    def _begin(self) -> bool:
+        """Start the next member; whether there is one."""
+        while True:
+            data = self._waiting or self._raw.read(_READ)
+            # gzip and xz files may be padded with zeros to whole blocks.
+            self._waiting = data.lstrip(b"\0") if self._padded else data
+            if self._waiting or not data:
+                break
+        if self._waiting:
+            self._member = self._make()
+        return bool(self._waiting)
+
+    def close(self) -> None:
+        self._raw.close()
+
+
+def open_stream(raw: Any, compression: str) -> Any:
+    """Open a file's bytes, decompressed."""
+    return DecompressedStream(raw, compression) if compression else raw
+
+
+def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return a factory for decompressors of one member, and the errors they raise."""
+    if kind == "gzip":
+        return _Gzip, zlib.error
+    if kind == "bz2":
+        return bz2.BZ2Decompressor, OSError
+    if kind == "xz":
+        return partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY), lzma.LZMAError
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    return zstd.ZstdDecompressor, zstd.ZstdError
+
+
+class _Gzip:
+    """zlib's decompressor with the interface of those of bz2 and lzma."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._full = False
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail and not self._full
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        out = self._zlib.decompress(self._zlib.unconsumed_tail + data, size)
+        self._full = len(out) == size  # there may be more to come without input
+        return out

@@ -1,0 +1,234 @@
+"""Expand what the command line names (files, directories, globs, URLs, standard input) to a list of files.
+
+Each file is listed once, in an order that does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from packtool.errors import DataError, UsageError
+from packtool.places.url import is_remote
+from packtool.text.corpus.classify import classify, suffix_format
+from packtool.text.corpus.file_bytes import in_store
+from packtool.text.corpus.records import CorpusFile, shown
+
+STDIN = "-"
+
+
+class FoundFiles(msgspec.Struct, frozen=True):
+    """The files that an argument names.
+
+    Attributes:
+        files: sorted by name.
+        skipped: files in directories that are not read, since their names do not say that they hold documents.
+        repeated: links to directories that are read under another name already, and so are not read again.
+    """
+
+    files: list[CorpusFile]
+    skipped: list[str] = []
+    repeated: list[str] = []
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One thing that is not a directory.
+
+    Attributes:
+        name: relative to the place that was searched.
+        location: local path or URL.
+        problem: why it can't be read: not a regular file, or a link to nothing.
+    """
+
+    name: str
+    location: str
+    problem: str = ""
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """What lies where an argument points: sorted by name; `searched` if it names a directory, or a URL like one."""
+
+    entries: list[_Entry]
+    searched: bool = False
+    repeated: list[str] = []
+
+
+def find(
+    location: Path | str, format: str | None = None, *, include: Sequence[str] = (), exclude: Sequence[str] = ()
+) -> FoundFiles:
+    """Find the files that one argument names.
+
+    Directories are searched to their depths; hidden files and those whose name begins with `_` are left out. Of the
+    others, those are read whose suffix is known, or that `include` names.
+
+    Args:
+        location: path, directory, glob or URL.
+        format: as `--format` takes it, for all files; None to tell by name and content.
+        include: patterns; files that match none of them are not read. A pattern without `/` is compared with the
+            file's own name, others against its path under `location`.
+        exclude: patterns of files not to read.
+
+    Raises:
+        DataError: nothing there, or it can't be read.
+    """
+    where = str(location)
+    listed = _remote(where) if is_remote(where) else _local(where)
+    wanted, skipped = [], []
+    for entry in listed.entries:
+        name = shown(entry.name)
+        if (include and not _matches_any(name, include)) or _matches_any(name, exclude):
+            continue
+        if listed.searched and not include and suffix_format(name) is None:
+            skipped.append(name)
+            continue
+        if entry.problem:
+            remedy = "remove it, or leave it out with --exclude"
+            raise DataError("unreadable-input", entry.problem, remedy=remedy, where=shown(entry.location))
+        wanted.append(entry)
+    if not wanted:
+        raise _nothing(where, bool(listed.entries), skipped)
+    files = [classify(entry.name, entry.location, format) for entry in wanted]
+    return FoundFiles(files, skipped, [shown(each) for each in listed.repeated])
+
+
+def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
+    """Copy standard input to a file, so that it can be read in blocks like any other."""
+    target = directory / "stdin"
+    with target.open("wb") as out:
+        shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
+    return classify(STDIN, str(target), format)
+
+
+def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
+    remedy = "check the path"
+    if skipped:
+        what = f"no file has a known suffix; there are {', '.join(skipped[:5])}{', …' * (len(skipped) > 5)}"
+        remedy = "name the files themselves, or give --include with a pattern, and --format if needed"
+    elif any_there:
+        what, remedy = "no file is left", "check --include and --exclude"
+    elif is_remote(where):
+        what = "no such file or directory"
+    else:
+        what = "an empty directory" if Path(where).is_dir() else "no file matches"
+    return DataError("missing-input", what, remedy=remedy, where=shown(where))
+
+
+def _local(location: str) -> _Listed:
+    path = Path(location)
+    if path.is_dir():
+        return _below(location)
+    if os.path.lexists(location):
+        return _Listed([_Entry(path.name, location)])
+    if not glob.has_magic(location):
+        raise DataError("missing-input", "no such file or directory", remedy="check the path", where=shown(location))
+    base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
+    matches = sorted(glob.glob(location, recursive=True), key=os.fsencode)  # noqa: PTH207 - also absolute
+    return _Listed([_Entry(os.path.relpath(each, base), each) for each in matches if not Path(each).is_dir()])
+
+
+def _below(top: str) -> _Listed:
+    """List the files under a local directory. Links are followed; each directory is entered once, by its own name
+    rather than by a link's.
+
+    Raises:
+        DataError: a directory can't be listed.
+    """
+    entries: list[_Entry] = []
+    repeated: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    folders = [top]
+    links: list[str] = []  # followed last, so that a directory goes by its own name
+    while folders or links:
+        folder = folders.pop() if folders else links.pop()
+        try:
+            about = Path(folder).stat()
+            identity = (about.st_dev, about.st_ino)
+            if identity in seen:
+                repeated.append(folder)
+                continue
+            seen.add(identity)
+            with os.scandir(folder) as scanned:
+                inside = sorted(scanned, key=lambda each: os.fsencode(each.name), reverse=True)
+        except OSError as error:
+            what = f"the directory can't be read ({_reason(error)})"
+            remedy = "give access to it, or name the files beside it one by one"
+            raise DataError("unreadable-input", what, remedy=remedy, where=shown(folder)) from None
+        for each in inside:
+            if _is_hidden(each.name):
+                continue
+            if Path(each.path).is_dir():
+                (links if each.is_symlink() else folders).append(each.path)
+            else:
+                entries.append(_Entry(os.path.relpath(each.path, top), each.path, _problem(each.path)))
+        links.sort(key=os.fsencode, reverse=True)
+    entries.sort(key=lambda entry: os.fsencode(entry.name))
+    return _Listed(entries, searched=True, repeated=sorted(repeated))
+
+
+def _problem(path: str) -> str:
+    try:
+        kind = Path(path).stat().st_mode
+    except OSError as error:
+        what = "a link that leads nowhere" if Path(path).is_symlink() else "can't be read"
+        return f"{what} ({_reason(error)})"
+    return "" if stat.S_ISREG(kind) else "not a regular file but a pipe, socket or device"
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _remote(location: str) -> _Listed:
+    """List the files under a URL, or those that match it; the file itself if it is one.
+
+    Raises:
+        DataError: the store does not answer.
+    """
+    if glob.has_magic(location):
+        base = "/".join(takewhile(lambda part: not glob.has_magic(part), location.split("/")))
+        # Hidden files, too, where the pattern matches them.
+        return _Listed([entry for entry in _below_url(base) if _matches(entry.location, location)])
+    place, name = in_store(location)
+    if name and place.modified(name) is not None:
+        return _Listed([_Entry(PurePosixPath(name).name, location)])
+    entries = _below_url(location)
+    plain = [entry for entry in entries if not any(map(_is_hidden, PurePosixPath(entry.name).parts))]
+    return _Listed(plain, searched=True)
+
+
+def _below_url(base: str) -> list[_Entry]:
+    place, name = in_store(base)
+    return [_Entry(each, f"{base.rstrip('/')}/{each}") for each in place.below(name).names()]
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether searches leave out a file or folder of this name."""
+    return name[0] in "._"
+
+
+def _matches_any(name: str, patterns: Sequence[str]) -> bool:
+    own = name.rpartition("/")[2]
+    return any(_matches(name if "/" in pattern else own, pattern) for pattern in patterns)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    # As a shell does: * and ? stay within a folder, ** does not.
+    pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    regex = "".join(
+        pieces.get(part) or (part.replace("[!", "[^", 1) if part.startswith("[") else re.escape(part))
+        for part in re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", pattern)
+    )
+    try:
+        return re.fullmatch(regex, path, re.DOTALL) is not None
+    except re.error:
+        what = f"{pattern!r} is not a pattern"
+        raise UsageError("bad-pattern", what, remedy="write it as for a shell: *, **, ? and [a-z]") from None

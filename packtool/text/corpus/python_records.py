@@ -1,0 +1,75 @@
+"""Copy records from a Python program to JSON Lines, to be read like any other file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from packtool.errors import UsageError
+from packtool.places.url import is_remote
+from packtool.text.corpus.classify import classify
+from packtool.text.corpus.records import CorpusFile, Fields
+
+NAME = "records"
+"""What manifest and messages call them."""
+
+
+def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> CorpusFile:
+    """Copy records, one after another, to a file of JSON Lines with the fields that are read.
+
+    Args:
+        records: texts, or mappings with the fields; a `Dataset` or `IterableDataset` of Hugging Face, too.
+        directory: for the file.
+
+    Raises:
+        UsageError: they are no records; says which of them is wrong.
+    """
+    if isinstance(records, Mapping):
+        splits = ", ".join(map(str, records)) or "nothing"
+        raise _refused(f"a mapping, of {splits}, is no sequence of records", "give one of its values")
+    names = list(
+        dict.fromkeys(chain.from_iterable((name, name.split(".")[0]) for name in (*fields.document, *fields.columns)))
+    )
+    target = directory / "stdin"  # they take its place
+    with target.open("w", encoding="ascii", newline="\n") as out:
+        for number, record in enumerate(_narrowed(records, names), 1):
+            given = _record(record, number, fields.text)
+            kept = {name: given[name] for name in names if name in given}
+            # Where nothing is what was asked for, the names alone: the reader then says what there is.
+            out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=_plain) + "\n")
+    return classify(NAME, str(target), "jsonl")
+
+
+def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
+    """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
+    known = getattr(records, "column_names", None)
+    if isinstance(known, list) and hasattr(records, "select_columns") and (wanted := [n for n in names if n in known]):
+        narrowed: Iterable[Any] = records.select_columns(wanted)
+        return narrowed
+    results: Iterable[Any] = records
+    return results
+
+
+def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:
+    if isinstance(record, Mapping):
+        return record
+    if isinstance(record, os.PathLike):
+        raise _refused(f"record {number} is a path", "give paths as a list")
+    if not isinstance(record, str):
+        what = f"record {number} is {type(record).__name__}, neither a text nor a mapping"
+        raise _refused(what, f"yield texts, or mappings such as {{{text!r}: ...}}")
+    if number == 1 and (is_remote(record) or (len(record) < 1000 and "\n" not in record and Path(record).exists())):
+        raise _refused(f"the first text, {record!r}, names a file", "give paths as a list, or texts as {'text': ...}")
+    return {text: record}
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _refused(what: str, remedy: str) -> UsageError:
+    return UsageError("bad-records", what, remedy=remedy, where="inputs")

@@ -1,0 +1,125 @@
+"""Read one span of a file, whatever its format: documents, rejected records and the digest of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packtool.text.corpus.decompress import open_stream
+from packtool.text.corpus.file_bytes import FileBytes, open_raw
+from packtool.text.corpus.jsonl import read_jsonl
+from packtool.text.corpus.records import (
+    RECORD_BYTES,
+    CorpusFile,
+    Fields,
+    RecordBatch,
+    Reject,
+    Span,
+    UnusableFileError,
+)
+from packtool.text.corpus.tables import group_bytes, read_parquet, read_table, rows_before
+from packtool.text.corpus.text import lines_before, read_file, read_lines
+
+
+class SpanReader:
+    """Batches of a span's documents and rejects, in order.
+
+    A damaged file gives what comes before the damage, then one reject of record 0, which says what is lost.
+
+    Args:
+        file, span: what is read.
+        limit: bytes of a record, uncompressed.
+
+    Attributes:
+        digest: xxh3-128 (hex) of the file once all batches are read, where the span is all of it and was read from
+            beginning to end; else empty.
+
+    Raises:
+        DataError: the file changed since it was listed.
+    """
+
+    def __init__(self, file: CorpusFile, span: Span, fields: Fields, *, limit: int = RECORD_BYTES) -> None:
+        self.digest = ""
+        self._file = file
+        self._span = span
+        self._fields = fields
+        self._limit = limit
+        self._source: FileBytes | None = None
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        in_order = self._span.whole and self._file.format != "parquet"
+        self._source = FileBytes(self._file, hashed=in_order)
+        try:
+            yield from self._batches(self._source)
+            if in_order:
+                self.digest = self._source.digest()
+            self._source.require_unchanged()
+        finally:
+            self._source.close()
+
+    def require_unchanged(self) -> None:
+        """Check that an error in the file is not due to a concurrent write.
+
+        Raises:
+            DataError: it changed since it was listed.
+        """
+        if self._source is not None:
+            self._source.require_unchanged()
+
+    def _batches(self, source: FileBytes) -> Iterator[RecordBatch]:
+        read = 0
+        try:
+            if self._file.problem:
+                raise UnusableFileError("damaged-file", self._file.problem)
+            if self._file.format in ("text", "lines", "csv", "tsv") and self._fields.chat:
+                raise UnusableFileError("missing-text", f"{self._file.format}, which holds no conversations")
+            if self._file.format in ("text", "lines") and (self._fields.columns or self._fields.ids):
+                name = self._fields.text if self._fields.ids else self._fields.columns[0]
+                raise UnusableFileError("bad-field", f"plain text, which has no field {name!r}")
+            for batch in self._read(source):
+                batch.progress = batch.progress or batch.bytes
+                read += batch.progress
+                yield batch
+        except UnusableFileError as error:
+            lost = max(self._size(source) - read, 0)
+            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost)])
+
+    def _size(self, source: FileBytes) -> int:
+        """Count the bytes of the file that the span has."""
+        file, span = self._file, self._span
+        if file.format == "parquet":
+            try:
+                return group_bytes(source, span.start, span.stop)
+            except UnusableFileError:
+                return file.bytes  # nothing can be read without its footer
+        return (file.bytes if span.stop < 0 else span.stop) - span.start
+
+    def _read(self, source: FileBytes) -> Iterator[RecordBatch]:
+        file, span, limit = self._file, self._span, self._limit
+        if file.format == "parquet":
+            yield from read_parquet(source, self._fields, span.start, span.stop, limit)
+            return
+        stream = open_stream(source, file.compression)
+        if file.format == "text":
+            batches = read_file(stream)
+        elif file.format in ("csv", "tsv"):
+            batches = read_table(stream, self._fields, "\t" if file.format == "tsv" else ",", limit)
+        elif file.format == "lines":
+            batches = read_lines(stream, span.start, span.stop, limit)
+        else:
+            batches = read_jsonl(stream, self._fields, span.start, span.stop, limit)
+        before = 0
+        for batch in batches:
+            if file.compression:
+                batch.progress, before = source.tell() - before, source.tell()
+            yield batch
+
+
+def records_before(file: CorpusFile, span: Span) -> int:
+    """Count the lines or rows of the file before the span by reading them."""
+    if not span.start:
+        return 0
+    raw = open_raw(file.location)
+    try:
+        return rows_before(raw, span.start) if file.format == "parquet" else lines_before(raw, span.start)
+    finally:
+        raw.close()

@@ -1,0 +1,281 @@
+"""What all readers are given and deliver: files and spans of them, fields to read, batches of documents and rejects."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+CONVERSATION = ("messages", "conversations", "prompt", "completion")
+"""Fields that hold conversations, where none is named."""
+BESIDE = ("tools", "system", "chat_template_kwargs")
+"""Fields that may say more of a conversation."""
+
+REASONS = (
+    "invalid-json",
+    "invalid-utf8",
+    "lone-surrogate",
+    "missing-text",
+    "bad-field",
+    "bad-ids",
+    "bad-conversation",
+    "nothing-trains",
+    "bad-table-row",
+    "damaged-file",
+    "record-too-large",
+)
+"""Codes of rejects."""
+RECORD_BYTES = 1 << 26
+"""Default limit of a record's size, uncompressed: what is larger is hardly a document."""
+EXCERPT = 1 << 16
+"""Bytes that are kept of a record that can't be used."""
+
+
+class Readable(Protocol):
+    """What readers need of a stream; those of a part of a file also need `seek`."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+def shown(path: str) -> str:
+    """Write a path as messages and manifests have it: the same in every locale, and text even if its bytes are not
+    UTF-8.
+
+    >>> shown("caf\\udce9.txt")
+    'caf\\\\xe9.txt'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+class CorpusFile(msgspec.Struct, frozen=True):
+    """One file of the corpus.
+
+    Attributes:
+        name: what manifest and messages call it: relative to the argument that led to it.
+        location: local path or URL.
+        bytes: its size as it lies there.
+        format: one of those that `--format` takes.
+        compression: gzip, zstd, bz2, xz, or "".
+        modified: modification time in ns.
+        inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
+        problem: why it can't be read, or "".
+    """
+
+    name: str
+    location: str
+    bytes: int
+    format: str
+    compression: str = ""
+    modified: int = 0
+    inode: int = 0
+    problem: str = ""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A part of one file that one task reads.
+
+    Attributes:
+        file: number of the file in the corpus.
+        start, stop: bytes of an uncompressed file (records that begin there belong to the span), or row groups of a
+            Parquet file. `stop` is -1 for "to the end".
+    """
+
+    file: int
+    start: int = 0
+    stop: int = -1
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole file."""
+        return self.start == 0 and self.stop == -1
+
+
+Block = tuple[Span, ...]
+"""What one task reads: a part of a big file, or several small files together."""
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """The fields of a record that are read; dots go down into objects.
+
+    Attributes:
+        text: what is tokenized; of conversations the field that holds them, or "" for those of `CONVERSATION` that a
+            record has.
+        ids: it holds a list of token ids.
+        chat: it holds a conversation: documents are mappings with what `packtool.text.conversations` reads.
+        columns: scalars that are kept.
+        required: the one of them that no record may lack; "" for none.
+    """
+
+    text: str = "text"
+    ids: bool = False
+    columns: tuple[str, ...] = ()
+    required: str = ""
+    chat: bool = False
+
+    @property
+    def document(self) -> tuple[str, ...]:
+        """The fields that make a document."""
+        if not self.chat:
+            return (self.text,)
+        return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
+
+    def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Extract the conversation of a record; None if it has none.
+
+        Args:
+            values: the values of `document`, whichever the record has.
+
+        >>> Fields("chat", chat=True).conversation({"chat": [{"role": "user"}], "tools": None})
+        {'messages': [{'role': 'user'}]}
+        """
+        held = {name: value for name, value in values.items() if value is not None}
+        if self.text and self.text in held:
+            held["messages"] = held.pop(self.text)
+        return None if held.keys().isdisjoint(CONVERSATION) else held
+
+
+def no_conversation(fields: Fields) -> str:
+    """Say which fields a record lacks to hold a conversation.
+
+    >>> no_conversation(Fields("", chat=True))
+    'no conversation: neither messages, conversations, nor prompt and completion'
+    """
+    if fields.text:
+        return f"no field {fields.text!r} with a conversation"
+    return "no conversation: neither messages, conversations, nor prompt and completion"
+
+
+class UnusableFieldError(Exception):
+    """A field that can't be used; its arguments are a code of REASONS and why, in words."""
+
+
+class Literal(str):
+    """A number as JSON has it."""
+
+
+def scalar(value: Any, name: str) -> str | None:
+    """Return a scalar as it is stored: text unchanged, other values as JSON writes them.
+
+    Raises:
+        UnusableFieldError: it is no scalar.
+
+    >>> scalar("a", "x"), scalar(3, "x"), scalar(0.5, "x"), scalar(True, "x"), scalar(None, "x")
+    ('a', '3', '0.5', 'true', None)
+    """
+    if value is None:
+        return None
+    if isinstance(value, Literal):
+        return str(int(value)) if len(value) < 1000 else str(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, list | tuple | dict):
+        kind = "an object" if isinstance(value, dict) else "an array"
+        raise UnusableFieldError("bad-field", f"field {name!r} is {kind}, not a scalar")
+    return str(value)
+
+
+class UnusableFileError(Exception):
+    """A file (or what remains of it) that can't be read: damaged, of another kind, or without the text field.
+
+    Args:
+        code: one of REASONS.
+        reason: why, in words.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(code, reason)
+
+
+def in_words(error: Exception) -> str:
+    """Return the first line of a library's error message, or the error's name if it has none.
+
+    >>> in_words(OSError("Truncated file.\\nAt byte 7.")), in_words(EOFError())
+    ('Truncated file', 'EOFError')
+    """
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+class Reject(msgspec.Struct, frozen=True):
+    """A record that can't be used.
+
+    Attributes:
+        record: its line or row, counted from 1 within the span; 0 when the rest of the file is meant.
+        code: one of REASONS.
+        reason: why, in words.
+        raw: the record's bytes, where there are any; the first EXCERPT of them.
+        size: bytes of the record, where `raw` has not all of them.
+        lost: bytes of the file that are lost with it, at its end.
+    """
+
+    record: int
+    code: str
+    reason: str
+    raw: bytes | None = None
+    size: int = 0
+    lost: int = 0
+
+
+def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryview, size: int = 0) -> Reject:
+    """Reject a record, with an excerpt of its bytes.
+
+    Args:
+        raw: its bytes, or the first of `size`.
+        size: where `raw` is an excerpt already.
+    """
+    size = size or len(raw)
+    return Reject(record, code, reason, bytes(raw[:EXCERPT]), size if size > EXCERPT else 0)
+
+
+def too_large(size: int, limit: int) -> str:
+    """Say why a record of `size` bytes is refused.
+
+    >>> too_large(3_000_000, 1_000_000)
+    'a record of 3,000,000 bytes, above the limit of 1,000,000'
+    """
+    return f"a record of {size:,} bytes, above the limit of {limit:,}"
+
+
+@dataclass
+class RecordBatch:
+    """Consecutive records.
+
+    Attributes:
+        documents: usable texts, in order; lists of ids where these were asked for, and mappings of a conversation that
+            is still to be rendered.
+        numbers: record of each of them, counted from 1 within the batch.
+        columns: of each scalar that is kept, its value for each document.
+        rejects: unusable records, in order.
+        records: lines (blank ones too), rows or files that were read.
+        bytes: that were read for it, uncompressed.
+        progress: the same as bytes of the file as it lies there.
+        spans: of each text that was rendered from a conversation, the (begin, end) of the characters that train.
+        apart: of each, those of control tokens that the conversation spells, to be encoded as plain text.
+    """
+
+    documents: list[Any] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    columns: list[list[str | None]] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
+    progress: int = 0
+    spans: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    apart: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Leave out all documents but these."""
+        self.documents = [self.documents[n] for n in kept]
+        self.spans = [self.spans[n] for n in kept] if self.spans else []
+        self.apart = [self.apart[n] for n in kept] if self.apart else []
+        self.numbers = [self.numbers[n] for n in kept]
+        self.columns = [[values[n] for n in kept] for values in self.columns]

@@ -1,0 +1,192 @@
+"""Plain text: streams, or byte ranges of them, cut to whole lines; and documents of a line or a whole file each."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from packtool.text.corpus.records import EXCERPT, RECORD_BYTES, Readable, RecordBatch, reject, too_large
+
+CHUNK = 1 << 21
+"""Bytes read at once; also about the size of the batches that reach the encoder."""
+
+
+class LongLine(NamedTuple):
+    """A line above the limit: its first bytes, its length, and the length of its line end."""
+
+    excerpt: bytes
+    size: int
+    ending: int
+
+
+def line_batches(
+    stream: Readable, start: int, stop: int, limit: int, parse: Callable[[bytes | bytearray], Sequence[RecordBatch]]
+) -> Iterator[RecordBatch]:
+    """Read the lines that begin in [start, stop). A line above the limit is rejected.
+
+    Args:
+        stream, start, stop, limit: see `line_chunks`.
+        parse: (whole lines, without the byte order mark of the file) to the records in them: one batch or more.
+    """
+    first = start == 0
+    for chunk in line_chunks(stream, start, stop, limit):
+        if isinstance(chunk, LongLine):
+            size = chunk.size - chunk.ending
+            long = reject(1, "record-too-large", too_large(size, limit), chunk.excerpt, size)
+            yield RecordBatch(rejects=[long], records=1, bytes=chunk.size)
+        else:
+            size = len(chunk)
+            batches = parse(_unmarked(chunk) if first else chunk)
+            batches[-1].bytes = size
+            yield from batches
+        first = False
+
+
+def line_chunks(
+    stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+) -> Iterator[bytes | bytearray | LongLine]:
+    """Yield chunks of whole lines: every line that begins in [start, stop), with its newline.
+
+    A line longer than `CHUNK` comes in a chunk of about its own size. The last line of the stream may lack its
+    newline. Memory is that of the longest line, once. Lines that are much longer than `limit` are not held at all;
+    those around it may come either way.
+
+    Args:
+        stream: positioned at its beginning; seekable unless start is 0.
+        start: first byte; a line that began before it belongs to the range before.
+        stop: byte after the last; -1 for the end of the stream.
+        limit: bytes of a line.
+    """
+    at, data = _first_line(stream, start, stop) if start else (0, stream.read(CHUNK))
+    pending: bytes | bytearray = b""  # begins at offset `at`, holds no newline
+    while data and (stop < 0 or at < stop):
+        searched = len(pending)
+        pending = _joined(pending, data)
+        if 0 <= stop <= at + len(pending):
+            end = pending.find(b"\n", max(stop - 1 - at, searched))
+            if end >= 0:
+                yield _cut(pending, end + 1)
+                return
+        cut = pending.rfind(b"\n", searched) + 1
+        if cut:
+            rest = bytes(pending[cut:])
+            yield _cut(pending, cut)
+            at += cut
+            pending = rest
+        if len(pending) > limit + len(b"\r"):
+            line, data = _pass_over(stream, pending)
+            at += line.size
+            pending = b""
+            yield line
+        else:
+            data = stream.read(CHUNK)
+    if pending:
+        yield pending
+
+
+def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, bytes]:
+    """Skip the rest of a line without holding it; return the bytes read beyond it."""
+    size, last = len(begun), begun[-1:]
+    excerpt = bytes(begun[:EXCERPT])
+    while data := stream.read(CHUNK):
+        newline = data.find(b"\n") + 1
+        if newline:
+            ending = 2 if (last + data[:newline])[-2:] == b"\r\n" else 1
+            return LongLine(excerpt, size + newline, ending), data[newline:] or stream.read(CHUNK)
+        size, last = size + len(data), data[-1:]
+    return LongLine(excerpt, size, 0), b""
+
+
+def _first_line(stream: Any, start: int, stop: int) -> tuple[int, bytes]:
+    """Find the first offset from `start` at which a line begins; return it, and the bytes read from there."""
+    at = start - 1
+    stream.seek(at)
+    while data := stream.read(CHUNK):
+        newline = data.find(b"\n") + 1
+        if newline:
+            return at + newline, data[newline:] or stream.read(CHUNK)
+        at += len(data)
+        if 0 <= stop <= at:
+            break
+    return at, b""
+
+
+def _joined(pending: bytes | bytearray, data: bytes) -> bytes | bytearray:
+    if not pending:
+        return data
+    if len(pending) < CHUNK:
+        return pending + data
+    grown = pending if isinstance(pending, bytearray) else bytearray(pending)
+    grown += data
+    return grown
+
+
+def _cut(pending: bytes | bytearray, size: int) -> bytes | bytearray:
+    """Cut off the first bytes, in place where they may be many: there must be no second copy of a very long line."""
+    if isinstance(pending, bytes):
+        return pending[:size]
+    del pending[size:]
+    return pending
+
+
+def _unmarked(chunk: bytes | bytearray) -> bytes | bytearray:
+    """Leave out a byte order mark, in place like `_cut`."""
+    if isinstance(chunk, bytes):
+        return chunk.removeprefix(BOM_UTF8)
+    if chunk.startswith(BOM_UTF8):
+        del chunk[: len(BOM_UTF8)]
+    return chunk
+
+
+def lines_before(stream: Readable, start: int) -> int:
+    """Count the lines that begin before byte `start`, to number the lines of a range as those of the file.
+
+    >>> import io
+    >>> [lines_before(io.BytesIO(b"a\\nbc\\n"), start) for start in range(6)]
+    [0, 1, 1, 2, 2, 2]
+    """
+    if start == 0:
+        return 0
+    count, left = 1, start - 1
+    while left > 0 and (data := stream.read(min(CHUNK, left))):
+        count += data.count(b"\n")
+        left -= len(data)
+    return count
+
+
+def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
+    """Read one document from each line that begins in bytes [start, stop), without its line end. Blank lines are no
+    documents; lines of more than `limit` bytes are rejected."""
+    return line_batches(stream, start, stop, limit, lambda lines: [_documents(bytes(lines).split(b"\n"), limit)])
+
+
+def _documents(lines: list[bytes], limit: int) -> RecordBatch:
+    if not lines[-1]:
+        lines.pop()
+    batch = RecordBatch(records=len(lines))
+    documents, numbers = batch.documents, batch.numbers
+    for number, ended in enumerate(lines, 1):
+        line = ended.removesuffix(b"\r")
+        if not line.strip():
+            continue
+        if len(line) > limit:
+            batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
+            continue
+        try:
+            documents.append(line.decode())
+            numbers.append(number)
+        except UnicodeDecodeError:
+            batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
+    return batch
+
+
+def read_file(stream: Readable) -> Iterator[RecordBatch]:
+    """Read the whole file as one document, however long it is."""
+    data = b"".join(iter(lambda: stream.read(CHUNK), b""))
+    batch = RecordBatch(records=1, bytes=len(data))
+    try:
+        batch.documents, batch.numbers = [data.removeprefix(BOM_UTF8).decode()], [1]
+    except UnicodeDecodeError:
+        batch.rejects = [reject(0, "invalid-utf8", "not valid UTF-8", data)]
+    yield batch

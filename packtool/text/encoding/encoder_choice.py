@@ -1,0 +1,102 @@
+"""Choose the encoder, and say why."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from packtool.errors import UsageError
+from packtool.text.encoding import families, fastokens, gigatoken
+from packtool.text.encoding.encoders import Encode, EncoderRecipe, ReferenceEncoder, unsuitable_error
+from packtool.text.encoding.families import Shape
+from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.encoding.long_texts import cut_of
+from packtool.text.encoding.odd_files import odd
+from packtool.text.encoding.verify import Verified, probes
+
+
+class Fast(NamedTuple):
+    """A fast encoder.
+
+    Attributes:
+        shape: tells how it encodes a parsed tokenizer.json with a BPE, or why it does not.
+        load: loads it for a tokenizer.json.
+    """
+
+    shape: Callable[[Mapping[str, Any]], Shape | str]
+    load: Callable[[bytes, EncoderRecipe, ReferenceEncoder], Encode]
+
+
+FAST = {
+    "gigatoken": Fast(families.shape, gigatoken.GigatokenEncoder),
+    "fastokens": Fast(fastokens.shape, fastokens.load),
+}
+"""The best encoder first."""
+ENCODERS = ("auto", "tokenizers", *FAST)
+
+
+def choose(tokenizer: FoundTokenizer, wanted: str = "auto", *, special_as_text: bool = False) -> EncoderRecipe:
+    """Choose the encoder, and say why, from the tokenizer.json alone; load none.
+
+    Args:
+        wanted: one of `ENCODERS`.
+        special_as_text: see `EncoderRecipe`.
+
+    Raises:
+        UsageError: no such encoder, or a fast one asked for where it is not installed or known to be right.
+    """
+    if wanted not in ENCODERS:
+        what, remedy = f"no encoder {wanted!r}", f"choose {', '.join(ENCODERS)}"
+        raise UsageError("unknown-encoder", what, remedy=remedy, where="--encoder")
+    spec = tokenizer.spec
+    recipe = partial(
+        EncoderRecipe,
+        cut=cut_of(spec),
+        added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
+        vocab_size=tokenizer.vocab_size,
+        special_as_text=special_as_text,
+    )
+    if wanted == "tokenizers":
+        return recipe(encoder="tokenizers", why="asked for", shape=Shape())
+    kind = spec["model"].get("type")
+    strange = odd(spec, tokenizer.vocab, tokenizer.data) if kind == "BPE" else ""
+    reasons: list[str] = []
+    fitting: list[EncoderRecipe] = []
+    for name in FAST if wanted == "auto" else [wanted]:
+        shape = strange or (FAST[name].shape(spec) if kind == "BPE" else f"its model is {kind}, not BPE")
+        if not installed(name):
+            reasons.append(f"{name} is not installed")
+        elif isinstance(shape, str):
+            reasons.append(f"{name} does not support this tokenizer: {shape}")
+        else:
+            why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
+            fitting.append(recipe(encoder=name, why=why, shape=shape))
+    if wanted == "auto":
+        fitting.append(recipe(encoder="tokenizers", why="; ".join(reasons), shape=Shape()))
+    elif not fitting:
+        raise unsuitable_error(reasons[0])
+    return msgspec.structs.replace(fitting[0], rest=tuple(fitting[1:]))
+
+
+def installed(encoder: str) -> bool:
+    """Return whether an encoder can be imported: some platforms lack one."""
+    return importlib.util.find_spec(encoder) is not None
+
+
+def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
+    """Load an encoder for a tokenizer.json; the fast one is probed first.
+
+    Raises:
+        EncoderUnsuitableError: the fast encoder does not support the tokenizer after all.
+        EncoderMismatchError: it differs from the reference on a probe.
+    """
+    reference = ReferenceEncoder(data, special_as_text=recipe.special_as_text)
+    if recipe.encoder == "tokenizers":
+        return Verified(reference.encode, reference, recipe)
+    encoder = Verified(FAST[recipe.encoder].load(data, recipe, reference), reference, recipe)
+    encoder.require(probes(recipe.added_tokens))
+    return encoder

@@ -1,0 +1,272 @@
+"""Decide which tokenizers the fast encoder is right for, and what it takes to make it so.
+
+gigatoken can be silently wrong on shapes that its authors did not think of. So a tokenizer.json is compared with the
+shapes below, entry by entry, and what fits is handed over in the plainest form that means the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from packtool.text.encoding import unicode
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""GPT-2, GPT-NeoX, RoBERTa; what ByteLevel splits by itself."""
+
+_WHITE = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+_GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*" + _WHITE
+GPT4 = _GPT4 % "{1,3}"
+"""GPT-3.5 and GPT-4 (cl100k), Llama 3, OLMo 2."""
+QWEN2 = _GPT4 % ""
+"""Qwen 2 and 3."""
+
+QWEN35 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + _WHITE
+"""Qwen 3.5 and later, where marks go with letters."""
+
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%(ending)s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%(ending)s"
+    r"|\p{N}%(digits)s| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _WHITE
+)
+O200K = _CASED % {"ending": "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "digits": "{1,3}"}
+"""GPT-4o and gpt-oss."""
+TEKKEN = _CASED % {"ending": "", "digits": ""}
+"""Mistral Nemo and later."""
+
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*" + _WHITE.replace(r"\r\n", "\r\n"),
+)
+"""The three of DeepSeek V3 and later, one after the other."""
+
+COVERING = frozenset({GPT4, QWEN2, QWEN35, O200K, TEKKEN})
+"""Every character is a letter (or a mark), a number, whitespace, or in the class of all others: no text is left between
+two matches, so that keeping matches only is the same as isolating them."""
+
+SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,), DEEPSEEK})
+"""None of their alternatives goes on from a letter or number into whitespace, nor looks back."""
+
+NFC = {"type": "NFC"}
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a fast encoder encodes a tokenizer; all but the last two are passed to gigatoken.
+
+    Attributes:
+        rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
+        joined: a batch may be encoded as one text with a special token between its texts.
+        digits: every numeric character is a pre-token of its own (see gigatoken.py).
+        foreign: the vocabulary has entries that are not byte-level strings, which must be left out.
+        newer: names of the sets of characters whose texts go to the reference (see unicode.py).
+        lacks_bytes: some bytes have no entry; ids beyond the vocabulary stand for them, and their texts go to the
+            reference.
+    """
+
+    rewritten: tuple[tuple[str, str], ...] = ()
+    joined: bool = True
+    digits: bool = False
+    foreign: bool = False
+    newer: tuple[str, ...] = ()
+    lacks_bytes: bool = False
+
+
+def shape(spec: Mapping[str, Any]) -> Shape | str:
+    """Return how gigatoken encodes a tokenizer with a BPE, given by its parsed tokenizer.json, or why it does not.
+
+    >>> shape({"model": {"type": "BPE", "end_of_word_suffix": "</w>"}})
+    'it has a suffix on words'
+    """
+    model = spec["model"]
+    if model.get("continuing_subword_prefix"):
+        return "it has a prefix on continuing subwords"
+    if model.get("end_of_word_suffix"):
+        return "it has a suffix on words"
+    return _sentencepiece(spec) if model.get("byte_fallback") else _byte_level(spec)
+
+
+def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
+    """Recognise BPE on bytes: GPT-2 and all that followed it."""
+    if spec["model"].get("unk_token"):
+        return "it has an unknown token"
+    before = steps(spec.get("normalizer"))
+    if before not in ([], [NFC]):
+        return f"its normalizer is {' + '.join(kinds(spec['normalizer']))}, not NFC or none"
+    pre_tokenizer = _pre_tokenizer(spec.get("pre_tokenizer"))
+    if isinstance(pre_tokenizer, str):
+        return pre_tokenizer
+    tokens = spec.get("added_tokens") or ()
+    digits = kinds(spec["pre_tokenizer"])[0] == "Digits"
+    reason = unlike_added(tokens, before, digits=digits)
+    if reason:
+        return reason
+    rewritten = {"normalizer": NFC if before else None, "pre_tokenizer": pre_tokenizer}
+    return Shape(
+        rewritten=tuple((name, json.dumps(value)) for name, value in rewritten.items() if value != spec.get(name)),
+        digits=digits,
+        foreign=_foreign(spec["model"].get("vocab") or (), tokens),
+        newer=unicode.NFC if before else unicode.PATTERNS,
+    )
+
+
+def steps(of: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """List the steps of a normalizer or pre-tokenizer, in order.
+
+    >>> steps(None), steps({"type": "Sequence", "normalizers": [{"type": "NFC"}]})
+    ([], [{'type': 'NFC'}])
+    """
+    if of is None:
+        return []
+    return list(of.get("normalizers") or of.get("pretokenizers") or ()) if of["type"] == "Sequence" else [of]
+
+
+def kinds(of: Mapping[str, Any] | None) -> list[str]:
+    """List the types of its steps."""
+    return [step["type"] for step in steps(of)]
+
+
+def split_by(pre_tokenizer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    """List the regular expressions by which a byte-level pre-tokenizer isolates, in order; None if it does something
+    else.
+
+    >>> split_by({"type": "ByteLevel"}) == (GPT2,)
+    True
+    """
+    *splits, last = steps(pre_tokenizer) or [{"type": None}]
+    if last["type"] != "ByteLevel" or last.get("add_prefix_space"):
+        return None
+    if not splits or [step["type"] for step in splits] == ["Digits"]:
+        return (GPT2,) if last.get("use_regex", True) else None
+    patterns = []
+    for step in splits:
+        pattern = (step.get("pattern") or {}).get("Regex") if step["type"] == "Split" else None
+        if pattern is None or last.get("use_regex", True) or not _isolates(step, pattern):
+            return None
+        patterns.append(pattern)
+    return tuple(patterns)
+
+
+def _isolates(split: Mapping[str, Any], pattern: str) -> bool:
+    if split.get("behavior") == "Isolated" and not split.get("invert"):
+        return True
+    # To remove what does not match is to isolate, where every character matches.
+    return split.get("behavior") == "Removed" and split.get("invert") is True and pattern in COVERING
+
+
+def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any] | str:
+    """Return the plainest pre-tokenizer that means the same, or why gigatoken has none."""
+    splits, every = split_by(pre_tokenizer), steps(pre_tokenizer)
+    runs = any(step["type"] == "Digits" and not step.get("individual_digits") for step in every)
+    if splits is None or splits not in SETTLED or runs:
+        return f"its pre-tokenizer, {' + '.join(kinds(pre_tokenizer)) or 'none'}, does not split as any that is listed"
+    if every[0]["type"] != "Split":
+        return every[-1]
+    isolated = [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} for pattern in splits
+    ]
+    return {"type": "Sequence", "pretokenizers": [*isolated, every[-1]]}
+
+
+def unlike_added(
+    tokens: Collection[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], *, digits: bool = False
+) -> str | None:
+    """Explain why the encoders would not find the same added tokens after these normalizers; None if they would."""
+    words = [token["content"] for token in tokens if token.get("single_word")]
+    if words:
+        return f"its added token {words[0]!r} stands for single words only"
+    later = [token["content"] for token in tokens if token.get("normalized")]
+    for text in later:
+        if before and not (before == [NFC] and _inert(text)):
+            return f"its added token {text!r} is looked for in normalized text"
+        if digits and any(unicode.table("numeric")[ord(character)] for character in text):
+            return f"its added token {text!r} is looked for after its digits"
+    # Who gets the spaces between a token that strips them and one that has them, the encoders settle differently.
+    if any(token.get("lstrip") or token.get("rstrip") for token in tokens):
+        contents = [token["content"] for token in tokens]
+        spaced = [text for text in contents if text[:1].isspace() or text[-1:].isspace()]
+        if spaced:
+            return f"its added token {spaced[0]!r} has spaces that another strips"
+    # tokenizers looks for the normalized ones in what the others leave, gigatoken for the leftmost and longest of both:
+    # the same where no normalized one can begin before one of the others and overlap it.
+    first = [token["content"] for token in tokens if not token.get("normalized")]
+    beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)} if later else set()
+    for text in later:
+        if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
+            return f"its added token {text!r} overlaps another that is looked for first"
+    return None
+
+
+def _inert(text: str) -> bool:
+    """Return whether NFC neither makes nor destroys a text, wherever it stands.
+
+    ASCII stays as it is, unless a mark follows a letter or one of ``<=>``, and comes from nothing else but the three
+    characters that Unicode equates with others: ``;`` (the Greek question mark), a backtick and K (the Kelvin sign).
+
+    >>> _inert("|||IP_ADDRESS|||"), _inert("    "), _inert("<b>"), _inert("OK|")
+    (True, True, False, False)
+    """
+    return text.isascii() and not set(text) & set(";`K") and not (text[-1].isalpha() or text[-1] in "<=>")
+
+
+def bytes_of_characters() -> dict[str, int]:
+    """Return the byte behind each character of a byte-level vocabulary.
+
+    >>> bytes_of_characters()["Ġ"], bytes_of_characters()["a"]
+    (32, 97)
+    """
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = sorted(set(range(256)) - set(shown))
+    return {chr(byte): byte for byte in shown} | {chr(0x100 + place): byte for place, byte in enumerate(others)}
+
+
+def _foreign(vocab: Collection[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a vocabulary has entries beside added tokens that no bytes can become.
+
+    gigatoken takes each entry for bytes, so that such an entry takes the place of another.
+    """
+    if not _NOT_BYTES.search("".join(vocab)):
+        return False
+    known = {token["content"] for token in tokens}
+    return any(_NOT_BYTES.search(text) and text not in known for text in vocab)
+
+
+BYTE_CHARACTERS = frozenset(bytes_of_characters())
+"""The 256 characters that stand for bytes."""
+_NOT_BYTES = re.compile(f"[^{re.escape(''.join(sorted(BYTE_CHARACTERS)))}]")
+_SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+_PREPENDED = {"type": "Prepend", "prepend": "▁"}
+_SPLIT_AT_SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+_METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
+
+
+def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
+    """Recognise BPE on characters, as SentencePiece trains it: Llama 2, Mistral, Gemma, Yi, Phi 3, InternLM 2."""
+    model, pre_tokenizer = spec["model"], spec.get("pre_tokenizer")
+    if model.get("ignore_merges"):
+        return "it takes whole words before it merges"
+    # An ASCII character that is an entry itself needs no byte to fall back to.
+    entries = model["vocab"]
+    if any(f"<0x{byte:02X}>" not in entries and (byte > 0x7F or chr(byte) not in entries) for byte in range(256)):
+        return "it has byte fallback, but not for every byte"
+    marks = steps(spec.get("normalizer"))
+    reason = unlike_added(spec.get("added_tokens") or (), marks)
+    if marks in ([_SPACES], [_PREPENDED, _SPACES]):
+        # Gemma's split at spaces finds none after they are replaced.
+        if pre_tokenizer not in (None, _SPLIT_AT_SPACES):
+            reason = f"its pre-tokenizer is {' + '.join(kinds(pre_tokenizer))}"
+        return reason or Shape()
+    if not marks and pre_tokenizer == _METASPACE:
+        # Only what begins a text gets a mark; gigatoken gives one to what follows a separator, too.
+        return reason or Shape(joined=False)
+    return "it has byte fallback, and marks spaces in an unknown way"
+
+
+def marks_beginnings(spec: Mapping[str, Any]) -> bool:
+    """Return whether a text that begins with a letter gets a mark as if it began with a space."""
+    return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in steps(spec.get("normalizer"))

@@ -1,0 +1,280 @@
+"""Find the tokenizer.json that was asked for, and the tokens that begin and end every document."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from packtool.errors import DataError
+from packtool.formats.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
+from packtool.formats.schema import TokenizerInfo
+from packtool.outputs.tokenizer_files import default_tokenizer
+from packtool.text.encoding.added import ADDED_TOKENS, added_tokens, with_added_tokens
+from packtool.text.encoding.encoders import reference_tokenizer
+from packtool.text.encoding.spec import not_applied, parse
+from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
+from packtool.warnings import warn
+
+_BESIDE = (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES, ADDED_TOKENS)
+"""Files that may lie beside a tokenizer.json."""
+
+
+@dataclass(frozen=True)
+class FoundTokenizer:
+    """A tokenizer.json and the files beside it, parsed when somebody asks.
+
+    Attributes:
+        files: by name, as they are: the tokenizer.json and its configuration, most telling first.
+        where: they are, for messages.
+    """
+
+    files: dict[str, bytes]
+    where: str
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the tokenizer.json."""
+        return self.files[TOKENIZER]
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The tokenizer.json, parsed; without merges."""
+        try:
+            return parse(self.data)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise self._bad(f"not a tokenizer.json ({error})") from None
+
+    @cached_property
+    def vocab(self) -> dict[str, int]:
+        """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
+        vocab, added = self.spec["model"].get("vocab"), self.spec.get("added_tokens") or ()
+        if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
+            vocab = {pair[0]: number for number, pair in enumerate(vocab)}
+        if not isinstance(vocab, dict):
+            raise self._bad("its model has no vocabulary")
+        ids = _with_added(vocab, added)
+        if ids is None:
+            find = reference_tokenizer(self.data).token_to_id
+            added_ids = {token["content"]: find(token["content"]) for token in added}
+            ids = vocab | {text: number for text, number in added_ids.items() if number is not None}
+        if not ids:
+            raise self._bad("its vocabulary is empty")
+        return ids
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """One more than the largest id."""
+        return 1 + max(self.vocab.values())
+
+    @cached_property
+    def configs(self) -> list[Mapping[str, Any]]:
+        """The parsed configuration files, most telling first."""
+        configs: list[Mapping[str, Any]] = []
+        for name in [name for name in TOKENIZER_CONFIGS if name in self.files]:
+            try:
+                configs.append(msgspec.json.decode(self.files[name], type=dict[str, Any]))
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                what, where = f"not valid JSON ({error})", f"{self.where}: {name}"
+                raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
+        return configs
+
+    def _bad(self, what: str) -> DataError:
+        remedy = "give a tokenizer.json as the tokenizers library writes it"
+        return DataError("bad-tokenizer", what, remedy=remedy, where=self.where)
+
+
+@dataclass(frozen=True)
+class LoadedTokenizer:
+    """A tokenizer with the tokens that begin and end documents.
+
+    Attributes:
+        found: as it was found.
+        info: what the manifest records.
+        special: texts of its special tokens, in order.
+    """
+
+    found: FoundTokenizer
+    info: TokenizerInfo
+    special: tuple[str, ...]
+
+
+def load(
+    source: str | Path | None = None,
+    *,
+    revision: str | None = None,
+    eos_token: str | int | None = None,
+    bos: bool = False,
+    bos_token: str | int | None = None,
+    chats: bool = False,
+) -> LoadedTokenizer:
+    """Load a tokenizer and settle its EOS (and BOS).
+
+    Args:
+        source, revision: see `find`.
+        eos_token: text or id; None to take what the files beside the tokenizer say, or the only well-known one.
+        bos: begin every document with a BOS.
+        bos_token: text or id; implies `bos`.
+        chats: documents are conversations, whose template says what begins them.
+
+    Raises:
+        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
+        UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
+    """
+    tokenizer = find(source, revision)
+    vocab, configs, marks = tokenizer.vocab, tokenizer.configs, marked(tokenizer.spec)
+    if asked := not_applied(tokenizer.spec):
+        what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
+        remedy = "nothing is lost: whole documents are stored, always alike"
+        warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
+    eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
+    doubtful = doubtful_eos(eos_text, vocab, marks)
+    if doubtful and not (chats and eos_text in ENDS_OF_TURNS):  # it may end a conversation, too
+        warn("eos-doubtful", doubtful.what, remedy=doubtful.remedy, where=tokenizer.where)
+    bos_id = None
+    if bos or bos_token is not None:
+        bos_id, _ = special("bos", bos_token, vocab, configs, marks)
+    elif not chats and any(config.get("add_bos_token") is True for config in configs):
+        what = "its configuration says add_bos_token, but documents begin without a BOS"
+        remedy = "give --bos to begin every document with it, as the model was trained"
+        warn("bos-left-out", what, remedy=remedy, where=tokenizer.where)
+    contents = (token["content"] for token in tokenizer.spec.get("added_tokens") or ())
+    added = {content: vocab[content] for content in contents if content in vocab}
+    sha256 = hashlib.sha256(tokenizer.data).hexdigest()
+    info = TokenizerInfo(sha256, tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
+    return LoadedTokenizer(tokenizer, info, tuple(sorted(marks)))
+
+
+def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
+    """Find a tokenizer.
+
+    Args:
+        source: a tokenizer.json, a directory that holds one, or the id of a hub repository; None for the small
+            byte-level BPE that comes with packtool.
+        revision: branch, tag or commit of a hub repository.
+
+    Raises:
+        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
+    """
+    if source is None:
+        return FoundTokenizer({TOKENIZER: default_tokenizer()}, "the default tokenizer")
+    path, where = Path(source), str(source)
+    if path.is_dir():
+        directory, path = path, path / TOKENIZER
+        others = (file for pattern in _NAMES for file in sorted(directory.glob(pattern)))
+        if not path.exists() and (other := next(others, None)):
+            _tokenizer(other)
+    if path.is_file():
+        beside = {name: path.with_name(name) for name in _BESIDE}
+        files = {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
+        return _with_added_tokens(files, where)
+    from packtool.places.hub import is_repository, repository_files  # most tokenizers are files
+
+    if Path(source).exists() or not is_repository(where):
+        remedy = "give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2"
+        raise DataError("missing-tokenizer", "no tokenizer.json there", remedy=remedy, where=where)
+    same = _SAME_IDS.get(where)
+    if same or _ENCODING.fullmatch(where):
+        what = "an encoding of tiktoken, not a tokenizer.json"
+        remedy = f"give {same}, which has the same ids" if same else _CONVERT
+        raise DataError("missing-tokenizer", what, remedy=remedy, where=where)
+    return _with_added_tokens(repository_files(where, (TOKENIZER, *_BESIDE), revision), where)
+
+
+def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer:
+    """Return the tokenizer with the added tokens that only the files beside it name."""
+    kept = {name: data for name, data in files.items() if name != ADDED_TOKENS}
+    found = FoundTokenizer(kept, where)
+    names = [name for name in TOKENIZER_CONFIGS if name in kept]
+    configs = dict(zip(names, found.configs, strict=True))
+    try:
+        if ADDED_TOKENS in files:
+            configs[ADDED_TOKENS] = msgspec.json.decode(files[ADDED_TOKENS], type=dict[str, Any])
+        wanted = added_tokens(configs)
+    except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"its added tokens can't be read ({error})"
+        raise DataError("bad-tokenizer-config", what, remedy="fix or remove them", where=where) from None
+    return replace(found, files={**kept, TOKENIZER: with_added_tokens(found.data, wanted)})
+
+
+def _tokenizer(path: Path) -> bytes:
+    """Read a tokenizer.json; refuse other known formats, and say how to convert them."""
+    data = _bytes(path)
+    if (other := recognized(path.name, data)) is not None:
+        raise DataError("bad-tokenizer", other[0], remedy=other[1], where=str(path))
+    return data
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            "unreadable-tokenizer", f"can't be read ({error.strerror})", remedy="check its permissions", where=str(path)
+        ) from None
+
+
+def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] | None:
+    """Return all ids, if those in the file are the ones that `tokenizers` gives: that of the vocabulary, or the next
+    one; None where they are not, or anything is odd. Nearly every file is simple, and needs no library to tell."""
+    known = dict(ids)
+    try:
+        if max(known.values(), default=-1) + 1 != len(known):
+            return None
+        for token in added:
+            if not token["content"] or token["id"] != known.setdefault(token["content"], len(known)):
+                return None
+    except (TypeError, KeyError):
+        return None
+    return known
+
+
+# Files that are no tokenizer.json, and how to convert each.
+
+_SAVE = (
+    "load its directory with AutoTokenizer of transformers, call save_pretrained, and give the tokenizer.json it writes"
+)
+_PULL = "fetch it with git lfs pull"
+_RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
+_RANKS = re.compile(rb"\A[A-Za-z0-9+/]+=* \d+\r?\n")
+_ENCODING = re.compile(r"[a-z]\d+k_[a-z]+")
+_SAME_IDS = {
+    "cl100k_base": "Xenova/gpt-4",
+    "o200k_base": "Xenova/gpt-4o",
+    "o200k_harmony": "openai/gpt-oss-20b",
+    "r50k_base": "openai-community/gpt2",
+}
+"""Encodings of tiktoken, and a hub repository with a tokenizer.json of the same ids."""
+_CONVERT = "call convert_tiktoken_to_fast of transformers.integrations.tiktoken, and give the tokenizer.json it writes"
+_PARTS = ("vocab.txt", "merges.txt")
+_NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", *_PARTS)
+
+
+def recognized(name: str, data: bytes) -> tuple[str, str] | None:
+    """Recognise a file that is no tokenizer.json, and say what to do; None if nobody can tell.
+
+    Args:
+        name: of the file.
+        data: its bytes.
+
+    >>> recognized("tokenizer.json", b"version https://git-lfs.github.com/spec/v1\\noid sha256:00")
+    ('a pointer of Git LFS, not the file itself', 'fetch it with git lfs pull')
+    """
+    start = data[:512].lstrip()
+    tekken = start[:1] == b"{" and b'"token_bytes"' in data[: 1 << 16]
+    kinds = (
+        (start.startswith(b"version https://git-lfs"), "a pointer of Git LFS, not the file itself", _PULL),
+        (start[:1] == b"<", "a web page, not the file itself", _RAW),
+        (start.startswith(b"GGUF"), "a GGUF file", _SAVE.replace(" of", f" (gguf_file={name!r}) of", 1)),
+        (_RANKS.match(start) is not None, "ranks of tiktoken, which lack their pattern and special tokens", _SAVE),
+        (name.endswith((".model", ".spm")), "a model of SentencePiece", _SAVE),
+        (name in _PARTS, "a part of a tokenizer, in an older format", _SAVE),
+        (tekken, "a tekken.json of Mistral", "give the tokenizer.json of the same hub repository"),
+    )
+    return next(((what, remedy) for fits, what, remedy in kinds if fits), None)

@@ -1,0 +1,58 @@
+"""Find texts on which two encoders may differ because they follow different versions of Unicode.
+
+A pattern such as `\\p{L}+` finds a new letter only where the library knows it, and a new mark is moved by NFC only
+where it is known. So texts with characters that are too new go to the reference. Which these are does not depend on the
+machine: `assets/unicode.json` lists what Unicode 16 leaves unassigned (`tokenizers` from 0.22 on knows the rest,
+gigatoken is newer), and which characters the NFC of `tokenizers`, older than its patterns, does not move or compose.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+Table = np.ndarray[Any, np.dtype[np.bool_]]
+"""For every code point, whether it is in a set."""
+
+# Names of the sets for a tokenizer that splits by character class; that also applies NFC; whose patterns PCRE2 matches.
+PATTERNS, NFC, PCRE = ("unassigned",), ("unassigned", "new_marks"), ("pcre_spaces",)
+
+
+@functools.cache
+def table(*names: str) -> Table:
+    """Read the union of sets of code points in `assets/unicode.json`.
+
+    >>> bool(table("unassigned")[0x1AD1]), bool(table("unassigned")[0x41])
+    (True, False)
+    """
+    data = (Path(__file__).parents[2] / "assets" / "unicode.json").read_bytes()
+    ranges = msgspec.json.decode(data)
+    codes = np.zeros(0x110000, np.bool_)
+    for name in names:
+        for each in ranges[name]:
+            low, _, high = each.partition("-")
+            codes[int(low, 16) : int(high or low, 16) + 1] = True
+    return codes
+
+
+def having(codes: Table, texts: Sequence[str]) -> list[bool]:
+    """Return for each text whether it has a character of a set, in which there is no ASCII.
+
+    ASCII texts are passed first (Python knows which they are), and a batch is looked at as a whole before its texts.
+
+    >>> having(table(*PATTERNS), ["plain", "caf\\u00e9 \\u65e5\\u672c", "\\u1ad1's"])
+    [False, False, True]
+    """
+    if not _has(codes, "".join([text for text in texts if not text.isascii()])):
+        return [False] * len(texts)
+    return [not text.isascii() and _has(codes, text) for text in texts]
+
+
+def _has(codes: Table, text: str) -> bool:
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return bool(codes.take(points[points > 0x7F]).any())  # few, where a text is nearly all ASCII

@@ -1,0 +1,310 @@
+"""One task of `tokenize`: read a block, span by span, filter, encode, and write its shards."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from packtool.engines import Worker
+from packtool.errors import DataError
+from packtool.formats.names import SCRATCH, TOKENIZER
+from packtool.formats.schema import InputEntry, TokenizerInfo, TokenShard
+from packtool.outputs.delivery import Delivery
+from packtool.places.npy import FileEntry
+from packtool.places.place import Place
+from packtool.planning.plan import I64
+from packtool.text.conversations.chat import Chat
+from packtool.text.corpus.discover import STDIN
+from packtool.text.corpus.file_bytes import file_digest
+from packtool.text.corpus.filters import Filters, Mask
+from packtool.text.corpus.read import SpanReader, records_before
+from packtool.text.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
+from packtool.text.encoding.encode import Parts, encoded, joined, require_ids, stored, utf8_of
+from packtool.text.encoding.encoder_choice import load_encoder
+from packtool.text.encoding.encoders import EncoderRecipe
+from packtool.text.encoding.verify import Verified
+from packtool.text.tokenizing.counts import SpanCounts
+from packtool.text.tokenizing.fim import FillInTheMiddle
+from packtool.text.tokenizing.origins import origins
+from packtool.text.tokenizing.rearranged import Rearranged
+from packtool.text.tokenizing.rejects import RejectLog
+from packtool.text.tokenizing.store_writer import ShardWriter
+
+if TYPE_CHECKING:
+    from packtool.text.tokenizing.conversations import Conversations
+
+_REMEDIES = {
+    "bad-conversation": "fix the conversation",
+    "nothing-trains": "leave the conversation out",
+    "bad-field": "name another field",
+    "bad-ids": "name the field of ids and the tokenizer that made them",
+    "bad-table-row": "fix the row",
+    "missing-text": "name the field with --text-field or --conversations",
+    "damaged-file": "replace the file",
+    "record-too-large": "raise --max-record-bytes",
+}
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What all tasks of a run have in common.
+
+    Attributes:
+        tokenizer_at: place of the tokenizer.json that workers load.
+        on_error: fail, skip or quarantine.
+        max_errors: rejects after which a block gives up, or None.
+        max_record_bytes: limit of a record, uncompressed.
+        provenance: keep where documents came from.
+        delivery: of finished blocks.
+        special_ids: of the special tokens to count in texts, ascending.
+        chat: how conversations become texts; None where documents are none.
+        fim: how texts are rearranged to fill in the middle; None where they are not.
+    """
+
+    tokenizer_at: Place
+    tokenizer: TokenizerInfo
+    recipe: EncoderRecipe
+    fields: Fields
+    filters: Filters
+    on_error: str
+    max_errors: int | None
+    max_record_bytes: int
+    provenance: bool
+    delivery: Delivery
+    special_ids: tuple[int, ...] = ()
+    chat: Chat | None = None
+    fim: FillInTheMiddle | None = None
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A block: its spans, with the file of each."""
+
+    number: int
+    spans: Block
+    files: tuple[CorpusFile, ...]
+
+
+class BlockResult(msgspec.Struct):
+    """The files and counts of a finished block.
+
+    Attributes:
+        encoder: which one ran; "none" for ids.
+        checked: texts that were cross-checked.
+        spans: what each held.
+        shards, rejected: its files.
+    """
+
+    encoder: str
+    checked: int
+    spans: list[SpanCounts]
+    shards: list[TokenShard]
+    rejected: InputEntry | None
+
+    def files(self) -> list[FileEntry | InputEntry]:
+        """List its files, by their names in the output."""
+        of_shards = [entry for shard in self.shards for entry in shard.files]
+        return of_shards if self.rejected is None else [self.rejected, *of_shards]
+
+
+def run(context: Context, task: Task, worker: Worker) -> BlockResult:
+    """Run one task; running it again gives the same files."""
+    with context.delivery.attempt(f"block-{task.number:05d}.") as attempt:
+        result = _Attempt(context, attempt, task.number, worker).result(task)
+        context.delivery.deliver(attempt, result.files())
+    return result
+
+
+def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
+    """Load the encoder, and what conversations need; they are kept for the next task, and shared with processes forked
+    from this one. Ids need none."""
+    if context.fields.ids:
+        return None, None
+    return _loaded(context.tokenizer_at, TOKENIZER, context.tokenizer.sha256, context.recipe, context.chat)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(
+    place: Place, name: str, sha256: str, recipe: EncoderRecipe, chat: Chat | None
+) -> tuple[Verified, Conversations | None]:
+    del sha256  # part of the cache's key: another run in this process may use the same path
+    data = place.read(name)
+    encoder = load_encoder(recipe, data)
+    if chat is None:
+        return encoder, None
+    from packtool.text.tokenizing.conversations import Conversations
+
+    return encoder, Conversations(chat, data, encoder.reference)
+
+
+class _Attempt:
+    """One attempt at a block: what its spans are encoded with, and where documents and rejects of theirs go.
+
+    Args:
+        directory: for its files.
+        number: of the block.
+        worker: is told how far it is.
+    """
+
+    def __init__(self, context: Context, directory: Path, number: int, worker: Worker) -> None:
+        self.context = context
+        self.encoder, self.talks = prepare(context)
+        if self.encoder is not None:
+            self.encoder.restart()
+        self.writer = ShardWriter(directory, number, context.tokenizer, context.fields.columns)
+        self.rejected = f"rejected-{number:05d}.jsonl"
+        self.log = RejectLog(directory / self.rejected)
+        self.rejects = 0
+        self.worker = worker
+        self._added = 1 + (context.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
+
+    def result(self, task: Task) -> BlockResult:
+        """Tokenize a block."""
+        with closing(self.log):
+            counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
+            self.writer.close()
+        encoder, checked = ("none", 0) if self.encoder is None else (self.encoder.recipe.encoder, self.encoder.checked)
+        return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry(f"{SCRATCH}/{self.rejected}"))
+
+    def span(self, span: Span, file: CorpusFile) -> SpanCounts:
+        """Tokenize a span of a file."""
+        context, writer, counts = self.context, self.writer, SpanCounts(span.file)
+        reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes)
+        for batch in reader:
+            if self.encoder is None:
+                require_ids(batch, context.tokenizer)
+            if self.talks is not None:
+                self.talks.render(batch)
+            if batch.rejects:
+                reader.require_unchanged()
+                self._reject(span, file, batch, counts)
+            before, trained = writer.tokens, writer.trained
+            counts.read += len(batch.documents)
+            parts, utf8 = self._filtered(batch, counts)
+            ended = [np.empty(0, np.bool_)]
+            for part in parts:
+                counts.count_special(part.ids, context.special_ids)
+                ended.append(writer.add(part))
+                if self.talks is not None:
+                    counts.conversations += len(set(batch.numbers))
+                    counts.context += self.talks.repeated_context(part, batch.numbers)
+            kept = np.concatenate(ended)
+            sources = None
+            if context.provenance:
+                sources = origins(span.file, counts.records, batch.numbers, utf8)
+            writer.describe(kept, sources, batch.columns)
+            counts.documents += int(kept.sum())
+            counts.empty += int((~kept).sum())
+            counts.tokens += writer.tokens - before
+            counts.trained += writer.trained - trained
+            counts.records += batch.records
+            counts.bytes += batch.bytes
+            writer.close_full()
+            self.worker.advance(batch.progress)
+        counts.special = {number: times for number, times in counts.special.items() if times}
+        if self.talks is not None:
+            counts.special = self.talks.spelled(context.tokenizer.added_tokens)
+        counts.require_balance(self._added)
+        counts.digest = reader.digest
+        if span.start == 0 and not counts.digest:
+            counts.digest = file_digest(file)  # it is read in parts, or in an order of its own
+        return counts
+
+    def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes]]:
+        """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
+        filters = self.context.filters
+        if self.encoder is not None:
+            self._keep(batch, counts, filters.of_texts(batch.documents), None)
+        documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
+        moved = None if self.context.fim is None else Rearranged(documents, utf8, self.context.fim)
+        if moved is not None:
+            assert self.encoder is not None
+            parts: Iterator[Parts] = iter([moved.encoded(self.encoder, counts)])
+        else:
+            parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
+            if self.talks is not None:
+                parts = iter([self.talks.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
+            parts = _counted(parts, counts)
+        if filters.need_tokens:
+            every = joined(parts) if self.talks is None else next(parts)
+            tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
+            fits = filters.of_tokens(tokens)
+            self._keep(batch, counts, fits, tokens)
+            parts, utf8 = iter([every.of(fits)]), list(compress(utf8, fits))
+        else:
+            fits = np.ones(len(documents), np.bool_)
+        if moved is not None:
+            moved.count(counts, fits, self.context.special_ids)
+        return parts, utf8
+
+    @staticmethod
+    def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:
+        """Count and remove the documents of a batch that do not fit.
+
+        Args:
+            tokens: of each document, where they are known.
+        """
+        if fits.all():
+            return
+        gone = list(compress(batch.documents, ~fits))
+        counts.filtered.add(gone, None if tokens is None else tokens[~fits])
+        batch.keep(np.flatnonzero(fits).tolist())
+
+    def _reject(self, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts) -> None:
+        """Count and log the rejects of a batch.
+
+        Raises:
+            DataError: for the first of them, unless they are to be skipped; there are more than are allowed.
+        """
+        most = self.context.max_errors
+        for reject in batch.rejects:
+            if self.context.on_error == "fail":
+                remedy = f"{_REMEDIES.get(reject.code, 'fix the record')}, or give --on-error skip or quarantine"
+                raise DataError(
+                    reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, counts.records)
+                )
+            counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
+            counts.lost += reject.lost
+            if self.context.on_error == "quarantine":
+                self.log.add(span.file, reject, counts.records)
+            self.rejects += 1
+            if most is not None and self.rejects > most:
+                raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
+
+
+def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
+    """Yield the same parts; count their ids as they come from the encoder."""
+    for part in parts:
+        counts.encoded += len(part.ids)
+        yield part
+
+
+def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:
+    """Name the file and, if it is about one, the record of a reject, with `before` records before its batch."""
+    where = shown_file(file)
+    return f"{where}:{records_before(file, span) + before + reject.record}" if reject.record else where
+
+
+def shown_file(file: CorpusFile) -> str:
+    """Name a file as messages do."""
+    return STDIN if file.name == STDIN else shown(file.location)
+
+
+def too_many(limit: int, where: str, some: str) -> DataError:
+    """Return the error for more bad records than allowed.
+
+    Args:
+        where: some of them are.
+        some: what is wrong with these.
+    """
+    return DataError(
+        "too-many-errors",
+        f"more than {limit} records can't be used; {some}",
+        remedy="look at them with --on-error quarantine and a higher --max-errors",
+        where=where,
+    )

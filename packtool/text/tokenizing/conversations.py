@@ -1,0 +1,350 @@
+"""Conversations as documents: each record of a batch becomes the text that its template renders, and which tokens of it
+train: those with a character in a span that does."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from packtool.formats.names import TOKENIZER
+from packtool.planning.plan import I64
+from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.record import ConversationError, NothingTrainsError
+from packtool.text.conversations.renderer import Renderer
+from packtool.text.conversations.spans import Document, Spans, token_mask
+from packtool.text.corpus.jsonl import require_whole, same_depth
+from packtool.text.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
+from packtool.text.encoding.encode import Parts
+from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_error
+from packtool.text.encoding.families import bytes_of_characters, kinds, steps
+from packtool.text.encoding.load import FoundTokenizer
+
+Mask = npt.NDArray[np.uint8]
+
+
+class Conversations:
+    """The conversations of a block: their texts, and which of their tokens train.
+
+    Args:
+        chat: how they become texts.
+        data: the tokenizer.json.
+        reference: `tokenizers` with it.
+    """
+
+    def __init__(self, chat: Chat, data: bytes, reference: ReferenceEncoder) -> None:
+        self._apart = PlainText(reference) if chat.as_text else None
+        unsafe = [] if self._apart is None else list(filter(self._apart.makes, chat.control))
+        self._renderer = Renderer(chat, unsafe)
+        self._all = chat.train_on == "all"
+        self._trained = TrainedTokens(data, reference)
+
+    def render(self, batch: RecordBatch) -> None:
+        """See `render`."""
+        render(self._renderer, batch)
+
+    def masked(self, batch: RecordBatch, utf8: Sequence[bytes], documents: Parts, eos_id: int) -> Parts:
+        """Return the documents of a batch with what trains of them.
+
+        The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
+        to be told from the next, which trains only where all of the text does: no model is to say it there.
+
+        Args:
+            batch: rendered.
+            utf8: of its texts.
+            documents: the ids of each.
+            eos_id: of the store.
+        """
+        ids, lengths = documents.ids, documents.lengths
+        loss = self._trained.masks(batch.documents, utf8, batch.spans, ids, lengths)
+        if self._apart is not None and any(batch.apart):
+            ids, lengths, loss = self._apart.encoded(batch, ids, lengths, loss)
+        eos = np.full(len(lengths), self._all, np.uint8)
+        ends = np.cumsum(lengths)
+        last = ends[lengths > 0] - 1
+        over = last[ids[last] == eos_id]
+        ended = np.isin(ends - 1, over) & (lengths > 0)
+        eos[ended] = loss[over]
+        kept = np.ones(len(ids), np.bool_)
+        kept[over] = False
+        return Parts(ids[kept], lengths - ended, [True] * len(lengths), loss[kept], eos)
+
+    def repeated_context(self, documents: Parts, numbers: Sequence[int]) -> int:
+        """See `repeated_context`."""
+        return repeated_context(documents, numbers)
+
+    def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""
+        spelled = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
+        self._renderer.spelled.clear()
+        return spelled
+
+
+def render(renderer: Renderer, batch: RecordBatch) -> None:
+    """Render the conversations of a batch, and mark what trains; reject those that can't be rendered.
+
+    A conversation may become several documents, of the same number.
+    """
+    documents: list[Document] = []
+    kept: list[int] = []
+    with same_depth():
+        for place, number in enumerate(batch.numbers):
+            record, batch.documents[place] = batch.documents[place], None
+            try:
+                made = renderer.rendered(record)
+                for each in made:
+                    require_whole(each.text, "the text of the conversation")
+            except ConversationError as error:
+                code = "nothing-trains" if isinstance(error, NothingTrainsError) else "bad-conversation"
+                batch.rejects.append(_reject(code, number, str(error), record))
+            except UnusableFieldError as error:
+                code, reason = error.args
+                batch.rejects.append(_reject(code, number, reason, record))
+            else:
+                documents += made
+                kept += [place] * len(made)
+    batch.keep(kept)
+    batch.documents = [each.text for each in documents]
+    batch.spans = [each.spans for each in documents]
+    batch.apart = [each.apart for each in documents]
+    batch.rejects.sort(key=lambda each: each.record)
+
+
+def repeated_context(documents: Parts, numbers: Sequence[int]) -> int:
+    """Count the tokens before the first that trains in all but the first document of each conversation.
+
+    Args:
+        numbers: of the conversation of each.
+
+    >>> two = Parts(np.arange(5), np.array([2, 3]), [True, True], np.array([0, 1, 0, 0, 1]), np.zeros(2))
+    >>> repeated_context(two, [7, 7]), repeated_context(two, [7, 8])
+    (2, 0)
+    """
+    assert documents.loss is not None
+    ends = np.cumsum(documents.lengths).tolist()
+    later = [place for place, (one, other) in enumerate(pairwise(numbers), 1) if one == other]
+    return sum(int(np.argmax(documents.loss[ends[place - 1] : ends[place]])) for place in later)
+
+
+def _reject(code: str, number: int, reason: str, record: Any) -> Reject:
+    try:
+        raw = msgspec.json.encode(record)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError, OverflowError):
+        return Reject(number, code, reason)
+    return reject(number, code, reason, raw)
+
+
+class PlainText:
+    """Encodes texts with control tokens in them as plain text, as `sanitize_control_tokens` of Transformers does.
+
+    What is before, between and after them is encoded by itself, so that nothing joins over them.
+
+    Args:
+        reference: `tokenizers` with the tokenizer.
+    """
+
+    def __init__(self, reference: ReferenceEncoder) -> None:
+        self._tokenizer = reference.tokenizer
+        self._newline: list[int] = self._tokenizer.encode("\n", add_special_tokens=False).ids
+
+    def makes(self, token: str) -> bool:
+        """Return whether plain text gives the very token that it is to be told from."""
+        return self._tokenizer.token_to_id(token) in self._plain(token)
+
+    def encoded(self, batch: RecordBatch, ids: U32, lengths: I64, loss: Mask) -> tuple[U32, I64, Mask]:
+        """Return the ids of all texts of a batch, their number for each text, and which train.
+
+        Args:
+            ids, lengths, loss: the same, where control tokens of all texts are tokens.
+        """
+        ends = np.cumsum(lengths)[:-1]
+        every = list(zip(np.split(ids, ends), np.split(loss, ends), strict=True))
+        for place, apart in enumerate(batch.apart):
+            if apart:
+                every[place] = self.one(batch.documents[place], batch.spans[place], apart)
+        sizes = np.array([len(each) for each, _ in every], np.int64)
+        return np.concatenate([each for each, _ in every]), sizes, np.concatenate([mask for _, mask in every])
+
+    def one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, Mask]:
+        """Return the ids of a text, and which train: all of a token in plain text do if one of its characters does."""
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        at = 0
+        for number, (begin, end) in enumerate((*apart, (len(text), len(text)))):
+            some, places = self._between(text[at:begin], first=number == 0)
+            ids += some
+            offsets += [(at + a, at + b) for a, b in places]
+            some = self._plain(text[begin:end]) if begin < end else []
+            ids += some
+            offsets += [(begin, end)] * len(some)
+            at = end
+        bounds = np.array(offsets, np.int64).reshape(-1, 2)
+        return np.array(ids, np.uint32), token_mask(bounds[:, 0], bounds[:, 1], spans)
+
+    def _between(self, text: str, *, first: bool) -> tuple[list[int], list[tuple[int, int]]]:
+        """Encode text between control tokens: after a newline, which keeps SentencePiece from a space before it."""
+        if not text:
+            return [], []
+        if not first:
+            after = self._tokenizer.encode("\n" + text, add_special_tokens=False)
+            size = len(self._newline)
+            if after.ids[:size] == self._newline:
+                return after.ids[size:], [(max(0, a - 1), b - 1) for a, b in after.offsets[size:]]
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
+
+    def _plain(self, text: str) -> list[int]:
+        """Encode text as if there were no added tokens."""
+        ids = self._by_model("\n" + text)
+        size = len(self._newline)
+        return ids[size:] if ids[:size] == self._newline else self._by_model(text)
+
+    def _by_model(self, text: str) -> list[int]:
+        tokenizer = self._tokenizer
+        text = text if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str(text)
+        splits = [text]
+        if tokenizer.pre_tokenizer is not None:
+            splits = [split for split, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+        return [token.id for split in splits for token in tokenizer.model.tokenize(split)]
+
+
+class TrainedTokens:
+    """Masks of tokens from spans of characters.
+
+    The bytes that each entry of the vocabulary stands for say where tokens begin and end, wherever they spell exactly
+    the text. Where they do not, since the tokenizer changed it, `tokenizers` is asked for offsets.
+
+    Args:
+        data: the tokenizer.json.
+        reference: `tokenizers` with it.
+    """
+
+    def __init__(self, data: bytes, reference: ReferenceEncoder) -> None:
+        self._reference = reference
+        tokenizer = FoundTokenizer({TOKENIZER: data}, TOKENIZER)
+        spec = tokenizer.spec
+        self._spelled = _spelled(tokenizer)
+        self._sizes = np.fromiter(map(len, self._spelled), np.int64, len(self._spelled))
+        self._faithful = _is_faithful(spec)
+        self._normalizers = kinds(spec.get("normalizer"))
+
+    def masks(
+        self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
+    ) -> Mask:
+        """Mark with 1 each token that has a character in a span of its text.
+
+        Args:
+            texts: whole, and their bytes.
+            spans: of the characters of each that train.
+            ids: of all texts, one after another.
+            lengths: ids of each text.
+        """
+        stops = np.cumsum(lengths)
+        starts = stops - lengths
+        at = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(self._sizes.take(ids), out=at[1:])
+        trained: list[int] = []
+        others: list[int] = []
+        for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
+            of_text = slice(starts[number], stops[number])
+            trained_spans = self._in_ids(texts[number], utf8[number], spans[number], ids[of_text], end - begin)
+            if trained_spans is None:
+                others.append(number)
+            else:
+                trained += [begin + place for span in trained_spans for place in span]
+        masks = token_mask(at[:-1], at[1:], trained)
+        for number in others:
+            chosen = slice(starts[number], stops[number])
+            masks[chosen] = self._by_reference(texts[number], spans[number], ids[chosen])
+        return masks
+
+    def _in_ids(self, text: str, data: bytes, spans: Spans, ids: U32, size: int) -> Spans | None:
+        """Convert spans of characters to spans of the bytes that ids stand for; None where they spell something else.
+
+        Args:
+            size: of these bytes.
+        """
+        if len(data) == size and self._faithful and (not self._normalizers or data.isascii()):
+            return _in_bytes(text, data, spans)
+        composed = self._normalizers == ["NFC"]
+        if len(data) != size and not composed:
+            return None
+        spelled = b"".join(map(self._spelled.__getitem__, ids.tolist()))
+        if spelled == data:
+            return _in_bytes(text, data, spans)
+        if not composed:
+            return None
+        # Where characters on both sides of a bound would be composed, the parts do not spell the same.
+        bounds = [0, *(place for span in spans for place in span), len(text)]
+        parts = [unicodedata.normalize("NFC", text[begin:end]).encode() for begin, end in pairwise(bounds)]
+        if b"".join(parts) != spelled:
+            return None
+        places = [*accumulate(map(len, parts))]
+        return tuple(zip(places[:-1:2], places[1:-1:2], strict=True))
+
+    def _by_reference(self, text: str, spans: Spans, ids: U32) -> Mask:
+        encoding = self._reference.tokenizer.encode(text, add_special_tokens=False)
+        if encoding.ids != ids.tolist():
+            raise mismatch_error("an encoder and tokenizers give different ids for a text with this tokenizer")
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        return token_mask(offsets[:, 0], offsets[:, 1], spans)
+
+
+def _is_faithful(spec: Mapping[str, Any]) -> bool:
+    """Return whether ids spell a text if they stand for as many bytes as it has.
+
+    So it is where a tokenizer may drop some of a text, but adds and exchanges nothing, as long as the text is ASCII or
+    there is no normalizer.
+    """
+    model = spec["model"]
+    odd = ("unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+    prefixed = [step.get("add_prefix_space") for step in steps(spec.get("pre_tokenizer"))]
+    return (
+        model.get("type", "BPE") == "BPE"
+        and not any(model.get(name) for name in odd)
+        and {*kinds(spec.get("pre_tokenizer"))} <= {"ByteLevel", "Split", "Digits"}
+        and not any(prefixed)
+        and {*kinds(spec.get("normalizer"))} <= {"NFC"}
+    )
+
+
+def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:
+    """Convert spans of characters to spans of the text's bytes."""
+    if len(text) == len(data):
+        return spans
+    out: list[tuple[int, int]] = []
+    at = place = 0
+    for begin, end in spans:
+        first = place + len(text[at:begin].encode())
+        at, place = end, first + len(text[begin:end].encode())
+        out.append((first, place))
+    return tuple(out)
+
+
+def _spelled(tokenizer: FoundTokenizer) -> list[bytes]:
+    """Return the bytes of each id, spelled as in byte-level BPE or SentencePiece; errors show when texts are read."""
+    spec, added = tokenizer.spec, {token["content"] for token in tokenizer.spec.get("added_tokens") or ()}
+    spell = _byte_level if "ByteLevel" in kinds(spec.get("pre_tokenizer")) else _sentencepiece
+    spelled = [b""] * tokenizer.vocab_size
+    for text, number in tokenizer.vocab.items():
+        spelled[number] = text.encode() if text in added else spell(text)
+    return spelled
+
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+_BYTES = str.maketrans({each: chr(byte) for each, byte in bytes_of_characters().items()})
+
+
+def _byte_level(entry: str) -> bytes:
+    return entry.translate(_BYTES).encode("latin-1", "replace")
+
+
+def _sentencepiece(entry: str) -> bytes:
+    match = _BYTE.fullmatch(entry)
+    return bytes([int(match[1], 16)]) if match else entry.replace("▁", " ").encode()

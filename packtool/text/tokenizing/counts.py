@@ -1,0 +1,130 @@
+"""Count what a block held and what became of it, span by span, so that the sums balance."""
+
+from __future__ import annotations
+
+import functools
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError
+from packtool.text.corpus.filters import DocumentCounts
+
+_SUMS = (
+    *("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"),
+    *("trained", "conversations", "context", "sentinels"),
+)
+
+
+class SpanCounts(msgspec.Struct):
+    """What one span held, or the sum of several.
+
+    Attributes:
+        file: its number.
+        documents, tokens: that went to the store; EOS and BOS included.
+        empty: documents without a token.
+        records: lines, rows or files read.
+        bytes: read, uncompressed.
+        filtered: documents left out by filters.
+        rejected: records that can't be used, by reason.
+        special: special tokens in texts, by id.
+        lost: bytes of files that can't be read to their end, or at all, whose records nobody counted.
+        digest: of the file, in the span that begins it.
+        read: documents that were read, whatever became of them.
+        encoded: ids that they have, EOS and BOS not included.
+        trained: tokens that went to the store and train, where it says which do.
+        conversations: that documents were made of.
+        context: tokens before the first that trains in all but the first document of each.
+        fim: of the documents that went to the store: those that were rearranged to fill in the middle, parts of them in
+            each form, sentinels; none where texts are not rearranged.
+        sentinels: of all documents that were encoded.
+    """
+
+    file: int
+    documents: int = 0
+    tokens: int = 0
+    empty: int = 0
+    records: int = 0
+    bytes: int = 0
+    filtered: DocumentCounts = msgspec.field(default_factory=DocumentCounts)
+    rejected: dict[str, int] = msgspec.field(default_factory=dict)
+    special: dict[str, int] = msgspec.field(default_factory=dict)
+    lost: int = 0
+    digest: str = ""
+    read: int = 0
+    encoded: int = 0
+    trained: int = 0
+    conversations: int = 0
+    context: int = 0
+    fim: dict[str, int] = msgspec.field(default_factory=dict)
+    sentinels: int = 0
+
+    @property
+    def rejects(self) -> int:
+        """Records that can't be used, whatever the reason."""
+        return sum(self.rejected.values())
+
+    def add(self, other: SpanCounts) -> None:
+        """Add another span's counts to these."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("documents", "words", "characters", "tokens", "unencoded"):
+            setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
+        for mine, others in ((self.rejected, other.rejected), (self.special, other.special), (self.fim, other.fim)):
+            mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
+        self.digest = self.digest or other.digest
+
+    def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> None:
+        """Count those of the wanted ids that occur in texts."""
+        if not wanted:
+            return
+        numbers, often = np.unique(ids[_among(wanted).take(ids, mode="clip")], return_counts=True)
+        for number, times in zip(numbers.tolist(), often.tolist(), strict=True):
+            self.special[str(number)] = self.special.get(str(number), 0) + times
+
+    def require_balance(self, added: int) -> None:
+        """Require that documents read are stored, empty or filtered, and documents encoded stored or filtered.
+
+        Args:
+            added: tokens that every stored document has beside its own: EOS, and BOS if there is one.
+
+        Raises:
+            DataError: it does not add up, which means a defect in packtool.
+        """
+        gone = self.filtered
+        filtered = gone.tokens - added * (gone.documents - gone.unencoded)
+        encoded = self.encoded + self.sentinels
+        for equation, left, right in (
+            ("documents read = stored + empty + filtered", self.read, self.documents + self.empty + gone.documents),
+            ("text tokens = stored + filtered", encoded, self.tokens - added * self.documents + filtered),
+        ):
+            if left != right:
+                what = f"the ledger does not balance: {equation}, but {left} is not {right}"
+                remedy = "do not use this output; report it with the command line"
+                raise DataError("ledger-unbalanced", what, remedy=remedy)
+
+    def flat(self) -> dict[str, int]:
+        """Return the counts as a manifest has them."""
+        return {
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "empty": self.empty,
+            "filtered": self.filtered.documents,
+            "filtered_words": self.filtered.words,
+            "filtered_characters": self.filtered.characters,
+            "filtered_tokens": self.filtered.tokens,
+            "rejected": self.rejects,
+            **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
+            **({"special_tokens": sum(self.special.values())} if self.special else {}),
+            **({"lost_bytes": self.lost} if self.lost else {}),
+            **self.fim,
+        }
+
+
+@functools.cache
+def _among(wanted: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Mark these ids in a table, whose last entry is for all larger ids."""
+    table = np.zeros(max(wanted) + 2, np.bool_)
+    table[list(wanted)] = True
+    return table

@@ -1,0 +1,34 @@
+"""The origin of each document and a hash of its text, which a token store keeps beside the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from packtool.formats.names import ORIGIN
+
+Origins = npt.NDArray[Any]
+"""An array of ORIGIN."""
+
+
+def origins(file: int, before: int, numbers: Sequence[int], utf8: Sequence[bytes]) -> Origins:
+    """Return the origins of consecutive documents of one file, with the xxh3-64 of the UTF-8 of each.
+
+    Args:
+        file: its number.
+        before: records before them.
+        numbers: record of each, counted from 1 after those before.
+        utf8: each document's text.
+
+    >>> origins(0, 10, [1, 3], [b"a", b"b"])["record"].tolist()
+    [11, 13]
+    """
+    out = np.empty(len(utf8), ORIGIN)
+    out["file"] = file
+    out["record"] = np.asarray(numbers, np.uint64) + np.uint64(before)
+    out["hash"] = np.array([xxhash.xxh3_64_intdigest(data) for data in utf8], np.uint64)
+    return out

@@ -1,0 +1,70 @@
+"""The documents of a batch, rearranged to fill in the middle: encoded piece by piece, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.text.encoding.encode import Parts, encoded, joined
+from packtool.text.encoding.verify import Verified
+from packtool.text.tokenizing.counts import SpanCounts
+from packtool.text.tokenizing.fim import FillInTheMiddle, rearranged
+
+
+class Rearranged:
+    """Documents, rearranged.
+
+    Args:
+        documents: texts, and
+        utf8: their bytes.
+    """
+
+    def __init__(self, documents: Sequence[str], utf8: Sequence[bytes], fim: FillInTheMiddle) -> None:
+        self._utf8 = utf8
+        self._fim = fim
+        found = [rearranged(text, fim) for text in documents]
+        self._pieces = [pieces for pieces, _, _ in found]
+        self._forms = np.array([forms for _, *forms in found], np.int64).reshape(-1, 2)
+
+    def encoded(self, encoder: Verified, counts: SpanCounts) -> Parts:
+        """Encode each piece alone, and put sentinels before those that have some; count both.
+
+        Returns:
+            The documents, each as one part.
+        """
+        pieces = list(chain.from_iterable(self._pieces))
+        data = chain.from_iterable(
+            [known] if len(each) == 1 else [piece.text.encode() for piece in each]
+            for each, known in zip(self._pieces, self._utf8, strict=True)
+        )
+        parts = joined(encoded([piece.text for piece in pieces], list(data), encoder))
+        before = np.array([len(piece.sentinels) for piece in pieces], np.int64)
+        sentinels = np.fromiter(chain.from_iterable(piece.sentinels for piece in pieces), np.uint32)
+        counts.encoded += len(parts.ids)
+        counts.sentinels += 3 * int(self._forms.sum())
+        # At equal places np.insert keeps the order: that of pieces without ids, too.
+        ids = np.insert(parts.ids, np.repeat(np.cumsum(parts.lengths) - parts.lengths, before), sentinels)
+        first = np.cumsum([0, *map(len, self._pieces)])[:-1]
+        lengths = np.add.reduceat(parts.lengths + before, first) if len(first) else parts.lengths
+        return Parts(ids, lengths, [True] * len(lengths))
+
+    def count(self, counts: SpanCounts, stored: npt.NDArray[np.bool_], special_ids: Sequence[int]) -> None:
+        """Count what was rearranged of the documents that go to the store.
+
+        Args:
+            special_ids: those that are counted in texts, where sentinels do not stand.
+        """
+        prefix_first, suffix_first = self._forms[stored].sum(axis=0).tolist()
+        parts = prefix_first + suffix_first
+        found = {
+            "fim_documents": int(np.count_nonzero(self._forms[stored].sum(axis=1))),
+            "fim_prefix_first": prefix_first,
+            "fim_suffix_first": suffix_first,
+            "fim_sentinels": 3 * parts,
+        }
+        counts.fim = {name: counts.fim.get(name, 0) + number for name, number in found.items()}
+        for number in set(self._fim.ids) & set(special_ids):
+            counts.special[str(number)] = counts.special.get(str(number), 0) - parts

@@ -1,0 +1,86 @@
+"""Outputs of one-token documents, begun and finished without a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from packtool.errors import PacktoolError
+from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
+from packtool.options.shared import Writing
+from packtool.outputs.claim import claim
+from packtool.outputs.output import Output
+from packtool.outputs.pieces import Pieces
+
+URL = "s3://bucket/set"
+"""In the fixture `bucket`."""
+MANIFEST = StoreManifest(
+    options={},
+    inputs=[],
+    tokenizer=TokenizerInfo("00" * 32, 2, 1, "<eos>"),
+    dtype="<u2",
+    counts={"documents": 0, "tokens": 0},
+    shards=[],
+)
+
+
+def prepare(
+    place: Path | str,
+    command: str,
+    *,
+    key: str,
+    inputs: Iterable[Path | str] = (),
+    **options: Any,
+) -> Output:
+    """Claim an output, with the options of `Writing`."""
+    return claim(place, command, Writing(**options), key=key, inputs=inputs)
+
+
+def begin(staging: Path, key: str = "k", **options: bool) -> Output:
+    """Begin the output at `URL`, as `pack` does."""
+    return prepare(URL, "pack", key=key, staging=staging, **options)
+
+
+def shard(output: Output, number: int, value: int = 1) -> TokenShard:
+    """Put a shard of a one-token document where it belongs."""
+    tokens = output.array(f"tokens-{number:05d}.npy", np.array([value], "<u2"))
+    return TokenShard(tokens, output.array(f"offsets-{number:05d}.npy", np.array([0, 1])), number)
+
+
+def pieces_of(output: Output) -> Pieces[TokenShard]:
+    return Pieces(output, "shard", TokenShard, lambda done: done.files)
+
+
+def piece(output: Output, number: int, value: int = 1) -> TokenShard:
+    """A shard and its record."""
+    done = shard(output, number, value)
+    pieces_of(output).record(number, done)
+    return done
+
+
+def manifest_of(*shards: TokenShard) -> StoreManifest:
+    counts = {"documents": len(shards), "tokens": len(shards)}
+    return msgspec.structs.replace(MANIFEST, shards=list(shards), counts=counts)
+
+
+def finish(output: Output, documents: int = 1) -> None:
+    """Make and finish a store of one-token documents, one in each shard."""
+    output.finish(manifest_of(*(shard(output, number) for number in range(documents))))
+
+
+def names(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+STORE = ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
+
+
+def code(path: Path, **options: object) -> str:
+    with pytest.raises(PacktoolError) as caught:
+        prepare(path, "tokenize", **{"key": "k", **options})  # type: ignore[arg-type]
+    return caught.value.code

@@ -1,0 +1,62 @@
+"""Arrays whose numbers point elsewhere are refused before they are followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from packtool.cli import run
+from packtool.errors import DataError
+from packtool.formats.token_store import document_lengths
+from tests.stores import rewrite
+
+
+def wrong_offsets(table: Any) -> None:
+    table[1] = 1 << 40
+
+
+@pytest.mark.parametrize(
+    ("dataset", "name", "change", "message"),
+    [
+        ("packed", "segment_offsets-00000.npy", wrong_offsets, "its segments lie outside the segment table"),
+        ("packed", "segment_offsets-00000.npy", lambda t: t.__setitem__(0, -9), "outside"),
+        ("packed", "segments-00000.npy", lambda t: t["document"].__setitem__(0, 1 << 50), "outside its document"),
+        ("packed", "segments-00000.npy", lambda t: t["document"].__setitem__(0, -7), "outside its document"),
+        ("packed", "segments-00000.npy", lambda t: t["start"].__setitem__(0, 1 << 31), "outside its document"),
+        ("packed", "segments-00000.npy", lambda t: t["length"].__setitem__(0, 0), "outside its document"),
+        ("packed", "segments-00000.npy", lambda t: t["length"].__setitem__(0, 1), "do not add up to the sequence"),
+        ("store", "offsets-00000.npy", wrong_offsets, "its offsets do not divide its 114 tokens into documents"),
+        ("store", "offsets-00000.npy", lambda t: t.__setitem__(2, -1), "its offsets do not divide its 114 tokens"),
+        ("store", "offsets-00000.npy", lambda t: t.__setitem__(0, 1), "its offsets do not divide its 114 tokens"),
+    ],
+)
+def test_numbers_that_point_elsewhere(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], dataset: str, name: str, change: Any, message: str
+) -> None:
+    """They once ended in memory that is not the dataset's, or in a crash."""
+    rewrite(made / dataset, name, change)
+    commands = {
+        "packed": [
+            ["shuffle", str(made / "packed"), "-o", str(tmp_path / "s")],
+            ["shuffle", str(made / "packed"), "-o", str(tmp_path / "t"), "--memory", "1KiB", "-j", "1"],
+            ["stats", str(made / "packed")],
+            ["show", str(made / "packed"), "--row", "0"],
+        ],
+        "store": [
+            ["pack", str(made / "store"), "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "16"],
+            ["stats", str(made / "store")],
+        ],
+    }
+    for command in [*commands[dataset], ["verify", str(made / dataset)]]:
+        assert run(command) == 1, command
+        assert message in capsys.readouterr().err, command
+
+
+def test_documents_longer_than_their_lengths_can_say() -> None:
+    most = (1 << 32) - 1
+    assert document_lengths(np.array([0, most]), most, "x").tolist() == [most]
+    with pytest.raises(DataError, match=r"x: a document of 4,294,967,296 tokens, where 4,294,967,295 is the most"):
+        document_lengths(np.array([0, most + 1]), most + 1, "x")

@@ -1,0 +1,100 @@
+"""Packed datasets as they are opened, and shards as they are written: batches do not show in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.errors import DataError
+from packtool.formats import packed
+from packtool.formats.packed import PackedBucket, PackedShardWriter
+from packtool.formats.schema import Bucket, PackedShard
+from packtool.formats.segment_table import to_table
+from packtool.places.local import LocalPlace
+from packtool.places.npy import HEADER_BYTES, FileEntry, npy_header
+from packtool.planning.plan import PADDING, Segments
+from packtool.support.sizes import machine_memory
+
+TOKENS = np.arange(12, dtype="<u2").reshape(3, 4)
+ROWS = Segments(
+    np.array([0, 1, 2, 2, PADDING]),
+    np.array([0, 0, 0, 2, 0]),
+    np.array([4, 2, 2, 3, 1]),
+    np.zeros(5, np.int64),
+    np.array([0, 1, 3, 5]),
+)
+
+
+def test_a_bucket_that_is_a_link_out(made: Path) -> None:
+    bucket = next((made / "several").glob("bucket-*"))
+    bucket.rename(made / "elsewhere")
+    bucket.symlink_to("../elsewhere")
+    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
+        packtool.open(made / "several")
+    assert run(["verify", str(made / "several"), "-q"]) == 1
+
+
+@pytest.mark.parametrize("beyond_memory", [False, True])
+def test_rows_are_the_same_where_they_are_asked_for_before_they_are_copied(tmp_path: Path, beyond_memory: bool) -> None:
+    length, dtype = 1 << 10, np.dtype("<u4")
+    rows = (machine_memory() // 2 // (length * dtype.itemsize) if beyond_memory else 500) + 1
+    shards = []
+    for number in range(2):  # of holes, but for some rows: the disk has no room for more than memory holds
+        name, size = f"tokens-{number:05d}.npy", HEADER_BYTES + rows * length * dtype.itemsize
+        with (tmp_path / name).open("xb") as file:
+            file.write(npy_header(dtype, (rows, length)))
+            file.truncate(size)
+        written = np.memmap(tmp_path / name, dtype, "r+", HEADER_BYTES, (rows, length))
+        for row in (0, 7, 100, rows - 1):
+            written[row] = np.arange(length) + number * rows + row
+        written.flush()
+        shards.append(PackedShard(FileEntry(name, (rows, length), size, "0" * 32)))
+    entry = Bucket(
+        directory="",
+        sequence_length=length,
+        rows=2 * rows,
+        unit=length,
+        units=2 * rows,
+        atom_units=1,
+        last_atom_stays=False,
+        shards=shards,
+    )
+    bucket = PackedBucket(LocalPlace(tmp_path), entry, dtype, None)
+    assert (sum(shard.nbytes for shard in bucket.shards) > machine_memory()) == beyond_memory
+    wanted = np.array([rows + 7, 0, 2 * rows - 1, 7, 9, rows, rows - 1, 100, 0])
+    for _ in range(3):  # the first time they are asked for, later it depends on what had to be read
+        taken = bucket.take(wanted)
+        expected = np.arange(length) + wanted[:, None]
+        np.testing.assert_array_equal(taken, np.where(wanted[:, None] == 9, 0, expected))
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [0, 1, 2, 2]])
+@pytest.mark.parametrize("spool", [8, 1 << 20])
+def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], spool: int) -> None:
+    monkeypatch.setattr(packed, "_SPOOL_BYTES", spool)
+    with PackedShardWriter(tmp_path, 7, dtype=TOKENS.dtype, rows=3, sequence_length=4) as writer:
+        for first, last in zip([0, *cuts], [*cuts, 3], strict=True):
+            writer.add(TOKENS[first:last], ROWS[first:last])
+        shard = writer.close(np.array([0, 2]))
+    for entry, expected in (
+        (shard.tokens, TOKENS),
+        (shard.segments, to_table(ROWS)),
+        (shard.segment_offsets, ROWS.offsets),
+        (shard.atoms, np.array([0, 2])),
+    ):
+        assert entry is not None
+        assert entry.name.endswith("-00007.npy")
+        np.testing.assert_array_equal(np.load(tmp_path / entry.name), expected)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_tokens_alone(tmp_path: Path) -> None:
+    with PackedShardWriter(tmp_path, 0, dtype=TOKENS.dtype, rows=3, sequence_length=4, with_segments=False) as writer:
+        writer.add(TOKENS, ROWS)
+        shard = writer.close()
+    assert (shard.segments, shard.segment_offsets, shard.atoms) == (None, None, None)
+    assert [file.name for file in tmp_path.iterdir()] == ["tokens-00000.npy"]

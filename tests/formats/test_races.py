@@ -1,0 +1,213 @@
+"""Several runs that write to one prefix of an object store: one goes on, and what is finished stays."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, PacktoolError
+from packtool.formats import manifest as manifests
+from packtool.outputs import claim
+from packtool.places.typed import place_of
+from tests.formats.outputs import URL, begin, finish, names, piece, pieces_of, prepare, shard
+from tests.places.s3_server import Bucket
+from tests.stores import contents, write_store
+
+FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
+MARKER = "unfinished/state.json"
+
+
+def before(bucket: Bucket, name: str, act: Callable[[], object]) -> None:
+    """Do something once while the next request to put an object is held on its way."""
+
+    def hold(method: str, key: str) -> None:
+        if method == "put" and key == f"set/{name}":
+            bucket.hold = lambda method, key: None
+            act()
+
+    bucket.hold = hold
+
+
+def test_a_run_whose_marker_comes_late_leaves_a_dataset_that_was_finished_meanwhile(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    """It saw an empty prefix; then another run began and finished; then its own marker was made."""
+    before(bucket, MARKER, lambda: finish(prepare(URL, "pack", key="2", staging=tmp_path / "two"), 2))
+    with pytest.raises(DataError, match="is writing here, or has finished just now") as caught:
+        prepare(URL, "pack", key="1", staging=tmp_path / "one")
+    assert (caught.value.code, caught.value.where) == ("output-in-use", URL)
+    assert bucket.names("set") == FILES
+    assert manifests.read_run(URL)["key"] == "2"
+    assert names(tmp_path) == []
+
+
+def test_so_it_is_with_commands(bucket: Bucket, tmp_path: Path) -> None:
+    store, other = write_store(tmp_path / "store", [5, 9, 17]), write_store(tmp_path / "other", [40, 3, 8, 9])
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16}
+    packtool.pack(other, tmp_path / "packed", **options)
+    before(bucket, MARKER, lambda: packtool.pack(other, URL, **options, staging=tmp_path / "two"))
+    with pytest.raises(DataError, match="has finished just now"):
+        packtool.pack(store, URL, **options, staging=tmp_path / "one")
+    found = {name: bucket.get(f"set/{name}") for name in bucket.names("set") if name != "run.json"}
+    assert found == contents(tmp_path / "packed")
+
+
+def test_a_run_whose_manifest_comes_late_leaves_that_of_a_faster_one(bucket: Bucket, tmp_path: Path) -> None:
+    """Its marker was its own when it looked; then another run took over and finished."""
+    first = begin(tmp_path / "one")
+
+    def take_over() -> None:
+        finish(prepare(URL, "pack", key="2", staging=tmp_path / "two", overwrite=True), 1)
+
+    before(bucket, "manifest.json", take_over)
+    with pytest.raises(DataError, match="is writing here, or has finished just now"):
+        finish(first, 2)
+    assert packtool.verify(URL).problems == []
+    assert packtool.info(URL).facts["documents"] == 1
+
+
+def test_of_two_that_begin_at_the_same_time_one_goes_on(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two machines: neither sees the other's local lock, nor anything in the store when it looks."""
+    with monkeypatch.context() as patch:
+        nothing = claim.look(place_of(URL))
+        patch.setattr(claim, "look", lambda place: nothing)
+        first = prepare(URL, "shuffle", key="1", staging=tmp_path / "one")
+        with pytest.raises(DataError, match="another run of packtool is writing here") as caught:
+            prepare(URL, "shuffle", key="2", staging=tmp_path / "two")
+    assert (caught.value.code, caught.value.where) == ("output-in-use", URL)
+    assert not (tmp_path / "two").exists()
+    finish(first, 2)
+    assert bucket.names("set") == FILES
+
+
+def test_a_run_that_another_has_replaced_leaves_its_dataset_alone(bucket: Bucket, tmp_path: Path) -> None:
+    first = prepare(URL, "shuffle", key="1", staging=tmp_path / "one")
+    piece(first, 0, value=0)
+    second = prepare(URL, "shuffle", key="2", staging=tmp_path / "two", overwrite=True)
+    from packtool.engines import Threads
+
+    delivery = first.delivery(Threads(1))
+    with delivery.attempt("shard-00001.") as attempt, pytest.raises(DataError, match="another run of packtool"):
+        delivery.deliver(attempt, [])
+    with pytest.raises(DataError, match="another run of packtool is writing here"):
+        finish(first, 2)
+    first.release()
+    finish(second, 2)
+    assert bucket.names("set") == FILES
+    tokens = np.frombuffer(bucket.get("set/tokens-00001.npy")[4096:], "<u2")
+    assert tokens.tolist() == [1]
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_marker_that_changed_on_its_way_is_sent_again(bucket: Bucket, tmp_path: Path, checks: bool) -> None:
+    """Where the store does not notice, the run would take it for another's, and never go on."""
+    bucket.checks = checks
+    bucket.damage = [lambda data: data.replace(b'"key": "k"', b'"key": "j"')]
+    output = begin(tmp_path / "staging")
+    assert bucket.get(f"set/{MARKER}") == output.mark
+    piece(output, 0)
+    output.release()
+    again = begin(tmp_path / "staging", resume=True)
+    assert pieces_of(again).numbers() == [0]
+    finish(again, 2)
+    assert bucket.names("set") == FILES
+
+
+def test_a_marker_that_was_made_though_its_answer_was_lost_is_its_own(bucket: Bucket, tmp_path: Path) -> None:
+    lost = [True]
+
+    def hold(method: str, key: str) -> None:
+        if method == "put" and key == f"set/{MARKER}" and lost.pop() if lost else False:
+            bucket.failures.append(200)
+
+    bucket.hold = hold
+    output = begin(tmp_path / "staging")
+    assert not output.place.create(MARKER, b"another")
+    assert output.place.create(MARKER, output.mark), "as the client does that sends it again"
+
+
+def test_a_damaged_marker_says_so(bucket: Bucket, tmp_path: Path) -> None:
+    output = begin(tmp_path / "staging")
+    output.release()
+    bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
+    assert begin(tmp_path / "other", resume=True).resumed, "it does no harm where nothing was made yet"
+    piece(output := begin(tmp_path / "staging", overwrite=True), 0)
+    output.release()
+    bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
+    with pytest.raises(PacktoolError, match=r"holds unfinished work whose marker is damaged\. Give --overwrite"):
+        begin(tmp_path / "staging", resume=True)
+    finish(begin(tmp_path / "staging", overwrite=True), 2)
+    assert bucket.names("set") == FILES
+
+
+@pytest.mark.parametrize("digit", range(4))
+def test_records_that_changed_are_not_believed(bucket: Bucket, tmp_path: Path, digit: int) -> None:
+    output = begin(tmp_path / "staging")
+    for number in range(2):
+        piece(output, number)
+    output.release()
+    shutil.rmtree(tmp_path / "staging", ignore_errors=True)
+    name = "set/unfinished/pieces/shard/00001.json"
+    data = bytearray(bucket.get(name))
+    digits = [at for at, byte in enumerate(data) if 48 <= byte < 58]
+    data[digits[digit * len(digits) // 4]] ^= 1
+    bucket.put(name, bytes(data))
+    again = begin(tmp_path / "staging", resume=True)
+    assert sorted(pieces_of(again).recorded(range(2))) == [0]
+    finish(again, 2)
+    assert packtool.verify(URL).problems == []
+
+
+def test_a_piece_whose_object_is_cut_is_made_again(bucket: Bucket, tmp_path: Path) -> None:
+    from packtool.engines import Threads
+
+    output = begin(tmp_path / "staging")
+    for number in range(2):
+        piece(output, number)
+    output.release()
+    bucket.put("set/tokens-00001.npy", b"cut")
+    again = begin(tmp_path / "staging", resume=True)
+    assert sorted(pieces_of(again).found(range(2), Threads(1))) == [0]
+    shard(again, 1)
+    finish(again, 2)
+    assert packtool.verify(URL).problems == []
+
+
+def test_overwriting_removes_the_old_manifest_before_anything_else(bucket: Bucket, tmp_path: Path) -> None:
+    finish(begin(tmp_path / "staging", "old"), 2)
+    bucket.requests.clear()
+    output = begin(tmp_path / "staging", overwrite=True)
+    assert [key for method, key in bucket.requests if method == "put"] == [f"set/{MARKER}"]
+    assert bucket.names("set") == [MARKER]
+    with pytest.raises(PacktoolError, match="the output of a packtool command that was interrupted"):
+        manifests.read(URL)
+    finish(output, 1)
+    assert bucket.names("set") == ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
+    puts = [key.removeprefix("set/") for method, key in bucket.requests if method == "put"]
+    assert puts[-2:] == ["run.json", "manifest.json"]
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, "store-denied"), (400, "store-unreachable")])
+def test_a_store_that_refuses_a_file_says_how_to_go_on(bucket: Bucket, tmp_path: Path, status: int, code: str) -> None:
+    store = write_store(tmp_path / "store", [5, 9, 17] * 9)
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 32}
+    packtool.pack(store, tmp_path / "packed", **options)
+    bucket.refuse = lambda method, key: status if method == "put" and "tokens-00003" in key else None
+    with pytest.raises(DataError, match=r"then run the command again with --resume\.$") as caught:
+        packtool.pack(store, URL, **options, workers=1, check_input=False)
+    assert (caught.value.code, caught.value.where) == (code, f"{URL}/tokens-00003.npy")
+    assert "manifest.json" not in bucket.names("set")
+    bucket.refuse = lambda method, key: None
+    bucket.requests.clear()
+    packtool.pack(store, URL, **options, resume=True)
+    assert ("put", "set/tokens-00000.npy") not in bucket.requests
+    found = {name: bucket.get(f"set/{name}") for name in bucket.names("set") if name != "run.json"}
+    assert found == contents(tmp_path / "packed")

@@ -1,0 +1,191 @@
+"""Nothing that is read is believed: every array and every file of JSON is what it should be, or one clear error."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError
+from packtool.formats.files import write_array
+from packtool.formats.manifest import decode
+from packtool.places.local import LocalPlace
+from packtool.places.npy import FileEntry, npy_header
+from tests.stores import contents, write_store
+
+DTYPE = np.dtype("<u2")
+ARRAY = np.arange(6, dtype=DTYPE).reshape(2, 3)
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> FileEntry:
+    (tmp_path / "inside").mkdir()
+    return write_array(tmp_path / "inside" / "tokens-00000.npy", ARRAY)
+
+
+def resaved(file: Path, array: np.ndarray) -> None:
+    np.save(file, array)
+
+
+def patched(file: Path, array: np.ndarray) -> None:
+    """The same bytes under the header of another array."""
+    file.write_bytes(npy_header(array.dtype, array.shape) + ARRAY.tobytes())
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "gone": (Path.unlink, "missing-shard: named in the manifest, but not there"),
+    "empty": (lambda f: f.write_bytes(b""), "damaged-shard: not a readable array: its header is damaged"),
+    "text": (lambda f: f.write_bytes(b"not an array"), "damaged-shard: not a readable array: its header is damaged"),
+    "pickle": (
+        lambda f: resaved(f, np.array([["a", 1, None]] * 2, object)),
+        "damaged-shard: holds object, but the manifest says uint16",
+    ),
+    "bytes": (lambda f: resaved(f, ARRAY.astype("u1")), "damaged-shard: holds uint8, but the manifest says uint16"),
+    "wide": (lambda f: patched(f, np.zeros(3, "<u4")), "damaged-shard: holds uint32, but the manifest says uint16"),
+    "big-endian": (lambda f: resaved(f, ARRAY.astype(">u2")), "damaged-shard: holds >u2, but the manifest says uint16"),
+    "flat": (
+        lambda f: patched(f, np.zeros(6, DTYPE)),
+        "damaged-shard: has shape (6,), but the manifest says (2, 3)",
+    ),
+    "larger": (
+        lambda f: patched(f, np.zeros((2, 300), DTYPE)),
+        "damaged-shard: has shape (2, 300), but the manifest says (2, 3)",
+    ),
+    "fortran": (lambda f: resaved(f, np.asfortranarray(ARRAY)), "damaged-shard: in Fortran order"),
+    "short header": (lambda f: resaved(f, ARRAY), "damaged-shard: its header is not one that packtool writes"),
+    "cut short": (
+        lambda f: f.write_bytes(f.read_bytes()[:-1]),
+        "damaged-shard: has 4107 bytes, but an array of shape (2, 3) has 4108",
+    ),
+    "too long": (
+        lambda f: f.write_bytes(f.read_bytes() + b"x"),
+        "damaged-shard: has 4109 bytes, but an array of shape (2, 3) has 4108",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_array_is_refused(tmp_path: Path, entry: FileEntry, damage: str) -> None:
+    change, message = DAMAGES[damage]
+    change(tmp_path / "inside" / entry.name)
+    with pytest.raises(DataError) as caught:
+        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
+    assert f"{caught.value.code}: {caught.value.what}" == message
+    assert caught.value.where == str(tmp_path / "inside" / entry.name)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (3,), (2, 3)])
+def test_a_sound_array_is_mapped(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape), dtype="<i8").reshape(shape)
+    found = LocalPlace(tmp_path).array(write_array(tmp_path / "a.npy", array), "<i8")
+    np.testing.assert_array_equal(found, array)
+    assert not found.flags.writeable or not found.size
+
+
+def test_a_header_with_every_byte_changed(tmp_path: Path, entry: FileEntry) -> None:
+    file = tmp_path / "inside" / entry.name
+    whole = file.read_bytes()
+    for place in [*range(160), 4094, 4095]:
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        with pytest.raises(DataError):
+            LocalPlace(tmp_path / "inside").array(entry, DTYPE)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "device"])
+def test_only_regular_files_are_opened(tmp_path: Path, entry: FileEntry, kind: str) -> None:
+    """A pipe without a writer would hang here."""
+    file = tmp_path / "inside" / entry.name
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "directory":
+        file.mkdir()
+    else:
+        file.symlink_to("/dev/zero")
+    with pytest.raises(DataError) as caught:
+        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
+    assert caught.value.code == ("link-leaves-dataset" if kind == "device" else "not-a-regular-file")
+    with pytest.raises(DataError):
+        LocalPlace(file.parent).read(file.name)
+    problem = LocalPlace(tmp_path / "inside").problem(entry)
+    assert problem is not None
+    assert problem.code == caught.value.code
+
+
+def test_links_stay_inside(tmp_path: Path, entry: FileEntry) -> None:
+    inside = tmp_path / "inside"
+    file = inside / entry.name
+    file.rename(inside / "elsewhere.npy")
+    file.symlink_to("elsewhere.npy")
+    np.testing.assert_array_equal(LocalPlace(inside).array(entry, DTYPE), ARRAY)
+    (inside / "elsewhere.npy").rename(tmp_path / "outside.npy")
+    file.unlink()
+    file.symlink_to("../outside.npy")
+    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset, to "):
+        LocalPlace(inside).array(entry, DTYPE)
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.raises(OSError, match="symbolic links"):
+        LocalPlace(inside).array(entry, DTYPE)
+
+
+def test_a_dataset_may_itself_be_a_link(tmp_path: Path, entry: FileEntry) -> None:
+    (tmp_path / "link").symlink_to("inside")
+    np.testing.assert_array_equal(LocalPlace(tmp_path / "link").array(entry, DTYPE), ARRAY)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b'{"a": "\xff"}', "UTF-8"),
+        (b'{"a": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested too deeply"),
+        (b"[1]", "Expected `object`, got `array`"),
+    ],
+)
+def test_json_that_is_not_what_it_should_be(raw: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        decode(raw, dict[str, object])
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(b" " * 11)
+    with pytest.raises(DataError, match="has 11 bytes, more than any of its kind"):
+        LocalPlace(tmp_path).read("manifest.json", largest=10)
+
+
+SHARDS = 200
+
+
+PROGRAM = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+import packtool
+
+packtool.pack("store", "packed", strategy="concat", sequence_length=16, shard_tokens=32, seed=3)
+packtool.pack("store", "twice", strategy="concat", sequence_length=16, shard_tokens=32, seed=3, memory=20_000)
+packtool.shuffle("packed", "again", seed=4)
+packtool.shuffle("again", "back", seed=3, memory=20_000)
+assert packtool.verify("store").problems == packtool.verify("back").problems == []
+assert sum(len(row) for row in packtool.open("back")) == packtool.stats("packed").ledger.output
+"""
+
+
+def test_two_hundred_shards_with_a_hundred_open_files(tmp_path: Path) -> None:
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 100
+    write_store(tmp_path / "store", [30] * SHARDS, per_shard=1)
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, cwd=tmp_path)
+    assert len(list((tmp_path / "packed").glob("tokens-*.npy"))) > SHARDS / 2
+    packtool.pack(
+        tmp_path / "store", tmp_path / "expected", strategy="concat", sequence_length=16, shard_tokens=32, seed=3
+    )
+    for name in ("packed", "twice", "back"):
+        assert contents(tmp_path / name) == contents(tmp_path / "expected"), name

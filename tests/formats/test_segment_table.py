@@ -1,0 +1,31 @@
+"""Segments as records and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.formats.names import SEGMENT
+from packtool.formats.segment_table import from_table, no_segments, to_table
+from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
+
+
+def test_segments_come_back_as_they_were() -> None:
+    rows = Segments(
+        np.array([1 << 40, PADDING, INSERTED_EOS]),
+        np.array([(1 << 32) - 1, 0, 0]),
+        np.array([7, 2, 1]),
+        np.array([3, 0, 0]),
+        np.array([0, 1, 1, 3]),
+    )
+    table = to_table(rows)
+    assert (table.dtype, len(table)) == (SEGMENT, 3)
+    again = from_table(table, rows.offsets.astype(np.uint32))
+    for name in Segments.__slots__:
+        np.testing.assert_array_equal(getattr(again, name), getattr(rows, name))
+        assert getattr(again, name).dtype == np.int64
+
+
+def test_a_table_that_was_not_written_is_named() -> None:
+    error = no_segments("somewhere")
+    assert (error.code, error.where) == ("no-segments", "somewhere")
+    assert error.remedy == "pack again without --no-segments"

@@ -1,0 +1,86 @@
+"""One writer for an output, dead or alive, with or without locks in the file system."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import multiprocessing
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtool.errors import DataError
+from packtool.outputs import lock
+from packtool.warnings import PacktoolWarning
+from tests.formats.outputs import STORE, code, finish, names, prepare
+
+
+def test_one_writer(tmp_path: Path) -> None:
+    output = prepare(tmp_path / "o", "tokenize", key="k")
+    for options in ({"resume": True}, {"overwrite": True}):
+        with pytest.raises(
+            DataError, match=rf"packtool tokenize \(process {os.getpid()} on .*\) is writing here"
+        ) as caught:
+            prepare(tmp_path / "o", "pack", key="k2", **options) if "overwrite" in options else prepare(
+                tmp_path / "o", "tokenize", key="k", **options
+            )
+        assert caught.value.code == "output-in-use"
+    finish(output)
+    assert names(tmp_path / "o") == STORE
+    prepare(tmp_path / "o", "tokenize", key="k", resume=True)
+
+
+def _hold(path: str, started: Any) -> None:
+    prepare(path, "tokenize", key="k")
+    started.set()
+    signal.pause()
+
+
+def test_a_dead_writer_is_recognised(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    process = context.Process(target=_hold, args=(str(tmp_path / "o"), started))
+    process.start()
+    assert started.wait(60)
+    assert code(tmp_path / "o", resume=True) == "output-in-use"
+    process.kill()
+    process.join()
+    assert prepare(tmp_path / "o", "tokenize", key="k", resume=True).resumed
+
+
+def test_the_lock_goes_with_the_command_that_took_it(tmp_path: Path) -> None:
+    def command() -> None:
+        with prepare(tmp_path / "o", "tokenize", key="k"):
+            raise RuntimeError
+
+    for options in ("resume", "overwrite"):
+        with pytest.raises(RuntimeError):
+            command()
+        assert names(tmp_path / "o") == ["unfinished/state.json"]
+        prepare(tmp_path / "o", "tokenize", key="k", **{options: True}).discard()
+        assert not (tmp_path / "o").exists()
+
+
+def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.warns(PacktoolWarning, match=r"this file system has no locks \(No locks available\), so a second run"):
+        prepare(tmp_path / "o", "tokenize", key="k")
+    who = rf"above all packtool tokenize \(process {os.getpid()} on .*, since .*\)"
+    with pytest.warns(PacktoolWarning, match=who):
+        prepare(tmp_path / "o", "tokenize", key="k", resume=True)
+
+
+def test_its_file_says_in_a_line_who_holds_it(tmp_path: Path) -> None:
+    held = lock.take(tmp_path, "pack", "o")
+    line = rf"packtool pack \(process {os.getpid()} on .*, since \d{{4}}-\d\d-\d\d .* UTC\)\n"
+    assert re.fullmatch(line, (tmp_path / "lock").read_text())
+    held.release()
+    held.release()
+    assert names(tmp_path) == []

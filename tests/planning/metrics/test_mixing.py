@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.planning.metrics import mixing
+from packtool.planning.metrics.mixing import Mixing
+from packtool.planning.plan import PADDING, Segments
+
+
+def rows_of(pieces: list[list[tuple[int, int]]]) -> Segments:
+    """Rows of pieces of a token each: (document, start)."""
+    flat = np.array([piece for row in pieces for piece in row], np.int64).reshape(-1, 2)
+    offsets = np.cumsum([0] + [len(row) for row in pieces])
+    ones = np.ones(len(flat), np.int64)
+    return Segments(flat[:, 0], flat[:, 1], ones, ones * 0, offsets)
+
+
+def whole(rows: list[list[int]]) -> Segments:
+    """Rows of documents that begin in them."""
+    return rows_of([[(document, 0) for document in row] for row in rows])
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 9))
+def test_counts(data: st.DataObject, batch: int, cut: int) -> None:
+    stores = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    total = sum(stores)
+    # A document begins once, in any row; other rows hold more of it, or padding and inserted EOS.
+    more = st.tuples(st.integers(0, total - 1), st.integers(1, 9)) | st.tuples(st.integers(-2, -1), st.just(0))
+    rows = data.draw(st.lists(st.lists(more, max_size=4), min_size=1, max_size=12))
+    first = {d: data.draw(st.integers(0, len(rows) - 1)) for d in data.draw(st.sets(st.integers(0, total - 1)))}
+    for document, row in first.items():
+        rows[row].insert(data.draw(st.integers(0, len(rows[row]))), (document, 0))
+    counter = Mixing(stores, 8, batch)
+    counter.add(rows_of(rows[: cut * batch]))
+    if rows[cut * batch :]:
+        counter.add(rows_of(rows[cut * batch :]))
+    found = counter.result()
+
+    pairs = [(first[d], first[d + 1]) for d in first if d + 1 in first]
+    assert found.pairs == len(pairs)
+    if pairs:
+        assert found.same_row == sum(a == b for a, b in pairs) / len(pairs)
+        assert found.same_batch == sum(a // batch == b // batch for a, b in pairs) / len(pairs)
+    apart = sorted(abs(a - b) for a, b in pairs if a != b)
+    if apart:
+        assert found.mean_distance == sum(apart) / len(apart)
+        assert found.median_distance == apart[(len(apart) - 1) // 2]
+    batches = [rows[i : i + batch] for i in range(0, len(rows), batch)]
+    if len(rows) >= batch:
+        batches = [b for b in batches if len(b) == batch]
+    source = np.repeat(np.arange(len(stores)), stores)
+    distinct = [{d for row in b for d, _ in row if d >= 0} for b in batches]
+    assert found.documents.max == max(map(len, distinct), default=0)
+    assert found.documents.min == min(map(len, distinct), default=0)
+    kinds = [len({int(source[d]) for d in held}) for held in distinct]
+    assert found.sources.mean == (sum(kinds) / len(kinds) if kinds else 0)
+
+
+def test_follows_a_sample_of_a_large_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixing, "_PAIRS", 10)
+    order = np.random.default_rng(3).permutation(1000)
+    counter = Mixing([400, 600], 8, 10)
+    counter.add(whole([[int(d)] for d in order]))
+    found = counter.result()
+    place = np.argsort(order)
+    distances = [abs(place[d] - place[d + 1]) for d in range(0, 1000, 100)]
+    assert found.pairs == 10
+    assert found.mean_distance == np.mean(distances)
+
+
+def test_corpus_order_is_seen_and_a_shuffle_too() -> None:
+    ordered, shuffled = Mixing([500, 500], 8, 20), Mixing([500, 500], 8, 20)
+    ordered.add(whole([[d] for d in range(1000)]))
+    shuffled.add(whole([[int(d)] for d in np.random.default_rng(1).permutation(1000)]))
+    assert ordered.result().median_distance == 1
+    assert ordered.result().sources.mean == 1
+    result = shuffled.result()
+    assert result.mean_distance == pytest.approx(result.expected_distance, rel=0.1)
+    assert result.sources.mean == 2
+
+
+def test_rows_of_padding_alone_and_rows_after_a_part_batch() -> None:
+    counter = Mixing([3], 8, 4)
+    counter.add(rows_of([[(PADDING, 0)]]))
+    assert counter.result().documents.max == 0
+    with pytest.raises(ValueError, match="fall short"):
+        counter.add(whole([[0]]))
+
+
+def test_a_document_is_where_it_begins_not_where_its_first_part_came_to_lie() -> None:
+    # Long documents, shuffled: row 0 holds the end of document 0 and nothing that begins but document 1.
+    counter = Mixing([2], 8, 1)
+    counter.add(rows_of([[(0, 8), (1, 0)], [(1, 5)], [(0, 0)]]))
+    found = counter.result()
+    assert (found.pairs, found.same_row, found.median_distance) == (1, 0, 2)

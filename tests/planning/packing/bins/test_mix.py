@@ -1,0 +1,174 @@
+"""Mixed rows: only places change, and where groups of equal sums abound, rows come out nearly as mixed as random."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.planning.metrics.homogeneity import Homogeneity, HomogeneityCounts
+from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.packing.bins import mix as module
+from packtool.planning.packing.bins.mix import mix
+from packtool.planning.packing.windows import plan_window, window_ranges
+from packtool.planning.plan import Plan, Segments, offsets_of
+from tests.test_laws import corpora, options_of
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
+    """A row length and rows; some hold more than they should, as bins larger than rows do."""
+    sequence_length = draw(st.sampled_from([2, 8, 16, 50, 300]))
+    length = st.integers(1, min(sequence_length, 40))
+    few = draw(st.lists(length, min_size=1, max_size=3))
+    row = st.lists(st.one_of(length, st.sampled_from(few)), min_size=1, max_size=9)
+    return sequence_length, draw(st.lists(row, max_size=40))
+
+
+def require_mixed(sequence_length, rows, seed, window=0):
+    """Segments stay, each row keeps its tokens, and what lies beyond the first L stays there."""
+    length = np.array([length for row in rows for length in row], np.int64)
+    offsets = offsets_of(np.array([len(row) for row in rows], np.int64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BLOCK", 40)
+        items, moved = mix(np.arange(len(length)), length, offsets, sequence_length, seed=seed, window=window)
+    assert sorted(items.tolist()) == list(range(len(length)))
+    assert len(moved) == len(offsets)
+    for number, row in enumerate(rows):
+        here = items[moved[number] : moved[number + 1]]
+        assert length[here].sum() == sum(row)
+        # What does not end within the row lies where it lay: at the end, in its order.
+        kept = int(np.searchsorted(np.cumsum(row), sequence_length, side="right"))
+        fixed = list(range(offsets[number] + kept, offsets[number + 1]))
+        assert here[len(here) - len(fixed) :].tolist() == fixed
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.integers(0, (1 << 64) - 1), st.integers(0, 1 << 40))
+def test_rows_keep_their_tokens_and_what_lies_beyond_stays(case, seed, window):
+    require_mixed(*case, seed, window)
+
+
+def test_no_rows_and_rows_of_the_largest_length():
+    require_mixed(8, [], seed=3)
+    rng = np.random.default_rng(1)
+    require_mixed(1 << 24, [rng.integers(1, 1 << 22, 4).tolist() for _ in range(60)], seed=3)
+
+
+def greedy_rows(median: float, sigma: float, sequence_length: int, name: str = "bfd", documents: int = 60_000) -> Plan:
+    lengths = np.round(np.random.default_rng(0).lognormal(np.log(median), sigma, documents))
+    options = PackOptions(sequence_length=sequence_length, mix_rows=False if name == "bfd" else None)
+    (only,) = plan(name, np.maximum(lengths, 2).astype(np.int64), options)
+    return only
+
+
+def homogeneity(only: Plan) -> Homogeneity:
+    counts = HomogeneityCounts()
+    counts.add(only.segments(np.arange(only.rows)))
+    return counts.result()
+
+
+MANY = [
+    (400, 1.2, 2048, 1.25),
+    (60, 1.2, 2048, 1.6),
+    (100, 0.8, 512, 1.1),
+    (400, 1.2, 8192, 1.6),
+    (2, 0.3, 512, 1.6),
+]
+"""Median, sigma, sequence length, and how much more alike than random rows they may stay."""
+
+
+@pytest.mark.parametrize(("median", "sigma", "sequence_length", "most"), MANY)
+def test_rows_are_mixed_nearly_as_random_rows_are(median, sigma, sequence_length, most):
+    greedy = greedy_rows(median, sigma, sequence_length)
+    before, after = homogeneity(greedy), homogeneity(greedy.mixed(42, 0))
+    assert before.between_rows > 2 * before.random_rows
+    assert 0.9 * after.random_rows < after.between_rows < most * after.random_rows
+    assert (after.rows, after.segments) == (before.rows, before.segments)
+    assert after.equal_but_one < max(0.02, before.equal_but_one / 10)
+
+
+def columns(rows: Segments) -> list[tuple[int, int, int]]:
+    return sorted(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
+
+
+def test_neighbours_of_equal_length_part_and_segments_lie_in_random_order():
+    lengths = np.tile([30, 34], 5000)
+    (greedy,) = plan("bfd", lengths, PackOptions(sequence_length=64, mix_rows=False))
+    mixed = greedy.mixed(42, 0).segments(np.arange(greedy.rows))
+    assert columns(mixed) == columns(greedy.segments(np.arange(greedy.rows)))
+    first, second = mixed.document.reshape(-1, 2).T
+    # Best fit puts the i-th of one length to the i-th of the other; mixed, their distance is that of random documents.
+    assert np.abs(first - second).mean() == pytest.approx(len(lengths) / 3, rel=0.05)
+    assert np.mean(lengths[first] == 34) == pytest.approx(0.5, abs=0.05)
+
+
+def test_other_seeds_and_windows_give_other_rows():
+    greedy = greedy_rows(60, 1.2, 2048, documents=2000)
+    documents = [
+        greedy.mixed(seed, window).segments(np.arange(greedy.rows)).document.tolist()
+        for seed, window in ((42, 0), (42, 1), (43, 0), (42, 0))
+    ]
+    assert documents[0] == documents[3]
+    assert len({tuple(each) for each in documents}) == 3
+
+
+MIXING = [name for name, strategy in STRATEGIES.items() if "mix_rows" in strategy.accepts]
+
+
+def segments_of(rows: Segments) -> list[tuple[int, int, int, int]]:
+    columns = (rows.document, rows.start, rows.length, rows.repeated)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_the_strategies_of_bins_mix_and_two_do_unasked():
+    assert MIXING == ["ffd", "bfd", "bfd-extra", "seamless", "buckets"]
+    assert [name for name in MIXING if STRATEGIES[name].mixes] == ["ffd", "bfd"]
+
+
+@pytest.mark.parametrize("name", MIXING)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_only_places_change(name, data):
+    size = data.draw(st.sampled_from([8, 16, 33]), label="size")
+    lengths = data.draw(corpora(size), label="lengths")
+    options = options_of(name, size, data)
+    plain, mixed, again, other = (
+        plan(name, lengths, replace(options, **change))
+        for change in (
+            {"mix_rows": False},
+            {"mix_rows": True, "seed": 3},
+            {"mix_rows": True, "seed": 3},
+            {"mix_rows": True, "seed": 4},
+        )
+    )
+    for before, after, same, differs in zip(plain, mixed, again, other, strict=True):
+        units = np.arange(before.units)
+        old = before.segments(units)
+        for one in (after, differs):
+            new = one.segments(units)
+            assert segments_of(new) == segments_of(old)
+            assert new.tokens().sum() == old.tokens().sum()
+            assert (new.tokens() > 0).all()
+            assert (new.tokens() <= before.sequence_length).all()
+            for figure in ("rows", "dropped", "eos_omitted", "eos_inserted"):
+                assert getattr(one, figure) == getattr(before, figure)
+        np.testing.assert_array_equal(after.segments(units).document, same.segments(units).document)
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_a_window_is_mixed_on_its_own(name):
+    lengths = np.round(np.random.default_rng(2).lognormal(4, 1.3, 3000)).astype(np.int64) + 1
+    given = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
+    options = PackOptions(window_tokens=50_000, mix_rows=True, **given)
+
+    def windows(lengths: np.ndarray) -> list[list[list[int]]]:
+        ranges = window_ranges(lengths, options.window_tokens)
+        parts = [plan_window(STRATEGIES[name], lengths, options, window) for window in ranges]
+        return [[only.segments(np.arange(only.rows)).document.tolist() for only in plans] for plans in parts]
+
+    first = windows(lengths)
+    assert len(first) > 3
+    # What changes in the last window leaves the others as they are.
+    assert windows(np.append(lengths, 9))[: len(first) - 1] == first[:-1]

@@ -1,0 +1,36 @@
+"""`ffd`: the bins of first-fit decreasing item by item, long documents, windows."""
+
+from hypothesis import given, settings
+
+from tests.planning.packing import oracles
+from tests.planning.packing.cases import cases
+from tests.planning.packing.tokens import bins_of, one, render
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases())
+def test_item_by_item(case):
+    size, lengths = case
+    items = oracles.chunks(lengths, size)
+    assert bins_of(one("ffd", lengths, sequence_length=size, mix_rows=False)) == oracles.first_fit(items, size)
+
+
+def test_ffd_by_hand():
+    lengths = [5, 3, 6, 2]
+    assert render(one("ffd", lengths, sequence_length=8, mix_rows=False), lengths) == [
+        "c0 c1 c2 c3 c4 cE d0 dE",
+        "a0 a1 a2 a3 aE b0 b1 bE",
+    ]
+
+
+def test_rows_beyond_16_bits():
+    lengths = [70_000, 3, 140_001, 69_999, 100_000]
+    items = oracles.chunks(lengths, 100_000)
+    assert bins_of(one("ffd", lengths, sequence_length=100_000, mix_rows=False)) == oracles.first_fit(items, 100_000)
+
+
+def test_windows_are_planned_one_after_the_other():
+    lengths = [5, 3, 6, 2, 9, 4]
+    only = one("ffd", lengths, sequence_length=8, mix_rows=False, window_tokens=8)
+    assert bins_of(only) == [[(4, 0, 8)], [(0, 0, 5), (1, 0, 3)], [(2, 0, 6), (3, 0, 2)], [(5, 0, 4)]]
+    assert only.eos_omitted == 1

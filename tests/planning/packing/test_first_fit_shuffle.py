@@ -1,0 +1,75 @@
+"""`first-fit-shuffle`: the bins of a walk over all bins, in the same random order; a worked example."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.planning.packing.first_fit_shuffle import first_fit_in_order
+from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
+from tests.planning.packing import oracles
+from tests.planning.packing.cases import cases
+from tests.planning.packing.tokens import bins_of, one, render
+
+
+def in_random_order(lengths: list[int], size: int, seed: int) -> list[list[oracles.Piece]]:
+    """First fit of chunks, whole rows first, then what is left of each document in the order of its key."""
+    chunks = oracles.chunks(lengths, size)
+    order = permutation(len(lengths), seed=seed, purpose=FIRST_FIT_ORDER).tolist()
+    tails = {document: (document, start, length) for document, start, length in chunks if length < size}
+    bins: list[list[oracles.Piece]] = []
+    for chunk in [chunk for chunk in chunks if chunk[2] == size] + [tails[each] for each in order if each in tails]:
+        for bin in bins:
+            if sum(length for _, _, length in bin) + chunk[2] <= size:
+                bin.append(chunk)
+                break
+        else:
+            bins.append([chunk])
+    return bins
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.integers(0, (1 << 64) - 1))
+def test_item_by_item(case, seed):
+    size, lengths = case
+    only = one("first-fit-shuffle", lengths, sequence_length=size, seed=seed)
+    assert [sorted(bin) for bin in bins_of(only)] == [sorted(bin) for bin in in_random_order(lengths, size, seed)]
+
+
+def test_by_hand():
+    lengths = [5, 6, 3, 2, 9]
+    assert permutation(5, seed=7, purpose=FIRST_FIT_ORDER).tolist() == [2, 4, 0, 3, 1]
+    only = one("first-fit-shuffle", lengths, sequence_length=8, seed=7)
+    assert render(only, lengths) == [
+        "e0 e1 e2 e3 e4 e5 e6 e7",
+        "c0 c1 cE a0 a1 a2 a3 aE",
+        "d0 dE b0 b1 b2 b3 b4 bE",
+    ]
+    assert only.eos_omitted == 1
+
+
+def test_any_segment_of_a_row_may_be_the_longest():
+    lengths = np.random.default_rng(0).integers(2, 60, 20_000)
+    bins = [bin for bin in bins_of(one("first-fit-shuffle", lengths, sequence_length=64)) if len(bin) > 1]
+    longest = [np.argmax([length for _, _, length in bin]) == 0 for bin in bins]
+    assert np.mean(longest) == pytest.approx(np.mean([1 / len(bin) for bin in bins]), abs=0.02)
+
+
+def test_seeds_differ():
+    lengths = np.random.default_rng(0).integers(2, 60, 500)
+    rows = [bins_of(one("first-fit-shuffle", lengths, sequence_length=64, seed=seed)) for seed in (1, 1, 2)]
+    assert rows[0] == rows[1] != rows[2]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(1, 60).flatmap(lambda most: st.tuples(st.just(most), st.lists(st.integers(1, most), max_size=120))))
+def test_the_tree_of_rooms_finds_the_first_bin(case):
+    capacity, lengths = case
+    room, expected = [], []
+    for length in lengths:
+        bin = next((bin for bin, left in enumerate(room) if left >= length), len(room))
+        if bin == len(room):
+            room.append(capacity)
+        room[bin] -= length
+        expected.append(bin)
+    assert first_fit_in_order(np.array(lengths, np.int64), capacity).tolist() == expected

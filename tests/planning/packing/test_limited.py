@@ -1,0 +1,46 @@
+"""Rows of at most so many documents: the laws hold, nothing else moves, and no more rows are added than said."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.errors import UsageError
+from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from tests.planning.packing.tokens import bins_of, one
+from tests.test_laws import check_laws, corpora, options_of
+
+LIMITED = [name for name, strategy in STRATEGIES.items() if strategy.takes("max_documents_per_row")]
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
+    size, most = 16, data.draw(st.integers(1, 5), label="most")
+    multiple = data.draw(st.sampled_from([1, 4]), label="multiple")
+    lengths = data.draw(corpora(size), label="lengths")
+    free = PackOptions(**{**vars(options_of(name, size, data)), "document_multiple": multiple})
+    limited = PackOptions(**{**vars(free), "max_documents_per_row": most})
+    plans, before = plan(name, lengths, limited), plan(name, lengths, free)
+    check_laws(lengths, plans)
+    for only, whole in zip(plans, before, strict=True):
+        found, expected = bins_of(only), bins_of(whole)
+        counts = [sum(document >= 0 for document, _, _ in row) for row in found]
+        assert max(counts, default=0) <= most
+        pieces = [sum(document >= 0 for document, _, _ in row) for row in expected]
+        windows = len(lengths) if limited.window_tokens < 1 << 34 else 1
+        moved = sum(max(0, count - most) for count in pieces)
+        assert len(found) - len(expected) <= -(-moved // most) + windows
+        if limited.window_tokens == 1 << 34:
+            assert len(found) - len(expected) == -(-moved // most)
+
+
+def test_the_shortest_go() -> None:
+    only = one("bfd", [2, 2, 6, 3, 3], sequence_length=16, max_documents_per_row=3, mix_rows=False)
+    assert [[document for document, _, _ in row] for row in bins_of(only)] == [[2, 3, 4], [0, 1]]
+
+
+def test_strategies_that_cut_anywhere_do_not_take_it() -> None:
+    with pytest.raises(UsageError, match=r"^--max-documents-per-row: --strategy concat does not take this option\. "):
+        plan("concat", np.array([3]), PackOptions(sequence_length=8, max_documents_per_row=2))

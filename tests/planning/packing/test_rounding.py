@@ -1,0 +1,145 @@
+"""Pieces at multiples: the laws still hold, each piece begins at one, and nothing but padding is added."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.errors import UsageError
+from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.plan import PADDING, Plan
+from tests.planning.packing.tokens import one, render
+from tests.test_laws import check_laws, corpora, options_of, rows_of
+
+SIZES = [8, 16, 48]
+
+
+def rounded_options(name: str, size: int, multiple: int, data: st.DataObject) -> PackOptions:
+    """Options of a strategy whose rows and atoms are multiples."""
+    options = options_of(name, size, data)
+    atom = options.atom_size if options.atom_size is None or options.atom_size % multiple == 0 else size
+    return PackOptions(**{**vars(options), "atom_size": atom, "document_multiple": multiple})
+
+
+def pieces_of(plans: list[Plan], *, shuffled: bool = False) -> list[tuple[int, int, int]]:
+    """Documents, starts and lengths of all pieces, sorted."""
+    rows = [rows_of(only, shuffled) for only in plans]
+    return sorted(
+        (document, start, length)
+        for row in rows
+        for document, start, length in zip(row.document.tolist(), row.start.tolist(), row.length.tolist(), strict=True)
+        if document >= 0
+    )
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_laws_hold_and_every_piece_begins_at_a_multiple(name: str, data: st.DataObject) -> None:
+    size = data.draw(st.sampled_from(SIZES), label="size")
+    multiples = [m for m in (2, 4, 6, 8, 16, 48) if size % m == 0 and (name != "decompose" or m & (m - 1) == 0)]
+    multiple = data.draw(st.sampled_from(multiples), label="multiple")
+    lengths = data.draw(corpora(size), label="lengths")
+    options = rounded_options(name, size, multiple, data)
+    plans = plan(name, lengths, options)
+    check_laws(lengths, plans)
+    for only in plans:
+        for shuffled in (True, False):
+            rows = rows_of(only, shuffled)
+            place = np.concatenate([[0], np.cumsum(rows.length)])[:-1]
+            begins = rows.document >= 0
+            assert (place[begins] % multiple == 0).all()
+            # What rounds a piece up is all that is added: longer runs of padding end a unit.
+            gaps = (rows.document == PADDING) & ((place + rows.length) % only.unit != 0)
+            assert (rows.length[gaps] < multiple).all()
+
+
+@pytest.mark.parametrize("name", ["bfd", "ffd", "first-fit-shuffle", "concat", "padding"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_the_same_tokens_are_placed_as_without(name: str, data: st.DataObject) -> None:
+    size, multiple = 16, data.draw(st.sampled_from([2, 4, 8]), label="multiple")
+    lengths = data.draw(corpora(size), label="lengths")
+    options = {"sequence_length": size}
+    with_multiple = plan(name, lengths, PackOptions(document_multiple=multiple, **options))
+    without = plan(name, lengths, PackOptions(**options))
+    for account in ("dropped", "eos_omitted", "eos_inserted"):
+        assert sum(getattr(p, account) for p in with_multiple) == sum(getattr(p, account) for p in without)
+    if name in ("bfd", "ffd", "first-fit-shuffle"):  # the same pieces, in other rows
+        assert pieces_of(with_multiple) == pieces_of(without)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_multiple_of_one_changes_nothing(name: str) -> None:
+    lengths = np.round(np.random.default_rng(5).lognormal(3, 1, 500)).astype(np.int64) + 1
+    plain = options_of(name, 64)
+    for a, b in zip(
+        plan(name, lengths, plain),
+        plan(name, lengths, PackOptions(**{**vars(plain), "document_multiple": 1})),
+        strict=True,
+    ):
+        assert type(a) is type(b)
+        for column in ("document", "start", "length", "repeated", "offsets"):
+            np.testing.assert_array_equal(getattr(rows_of(a), column), getattr(rows_of(b), column))
+
+
+def test_an_example_to_the_token() -> None:
+    lengths = [5, 3, 6]
+    only = one("concat", lengths, sequence_length=8, document_multiple=4)
+    assert render(only, np.array(lengths)) == [
+        "a0 a1 a2 a3 aE . . .",
+        "b0 b1 bE . c0 c1 c2 c3",
+        "c4 cE . . . . . .",
+    ]
+    only = one("bfd", lengths, sequence_length=8, document_multiple=4, mix_rows=False)
+    assert render(only, np.array(lengths)) == ["a0 a1 a2 a3 aE . . .", "c0 c1 c2 c3 c4 cE . .", "b0 b1 bE . . . . ."]
+
+
+def test_an_eos_alone_takes_no_room() -> None:
+    only = one("bfd", [9, 1, 3], sequence_length=8, document_multiple=4)
+    assert (only.rows, only.dropped, only.eos_omitted) == (2, 0, 2)
+
+
+def test_what_a_strategy_drops_is_counted_in_tokens_not_in_rounded_ones() -> None:
+    # Bins of 12 tokens, rounded: the second document's last 4 are beyond the row, of which it has 2.
+    only = one("bfd-extra", [6, 6], sequence_length=12, extra_capacity=4, document_multiple=4)
+    assert render(only, np.array([6, 6])) == ["a0 a1 a2 a3 a4 aE . . b0 b1 b2 b3"]
+    assert (only.dropped, only.eos_omitted) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "bfd",
+            {"sequence_length": 10},
+            "--sequence-length: documents are to begin at multiples of 4, and 10 is none. "
+            "Give 12, or another --document-multiple.",
+        ),
+        (
+            "concat",
+            {"sequence_length": 8, "atom_size": 2},
+            "--atom-size: documents are to begin at multiples of 4, and "
+            "2 is none. Give 4, or another --document-multiple.",
+        ),
+        (
+            "buckets",
+            {"buckets": (8, 14)},
+            "--buckets: documents are to begin at multiples of 4, and 14 is none. Give "
+            "16, or another --document-multiple.",
+        ),
+    ],
+)
+def test_rows_that_are_no_multiples_are_refused(name: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
+        plan(name, np.array([3]), PackOptions(document_multiple=4, **options))
+
+
+def test_rows_of_powers_of_two_take_no_other_multiple() -> None:
+    message = (
+        "--document-multiple: 6 is no power of two, and decompose makes rows of powers of two. Give 8, or another "
+    )
+    with pytest.raises(UsageError, match=re.escape(message + "strategy.")):
+        plan("decompose", np.array([3]), PackOptions(sequence_length=12, document_multiple=6))

@@ -1,0 +1,94 @@
+"""`seamless`: the bins item by item, sliding rows, exact fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.errors import UsageError
+from packtool.planning.packing import PackOptions, plan
+from tests.planning.packing import oracles
+from tests.planning.packing.cases import cases
+from tests.planning.packing.tokens import bins_of, one, render
+
+
+@settings(max_examples=250, deadline=None)
+@given(cases(), st.data())
+def test_item_by_item(case, data):
+    size, lengths = case
+    extra = data.draw(st.sampled_from([0, 1, size // 4, size - 1]))
+    repetition = data.draw(st.sampled_from([Fraction(0), Fraction(1, 10), Fraction("0.3"), Fraction(1)]))
+    only = one("seamless", lengths, sequence_length=size, extra_capacity=extra, max_repetition=repetition)
+    assert bins_of(only) == oracles.seamless(lengths, size, repetition, extra)
+
+
+def test_bins_below_a_row_are_joined_and_cut():
+    lengths = [5, 5, 5]
+    only = one("seamless", lengths, sequence_length=8, extra_capacity=0)
+    assert render(only, lengths) == ["a0 a1 a2 a3 aE b0 b1 b2", "b3 bE c0 c1 c2 c3 cE ."]
+    only = one("seamless", lengths, sequence_length=8, extra_capacity=0, remainder="drop")
+    assert render(only, lengths) == ["a0 a1 a2 a3 aE b0 b1 b2"]
+    assert (only.dropped, only.eos_omitted) == (5, 2)
+
+
+def test_sliding_rows_overlap_evenly():
+    lengths = [19]
+    only = one("seamless", lengths, sequence_length=8, max_repetition=Fraction("0.4"))
+    assert render(only, lengths) == [
+        "a0 a1 a2 a3 a4 a5 a6 a7",
+        "a5' a6' a7' a8 a9 a10 a11 a12",
+        "a11' a12' a13 a14 a15 a16 a17 aE",
+    ]
+
+
+@pytest.mark.parametrize("repetition", ["0", "0.05", "0.3", "0.5", "1"])
+def test_seamless_covers_every_document_without_a_gap(repetition):
+    size, share = 512, Fraction(repetition)
+    lengths = np.arange(size, 40 * size + 1)
+    options = PackOptions(sequence_length=size, max_repetition=share, extra_capacity=0)
+    (only,) = plan("seamless", lengths, options)
+    n, rest = np.divmod(lengths, size)
+    overlap = np.array([-((-k * share * size) // 1) for k in n.tolist()], np.int64)
+    slide = (rest > 0) & (lengths + overlap >= (n + 1) * size)
+    pieces = only.segments(np.arange(int((n + slide).sum())))
+    assert (np.diff(pieces.offsets) == 1).all()
+    assert (pieces.length == size).all()
+    np.testing.assert_array_equal(np.bincount(pieces.document, minlength=len(lengths)), n + slide)
+    first = np.concatenate([[True], np.diff(pieces.document) != 0])
+    last = np.concatenate([first[1:], [True]])
+    assert (pieces.start[first] == 0).all()
+    assert (pieces.repeated[first] == 0).all()
+    ends = pieces.start + size
+    covered = np.where(slide, lengths, n * size)
+    np.testing.assert_array_equal(ends[last], covered)
+    again = ends[:-1] - pieces.start[1:]
+    np.testing.assert_array_equal(again[~first[1:]], pieces.repeated[1:][~first[1:]])
+    assert again[~first[1:]].min(initial=0) >= 0
+    most = -(-((n + 1) * size - lengths) // n)
+    assert (pieces.repeated <= np.where(slide, most, 0)[pieces.document]).all()
+    assert pieces.repeated.max() <= -((-share * size) // 1)
+
+
+def test_an_extra_of_a_whole_row_is_refused():
+    with pytest.raises(UsageError, match=r"--extra-capacity: 8 is out of range\. Give a number from 0 to 7\."):
+        one("seamless", [3], sequence_length=8, extra_capacity=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 60), max_size=40), st.sampled_from(["pad", "drop"]), st.sampled_from([1 << 34, 100]))
+def test_rows_are_counted_by_the_step_that_made_them(sizes, remainder, window):
+    lengths = np.array(sizes, np.int64)
+    options = PackOptions(sequence_length=10, extra_capacity=2, remainder=remainder, window_tokens=window)
+    (only,) = plan("seamless", lengths, options)
+    assert sum(only.stages.values()) == only.rows
+    rows = only.segments(np.arange(only.rows))
+    overlapping = set(rows.document[rows.repeated > 0].tolist())
+    alone = np.diff(rows.offsets) == 1
+    long = [int(rows.document[first]) for first in rows.offsets[:-1][alone & (rows.tokens() == 10)]]
+    assert only.stages["overlapping"] == sum(document in overlapping for document in long)
+    assert only.stages["whole"] == sum(document not in overlapping for document in long)
+    if window > 100:
+        # Bins of a row or more are rows. What is left lies in fewer than all but the last of them could hold.
+        assert only.stages["joined"] <= 1 + sum(length % 10 for length in sizes) // 10

@@ -1,0 +1,39 @@
+"""Options that a strategy does not take, lacks, or cannot obey."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from packtool.errors import UsageError
+from packtool.planning.packing import PackOptions, plan
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("decompose", {"sequence_length": 100, "min_bucket": 80}, r"--min-bucket: no power of two lies between 80"),
+        ("buckets", {"sequence_length": 8}, r"--sequence-length: .* Give --buckets instead"),
+        ("buckets", {"buckets": (4, 4)}, r"--buckets: the sizes must differ"),
+        ("buckets", {"buckets": ()}, r"--buckets: the sizes must differ"),
+        ("buckets", {"buckets": (1, 4)}, r"--buckets: 1 is out of range"),
+        ("buckets", {"padding_threshold": Fraction(2)}, r"--padding-threshold: 2 is not a share"),
+        (
+            "buckets",
+            {"remainder": "drop"},
+            r"--remainder: --strategy buckets does not .* Leave it out, or use --strategy concat",
+        ),
+        ("length-buckets", {"remainder": "cut"}, r"--remainder: 'cut' is not a known value\. Choose one of pad, drop"),
+        ("concat", {"sequence_length": 8, "buckets": (4, 8)}, r"--buckets: --strategy concat does not take"),
+        ("concat", {}, r"--sequence-length: --strategy concat needs this option\. Give --sequence-length"),
+        ("concat", {"sequence_length": 8, "atom_size": 3}, r"--atom-size: 3 does not fit the sequence length 8"),
+        ("concat", {"sequence_length": 0}, r"--sequence-length: 0 is out of range"),
+        ("ffd", {"sequence_length": 8, "atom_size": 4}, r"--atom-size: .* other atom sizes are for concat and padding"),
+        ("ffd", {"sequence_length": 8, "window_tokens": 0}, r"--window-tokens: 0 is out of range"),
+        ("tetris", {}, r"--strategy: there is no strategy 'tetris'\. Choose one of concat, padding, ffd, bfd"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name, options, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        plan(name, np.array([3]), PackOptions(**options))
+    assert caught.value.exit_code == 2

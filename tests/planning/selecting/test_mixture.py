@@ -1,0 +1,57 @@
+"""Laws of mixtures: nearest to what was asked, nested, budgets that become epochs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.errors import UsageError
+from packtool.planning.selecting.mixture import epochs_of, passes
+
+LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=60).map(np.array)
+
+
+EPOCHS = st.fractions(0, 4, max_denominator=100)
+
+
+@given(LENGTHS, EPOCHS, st.integers(0, 5), st.data())
+def test_a_mixture_is_within_a_document_of_what_is_asked(
+    lengths: Any, epochs: Fraction, seed: int, data: st.DataObject
+) -> None:
+    kept = np.array(data.draw(st.lists(st.sampled_from(range(len(lengths))), unique=True, min_size=1)))
+    kept.sort()
+    mask = np.zeros(len(lengths), np.bool_)
+    mask[kept] = True
+    chosen = passes(lengths, mask, epochs, seed).documents()
+    wanted = epochs * int(lengths[kept].sum())
+    assert abs(int(lengths[chosen].sum()) - wanted) <= Fraction(int(lengths[kept].max()), 2)
+    times = np.bincount(chosen, minlength=len(lengths))
+    assert set(times[kept]) <= {int(epochs // 1), int(epochs // 1) + 1}
+    assert not times[np.setdiff1d(np.arange(len(lengths)), kept)].any()
+    whole = len(kept) * int(epochs // 1)
+    assert (chosen[:whole] == np.tile(kept, int(epochs // 1))).all()
+    assert (np.diff(chosen[whole:]) > 0).all()
+
+
+@given(LENGTHS, EPOCHS, EPOCHS, st.integers(0, 5))
+def test_larger_fractions_hold_all_of_smaller_ones(lengths: Any, a: Fraction, b: Fraction, seed: int) -> None:
+    kept = np.ones(len(lengths), np.bool_)
+    small, large = (
+        np.bincount(passes(lengths, kept, e, seed).documents(), minlength=len(lengths)) for e in sorted((a, b))
+    )
+    assert (small <= large).all()
+
+
+def test_budgets_become_epochs_or_one_clear_error() -> None:
+    half = Fraction(1, 2)
+    found = epochs_of({"a": half, "b": half}, {"a": 100, "b": 50}, 80, Fraction(1))
+    assert found == {"a": Fraction(2, 5), "b": Fraction(4, 5)}
+    with pytest.raises(UsageError, match=r"0\.5 of 400 tokens takes 2 epochs of a\. Give .* or --max-epochs 2"):
+        epochs_of({"a": half, "b": half}, {"a": 100, "b": 500}, 400, Fraction(1))
+    with pytest.raises(UsageError, match=r"the shares sum to 0\.9"):
+        epochs_of({"a": half, "b": Fraction("0.4")}, {"a": 100, "b": 500}, 40, Fraction(1))

@@ -1,0 +1,46 @@
+"""Laws of sides: every copy of a text on the same one, shares as they are asked for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard
+
+LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=60).map(np.array)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=80), st.integers(0, 9), st.fractions(0, 1), st.integers(1, 40))
+def test_copies_are_on_the_same_side_in_any_store(texts: list[int], seed: int, share: Fraction, count: int) -> None:
+    hashes = np.array(texts, np.uint64)
+    lengths = np.arange(1, len(texts) + 1)
+    held = held_out(hashes, lengths, seed=seed, share=share)
+    alone = [held_out(hashes[n : n + 1], lengths[:1], seed=seed, share=share)[0] for n in range(len(texts))]
+    assert held.tolist() == alone
+    assert (held <= held_out(hashes, lengths, seed=seed, share=min(Fraction(1), share + Fraction(1, 10)))).all()
+    for by_tokens in (False, True):
+        amount = {"tokens": count} if by_tokens else {"documents": count}
+        by_number = held_out(hashes, lengths, seed=seed, **amount)  # type: ignore[arg-type]
+        sides: dict[int, bool] = {}
+        for text, side in zip(texts, by_number.tolist(), strict=True):
+            assert sides.setdefault(text, side) == side
+        weights = lengths if by_tokens else np.ones(len(texts), np.int64)
+        assert int(weights[by_number].sum()) >= min(count, int(weights.sum()))
+    shards = [in_shard(hashes, number, count) for number in range(1, count + 1)]
+    assert (np.sum(shards, axis=0) == 1).all()
+    first = first_of_each(hashes)
+    assert [texts[n] for n in np.flatnonzero(first)] == list(dict.fromkeys(texts))
+
+
+def test_shares_are_what_they_say() -> None:
+    hashes = np.arange(200_000, dtype=np.uint64)
+    lengths = np.ones(len(hashes), np.int64)
+    for share in (0.005, 0.3):
+        held = held_out(hashes, lengths, seed=1, share=Fraction(str(share)))
+        assert abs(held.mean() - share) < 5 * (share / len(hashes)) ** 0.5
+    assert abs(in_shard(hashes, 2, 4).mean() - 0.25) < 0.01
+    both = held_out(hashes, lengths, seed=1, share=Fraction("0.3")) & in_shard(hashes, 2, 4)
+    assert abs(both.mean() - 0.075) < 0.01

@@ -1,0 +1,88 @@
+"""The permutation: uniform, the same however it is drawn, and different for every seed, epoch and purpose."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from packtool.planning.shuffling.permutation import ATOM_ORDER, BATCH_ORDER, ROTATION, keys, order_by, permutation
+
+
+@given(first=st.integers(0, 50), count=st.integers(0, 50), seed=st.integers(0, (1 << 64) - 1))
+def test_keys_do_not_depend_on_how_they_are_drawn(first: int, count: int, seed: int) -> None:
+    whole = keys(seed, ATOM_ORDER, 3, 0, first + count)
+    np.testing.assert_array_equal(keys(seed, ATOM_ORDER, 3, first, count), whole[first:])
+
+
+def test_keys_far_into_the_stream() -> None:
+    far = (1 << 40) + 3
+    np.testing.assert_array_equal(keys(1, ATOM_ORDER, 0, far - 2, 9)[2:], keys(1, ATOM_ORDER, 0, far, 7))
+
+
+@given(atoms=st.integers(0, 300), seed=st.integers(0, 1 << 40), epoch=st.integers(0, 9))
+def test_a_permutation(atoms: int, seed: int, epoch: int) -> None:
+    assert sorted(permutation(atoms, seed=seed, epoch=epoch)) == list(range(atoms))
+
+
+def test_ties_by_index() -> None:
+    assert order_by(np.array([5, 1, 5, 1], np.uint64)).tolist() == [1, 3, 0, 2]
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.sampled_from([0, 1, 40, 61]))
+def test_order_by_is_a_stable_sort(drawn: list[int], shift: int) -> None:
+    some = np.array(drawn, np.uint64) << np.uint64(shift)
+    np.testing.assert_array_equal(order_by(some), np.argsort(some, kind="stable"))
+
+
+def test_order_by_of_many_keys_that_share_high_bits() -> None:
+    drawn = np.random.default_rng(0).integers(0, 1 << 20, 5000, dtype=np.uint64)
+    np.testing.assert_array_equal(order_by(drawn), np.argsort(drawn, kind="stable"))
+
+
+def test_this_permutation_never_changes() -> None:
+    """Datasets are reproducible for as long as this holds."""
+    assert permutation(10, seed=42).tolist() == [7, 3, 4, 6, 0, 5, 9, 2, 8, 1]
+
+
+def test_every_seed_epoch_and_purpose_draws_its_own_keys() -> None:
+    seeds = [0, 1, 42, 43, 42 + (1 << 32), 42 << 32, 42 + (1 << 63), (1 << 64) - 1]
+    epochs = [0, 1, 2, 42, (1 << 32) - 1]
+    purposes = [ATOM_ORDER, ROTATION, BATCH_ORDER]
+    drawn = [tuple(keys(*each, 0, 4)) for each in product(seeds, purposes, epochs)]
+    # What careless seeding would give: the seed alone, or seed and epoch as a list, which NumPy pads with zeros.
+    for seed, epoch in product(seeds, epochs):
+        for entropy in (seed, [seed, epoch]):
+            drawn.append(tuple(np.random.Philox(np.random.SeedSequence(entropy)).random_raw(4)))
+    plain = len(seeds) * len(epochs) * 2
+    assert len(set(drawn[:-plain])) == len(drawn) - plain
+    assert not set(drawn[:-plain]) & set(drawn[-plain:])
+
+
+@pytest.mark.parametrize("vary", ["seed", "epoch"])
+def test_every_atom_is_equally_likely_at_every_place(vary: str) -> None:
+    atoms, draws = 6, 1000
+    counts = np.zeros((atoms, atoms))
+    for number in range(draws):
+        order = permutation(atoms, seed=number) if vary == "seed" else permutation(atoms, seed=42, epoch=number)
+        counts[order, np.arange(atoms)] += 1
+    # A Latin square of counts: (atoms - 1)^2 degrees of freedom.
+    statistic = float(((counts - draws / atoms) ** 2 / (draws / atoms)).sum())
+    assert 0.001 < stats.chi2.sf(statistic, (atoms - 1) ** 2) < 0.999
+
+
+def test_every_permutation_is_equally_likely() -> None:
+    orders = [tuple(permutation(4, seed=seed)) for seed in range(2400)]
+    counts = [orders.count(each) for each in sorted(set(orders))]
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > 0.001
+
+
+def test_epochs_are_independent() -> None:
+    first = np.concatenate([permutation(50, seed=seed, epoch=0) for seed in range(200)])
+    second = np.concatenate([permutation(50, seed=seed, epoch=1) for seed in range(200)])
+    assert abs(stats.pearsonr(first, second).statistic) < 0.03  # standard error 0.01

@@ -1,0 +1,58 @@
+"""The way of a record: its conversation is found, changed as asked, rendered, and searched for special tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.record import ConversationError
+from packtool.text.conversations.renderer import Renderer
+
+SOURCE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "<think>b</think>c"}]}
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add"}}]}
+
+
+def renderer(**options: Any) -> Renderer:
+    return Renderer(Chat(**{"templates": (("default", SOURCE),), "special": ("</s>", "<s>"), **options}))
+
+
+def trained(record: dict[str, Any], **options: Any) -> list[str]:
+    [(text, spans, _)] = renderer(**options).rendered(record)
+    return [text[begin:end] for begin, end in spans]
+
+
+def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
+    assert trained(CHAT) == ["<think>b</think>c</s>"]
+    assert trained(CHAT, reasoning="mask") == ["<think>", "</think>c</s>"]
+    assert trained(CHAT, reasoning="drop") == ["c</s>"]
+    calling = {"messages": [CHAT["messages"][0], CALL, {"role": "tool", "content": "3"}, CHAT["messages"][1]]}
+    assert trained(calling, reasoning="drop") == ['[{"function": {"name": "add"}}]</s>', "c</s>"]
+    assert trained(calling, reasoning="drop", tool_calls="mask") == ["c</s>"]
+    assert renderer(tool_calls="drop", reasoning="drop").rendered(calling)[0].text == "<user>a</s><assistant>c</s>"
+
+
+def test_special_tokens_that_messages_spell_are_counted() -> None:
+    counting = renderer()
+    counting.rendered({"messages": [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]], "tools": ["<s>"]})
+    assert counting.spelled == {"</s>": 2, "<s>": 2}
+
+
+def test_a_template_for_tools_renders_conversations_with_tools() -> None:
+    templates = (("default", SOURCE), ("tool_use", "tools" + SOURCE))
+    assert renderer(templates=templates).rendered(CHAT)[0].text.startswith("<user>")
+    assert renderer(templates=templates).rendered({**CHAT, "tools": [{}]})[0].text.startswith("tools<user>")
+
+
+def test_roles_are_those_that_templates_know() -> None:
+    odd = {"messages": [{"role": "narrator", "content": "x"}, CHAT["messages"][1]]}
+    with pytest.raises(ConversationError) as error:
+        renderer().rendered(odd)
+    assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
+    known = (("default", "{{ 'narrator' if false }}" + SOURCE),)
+    assert renderer(templates=known).rendered(odd)[0].text.startswith("<narrator>x")

@@ -1,0 +1,240 @@
+"""What trains, from marks and from renderings of the beginnings of a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.text.conversations.record import ConversationError, Trained, conversation_of
+from packtool.text.conversations.spans import documents_of, token_mask
+from packtool.text.conversations.template import ChatTemplate
+
+PLAIN = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+MARKED = (
+    "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>"
+    "{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+FORGETFUL = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content if loop.last or m.role == 'user' }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def talk(*contents: str, **last: Any) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [
+        {"role": ("user", "assistant")[number % 2], "content": content} for number, content in enumerate(contents)
+    ]
+    messages[-1] |= last
+    return {"messages": messages}
+
+
+def trained(record: dict[str, Any], source: str, train_on: Trained = "assistant") -> list[str]:
+    [(text, spans, _)] = documents_of(conversation_of(record), ChatTemplate(source), train_on)
+    return [text[begin:end] for begin, end in spans]
+
+
+@pytest.mark.parametrize("source", [PLAIN, MARKED])
+def test_what_is_asked_for_trains(source: str) -> None:
+    record = talk("a", "b", "c", "d")
+    assert trained(record, source) == ["b</>", "d</>"]
+    assert trained(record, source, "last") == ["d</>"]
+    assert trained(record, source, "all") == ["<user>a</><assistant>b</><user>c</><assistant>d</>"]
+    assert trained({"prompt": "a", "completion": "b"}, source, "completion") == ["b</>"]
+    shots = {"prompt": talk("a", "b", "c")["messages"], "completion": "d"}
+    assert trained(shots, source, "completion") == ["d</>"]
+    assert trained(talk("a", "b", "c", "d", train=False), source) == ["b</>"]
+    assert trained(talk("a", "b", "c", "d", weight=0), source) == ["b</>"]
+
+
+@given(st.lists(st.text(), min_size=2))
+def test_marks_and_renderings_agree(contents: list[str]) -> None:
+    """Where a template marks what it generates, the marks are what renderings of its beginnings give."""
+    if len(contents) % 2:
+        contents.pop()
+    assert trained(talk(*contents), PLAIN) == trained(talk(*contents), MARKED)
+
+
+@pytest.mark.parametrize(
+    ("record", "source", "train_on", "message"),
+    [
+        (
+            talk("a", "b", "c", "d"),
+            FORGETFUL,
+            "assistant",
+            "the chat template renders message 2 differently once others",
+        ),
+        (talk("a"), PLAIN, "assistant", "nothing trains: no message of the assistant"),
+        (talk("a", "b", train=False), PLAIN, "assistant", "nothing trains: no message of the assistant may"),
+        (talk("a", "b"), PLAIN, "completion", "no completion: the record has no prompt and completion"),
+        (talk("a", "b", train=False), PLAIN, "all", "a message is not to train, but all of the text is asked for"),
+        (
+            talk("a", "b", "c", "d"),
+            "{% generation %}{{ messages[1].content }}{% endgeneration %}",
+            "last",
+            "the chat template marks 1 spans for 2 messages of the assistant",
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_refused(record: dict[str, Any], source: str, train_on: Trained, message: str) -> None:
+    with pytest.raises(ConversationError) as error:
+        trained(record, source, train_on)
+    assert str(error.value).startswith(message)
+
+
+def test_the_last_message_trains_where_only_earlier_ones_are_rendered_differently() -> None:
+    assert trained(talk("a", "b", "c", "d"), FORGETFUL, "last") == ["d</>"]
+
+
+THINKING = (
+    "{% for m in messages %}<{{ m.role }}>"
+    "{% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}"
+    "{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+"""As reasoning models have them: earlier reasoning is left out."""
+
+
+def reasoned(*answers: str) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = []
+    for number, answer in enumerate(answers):
+        messages.append({"role": "user", "content": f"q{number}"})
+        messages.append({"role": "assistant", "content": answer, "reasoning_content": f" r{number} "})
+    return {"messages": messages}
+
+
+def documents(record: dict[str, Any], source: str, **options: Any) -> list[tuple[str, list[str]]]:
+    made = documents_of(conversation_of(record), ChatTemplate(source), "each", **options)
+    return [(text, [text[begin:end] for begin, end in spans]) for text, spans, _ in made]
+
+
+def test_each_turn_trains_as_the_model_sees_it() -> None:
+    assert documents(reasoned("a", "b"), THINKING) == [
+        ("<user>q0</><assistant><think>r0</think>a</>", ["<think>r0</think>a</>"]),
+        ("<user>q0</><assistant>a</><user>q1</><assistant><think>r1</think>b</>", ["<think>r1</think>b</>"]),
+    ]
+    assert documents(reasoned("a", "b"), THINKING, mask_reasoning=True)[1][1] == ["<think>", "</think>b</>"]
+    with pytest.raises(ConversationError, match=r"message 2 differently .* give --train-on each or last"):
+        trained(reasoned("a", "b"), THINKING)
+
+
+@pytest.mark.parametrize("source", [PLAIN, MARKED])
+def test_turns_that_stay_as_they_are_share_a_document(source: str) -> None:
+    chats = [talk("a", "b", "c", "d"), talk("a", "b", "c"), talk("a", "b", "c", "d", train=False)]
+    for record in chats:
+        [(text, _, _)] = documents_of(conversation_of(record), ChatTemplate(source))
+        assert documents(record, source) == [(text, trained(record, source))]
+
+
+def test_turns_share_a_document_until_one_is_rewritten() -> None:
+    """Only the third turn shows what later goes: the first two are its beginning."""
+    record = reasoned("a", "b", "c", "d")
+    for message in record["messages"][:4]:
+        message.pop("reasoning_content", None)
+    made = documents(record, THINKING)
+    assert [spans for _, spans in made] == [["a</>", "b</>", "<think>r2</think>c</>"], ["<think>r3</think>d</>"]]
+    assert made[1][0].startswith(made[0][0][: -len("<think>r2</think>c</>")] + "c</>")
+
+
+PROMPTING = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant><think>\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "spans"),
+    [("yes", ["yes</>"]), ("<think>\nHm</think>", ["Hm</think></>"]), ("<b>x</b>", ["<b>x</b></>"]), ("", ["</>"])],
+)
+def test_what_follows_the_shared_beginning_is_the_answer(answer: str, spans: list[str]) -> None:
+    """The prompt opens a tag that not every answer has; two tags that begin alike are not shared in part."""
+    assert trained(talk("a", answer), PROMPTING) == spans
+    assert trained({"prompt": "a", "completion": answer}, PROMPTING, "completion") == spans
+    assert trained(talk("a", answer, "b", answer), PROMPTING) == spans * 2
+
+
+def test_what_comes_before_a_message_must_stay() -> None:
+    source = "{{ messages | length }}" + PLAIN
+    with pytest.raises(ConversationError, match="renders what comes before message 2 differently once it is there"):
+        trained(talk("a", "b"), source)
+
+
+HIDING = PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}")
+SHOWING = PLAIN.replace("{{ m.content }}", "{{ m.reasoning_content | trim }}|{{ m.content }}")
+CHANGING = PLAIN.replace("{{ m.content }}", "{{ (m.reasoning_content or '') | length }}{{ m.content }}")
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize(
+    ("source", "message", "spans"),
+    [
+        (PLAIN, {"content": "42", "reasoning_content": "42"}, ["42</>"]),
+        (HIDING, {"content": "<think>42</think>42"}, ["42</>"]),
+        (PLAIN, {"content": "<think> 42 </think>42"}, ["<think>", "</think>42</>"]),
+        (SHOWING, {"content": "42", "reasoning_content": " 42\n"}, ["|42</>"]),
+        (SHOWING.replace("|{{", "|{{ m.thinking }}{{"), {"content": "2", "thinking": "42"}, ["|", "2</>"]),
+        (SHOWING, {"content": "42", "reasoning_content": "  "}, ["|42</>"]),
+    ],
+)
+def test_only_what_the_template_makes_of_reasoning_is_masked(
+    source: str, message: dict[str, Any], spans: list[str], marked: bool
+) -> None:
+    if marked:
+        for_assistant = "{% if m.role == 'assistant' %}{% generation %}"
+        source = source.replace("<{{ m.role }}>", "<{{ m.role }}>" + for_assistant).replace(
+            "</>{% endfor", "</>{% endgeneration %}{% endif %}{% endfor"
+        )
+    record = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", **message}]}
+    [(text, found, _)] = documents_of(conversation_of(record), ChatTemplate(source), mask_reasoning=True)
+    assert [text[begin:end] for begin, end in found] == spans
+
+
+def test_reasoning_that_changes_other_text_is_refused() -> None:
+    record = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "a", "reasoning": "b"}]}
+    with pytest.raises(ConversationError, match="can't be told which tokens are reasoning"):
+        documents_of(conversation_of(record), ChatTemplate(CHANGING), mask_reasoning=True)
+
+
+PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": " it's "}]}, talk("", "b")["messages"][1]]}
+
+
+def test_parts_need_a_template_that_takes_them() -> None:
+    taking = PLAIN.replace("{{ m.content }}", "{{ m.content if m.content is string else m.content[0].text | trim }}")
+    assert trained(PARTS, taking) == ["b</>"]
+    ignoring = PLAIN.replace("{{ m.content }}", "{{ m.content if m.content is string }}")
+    for source in (PLAIN, ignoring):
+        with pytest.raises(ConversationError, match="takes no content in parts, as message 1 has it: join them to one"):
+            trained(PARTS, source)
+
+
+def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
+    """A template without marks is rendered for each message: thousands of turns take as long as is allowed."""
+    turns = conversation_of(talk(*map(str, range(4000))))
+    message = r"the chat template takes more than 0\.1 seconds for this conversation"
+    with pytest.raises(ConversationError, match=message):
+        documents_of(turns, ChatTemplate(PLAIN, seconds=0.1))
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), max_size=6),
+)
+def test_a_token_trains_where_one_of_its_characters_does(sizes: list[int], gaps: list[tuple[int, int]]) -> None:
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    spans, at = [], 0
+    for gap, size in gaps:
+        spans.append((at + gap, at + gap + size))
+        at += gap + size
+    inside = {character for begin, end in spans for character in range(begin, end)}
+    naive = [
+        int(any(character in inside for character in range(begin, end)))
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    assert token_mask(begins, ends, spans).tolist() == naive

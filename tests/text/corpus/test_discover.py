@@ -1,0 +1,146 @@
+"""What arguments stand for: every file and directory once, links and pipes told, nothing left out without a word."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from packtool.errors import DataError
+from packtool.text.corpus.discover import find
+from tests.text.corpus.reading import find as files
+
+LINE = b'{"text": "a"}\n'
+
+
+def make(top: Path, *names: str) -> Path:
+    for name in names:
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(LINE)
+    return top
+
+
+def names(top: Path, **options: object) -> list[str]:
+    return [file.name for file in find(top, **options).files]  # type: ignore[arg-type]
+
+
+def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
+    make(tmp_path, "a.jsonl", "b.JSONL", "README.md", "t.xml", "d/dataset_info.json", "d/e.txt.gz", "LICENSE", "x.gz")
+    found = find(tmp_path)
+    assert [file.name for file in found.files] == ["a.jsonl", "b.JSONL", "d/e.txt.gz"]
+    assert found.skipped == ["LICENSE", "README.md", "d/dataset_info.json", "t.xml", "x.gz"]
+    assert names(tmp_path, include=["*.md", "d/*"]) == ["README.md", "d/dataset_info.json", "d/e.txt.gz"]
+    assert names(tmp_path, exclude=["*.JSONL", "d/**"]) == ["a.jsonl"]
+    assert names(tmp_path / "README.md") == ["README.md"]
+    with pytest.raises(DataError, match=r"no file is left\. Check --include and --exclude"):
+        find(tmp_path, include=["*.nothing"])
+    (tmp_path / "a.jsonl").unlink()
+    (tmp_path / "b.JSONL").unlink()
+    (tmp_path / "d" / "e.txt.gz").unlink()
+    with pytest.raises(DataError, match=r"no file has a known suffix; there are LICENSE, README\.md"):
+        find(tmp_path)
+
+
+def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("b.jsonl", "a/z.txt", "a/y.json.gz", "a/.git/x", "_SUCCESS", ".hidden", "c"):
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        plain = b"plain" if name.endswith("txt") else b'\n {"text": 1}'
+        path.write_bytes(gzip.compress(b"[1]") if name.endswith("gz") else plain)
+    kinds = [(file.name, file.format, file.compression) for file in files(tmp_path / "in")]
+    assert kinds == [("a/y.json.gz", "jsonl", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
+    assert find(tmp_path / "in").skipped == ["c"]
+    assert [file.format for file in files(tmp_path / "in" / "c")] == ["jsonl"]
+    assert [file.name for file in files(tmp_path / "in" / "**" / "*.json*")] == ["a/y.json.gz", "b.jsonl"]
+    monkeypatch.chdir(tmp_path / "in")
+    assert [file.name for file in files("*.jsonl")] == ["b.jsonl"]
+    assert [file.name for file in files("a/*")] == ["y.json.gz", "z.txt"]
+    assert [file.format for file in files("b.jsonl", "lines")] == ["lines"]
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "empty", tmp_path / "gone", "*.none"):
+        with pytest.raises(DataError, match=r"(empty directory|no such file|no file matches)"):
+            files(nothing)
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="Send it to standard input"):
+        files(tmp_path / "pipe")
+
+
+def test_each_directory_is_read_once_and_by_its_own_name(tmp_path: Path) -> None:
+    top = make(tmp_path / "top", "z/x.jsonl", "y.jsonl")
+    (top / "up").symlink_to("..", target_is_directory=True)
+    (top / "z" / "round").symlink_to("..", target_is_directory=True)
+    (top / "a").symlink_to("z", target_is_directory=True)
+    make(tmp_path, "beside/b.jsonl")
+    found = find(top)
+    assert [file.name for file in found.files] == ["up/beside/b.jsonl", "y.jsonl", "z/x.jsonl"]
+    assert found.repeated == [str(top / each) for each in ("a", "up/top", "z/round")]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_directory_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
+    make(tmp_path, "a.jsonl", "closed/b.jsonl")
+    (tmp_path / "closed").chmod(0)
+    with pytest.raises(DataError, match=r"closed: the directory can't be read \(permission denied\)"):
+        find(tmp_path)
+
+
+def test_a_listing_error_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a.jsonl", "closed/b.jsonl")
+    original = os.scandir
+
+    def refuse(path: str | int) -> object:  # a number where pytest removes the directory
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match=r"closed: the directory can't be read \(permission denied\)"):
+        find(tmp_path)
+
+
+def test_links_to_nothing_and_pipes_are_errors_unless_left_out(tmp_path: Path) -> None:
+    make(tmp_path, "a.jsonl")
+    (tmp_path / "gone.jsonl").symlink_to("nowhere")
+    with pytest.raises(DataError, match=r"gone\.jsonl: a link that leads nowhere \(no such file or directory\)"):
+        find(tmp_path)
+    with pytest.raises(DataError, match=r"gone\.jsonl: can't be read"):
+        find(tmp_path / "gone.jsonl")
+    assert names(tmp_path, exclude=["gone*"]) == ["a.jsonl"]
+    (tmp_path / "gone.jsonl").unlink()
+    (tmp_path / "self.jsonl").symlink_to("self.jsonl")
+    with pytest.raises(DataError, match=r"self\.jsonl: a link that leads nowhere"):
+        find(tmp_path)
+    (tmp_path / "self.jsonl").unlink()
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(DataError, match=r"pipe\.jsonl: not a regular file but a pipe"):
+        find(tmp_path)
+    (tmp_path / "pipe.jsonl").rename(tmp_path / "pipe")
+    assert names(tmp_path) == ["a.jsonl"]
+    assert find(tmp_path).skipped == ["pipe"]
+
+
+SCRIPT = """
+import sys
+from packtool.text.corpus.discover import find
+print([ascii(file.name) for file in find(sys.argv[1]).files])
+"""
+
+
+def test_names_are_the_same_in_every_locale(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in (b"caf\xe9.jsonl", "日本.jsonl".encode(), b"z.jsonl", b"\x80\xff.jsonl"):
+        (tmp_path / "in" / os.fsdecode(name)).write_bytes(LINE)
+    outputs = []
+    for variables in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        command = [sys.executable, "-c", SCRIPT, str(tmp_path / "in")]
+        outputs.append(subprocess.check_output(command, env={**os.environ, **variables}))
+    assert outputs[0] == outputs[1]
+    found = [file.name for file in find(tmp_path / "in").files]
+    assert found == ["caf\\xe9.jsonl", "z.jsonl", "\\x80\\xff.jsonl", "日本.jsonl"]

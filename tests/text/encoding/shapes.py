@@ -1,0 +1,195 @@
+"""Tokenizers of many shapes, trained on a few sentences, and texts to try them on."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from itertools import groupby
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from packtool.text.encoding.families import GPT2
+
+EOS = "<|endoftext|>"
+_SAMPLE = [
+    "The quick brown fox jumps over the lazy dog's back; it didn't mind, and they'll say so in 2024.",
+    "def main(argv):\n    for i in range(100):\n        print(f'{i:03d}')\n    return 0\n",
+    "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Ça va? Déjà vu à l'été.",
+    "Съешь же ещё этих мягких французских булок, да выпей чаю. 今天天气很好，我们去公园。日本語の文章です。",
+    "http://example.org/path?query=1&other=%20x  <b>bold</b> 3.14159 1,000,000 $5.00 50%   \t\r\n  end",
+    "é e\u0301 ﬁ ½ Å \u212b 😀👍🏽 \u200d\ufeff\u00a0\u3000",
+]
+
+
+@functools.cache
+def trained() -> str:
+    """A small byte-level BPE, as JSON."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=900,
+        special_tokens=[EOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_SAMPLE * 4, trainer)
+    return str(tokenizer.to_str())
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    """The tokenizer.json of `trained`, parsed, with some top-level entries replaced."""
+    return {**json.loads(trained()), **changes}
+
+
+def data(spec: dict[str, Any]) -> bytes:
+    """A parsed tokenizer.json as bytes."""
+    return json.dumps(spec).encode()
+
+
+def split(pattern: str = GPT2, **changes: Any) -> dict[str, Any]:
+    """Pre-tokenizer that isolates a pattern, then ByteLevel without its own."""
+    isolate = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False, **changes}
+    return {"type": "Sequence", "pretokenizers": [isolate, byte_level(use_regex=False)]}
+
+
+def digits(individual: bool = True, **changes: Any) -> dict[str, Any]:
+    """Pre-tokenizer that isolates numeric characters, then ByteLevel with its own pattern."""
+    isolate = {"type": "Digits", "individual_digits": individual}
+    return {"type": "Sequence", "pretokenizers": [isolate, byte_level(**changes)]}
+
+
+def splits(*patterns: str) -> dict[str, Any]:
+    """Pre-tokenizer that isolates several patterns, one after the other."""
+    each = [split(pattern)["pretokenizers"][0] for pattern in patterns]
+    return {"type": "Sequence", "pretokenizers": [*each, byte_level(use_regex=False)]}
+
+
+SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+PREPEND = {"type": "Prepend", "prepend": "▁"}
+GEMMA_SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
+
+
+@functools.cache
+def _sentencepiece() -> str:
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=special, limit_alphabet=150, show_progress=False)
+    tokenizer.train_from_iterator(_SAMPLE[:4] * 4, trainer)
+    return str(tokenizer.to_str())
+
+
+def sentencepiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
+    """A small BPE on characters with byte fallback."""
+    parsed = json.loads(_sentencepiece())
+    parsed["added_tokens"] = parsed["added_tokens"][:3]
+    tokenizer = Tokenizer.from_str(json.dumps({**parsed, "pre_tokenizer": None, **changes}))
+    for special, alike in groupby(tokens, key=lambda token: token.special):  # one by one, thousands take minutes
+        (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
+    found: dict[str, Any] = json.loads(tokenizer.to_str())
+    return found
+
+
+def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:
+    """A Sequence of normalizers."""
+    return {"type": "Sequence", "normalizers": list(each)}
+
+
+def byte_level(**changes: Any) -> dict[str, Any]:
+    """ByteLevel pre-tokenizer."""
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True, **changes}
+
+
+def with_added(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
+    """With more added tokens."""
+    tokenizer = Tokenizer.from_str(json.dumps(spec(**changes)))
+    for special, alike in groupby(tokens, key=lambda token: token.special):  # one by one, thousands take minutes
+        (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
+    parsed: dict[str, Any] = json.loads(tokenizer.to_str())
+    return parsed
+
+
+@functools.cache
+def _pairs() -> tuple[dict[str, int], list[str]]:
+    bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
+    both = [first + second for first in bytes_ for second in bytes_]
+    random.Random(0).shuffle(both)
+    vocab = {text: number for number, text in enumerate([*bytes_, *both])}
+    return vocab, [f"{first} {second}" for first, second in both]
+
+
+def pairs(**changes: Any) -> dict[str, Any]:
+    """A byte-level BPE that joins any two bytes, so that every boundary of a pre-tokenizer shows in the ids."""
+    vocab, merges = _pairs()
+    return spec(model={**spec()["model"], "vocab": vocab, "merges": merges}, added_tokens=[], **changes)
+
+
+NFC = json.loads(normalizers.NFC().__getstate__())
+
+
+def with_entries(*foreign: str) -> dict[str, Any]:
+    """`spec` with these entries, too."""
+    model = spec()["model"]
+    vocab = dict(model["vocab"])
+    for text in foreign:
+        vocab[text] = len(vocab)
+    return spec(model={**model, "vocab": vocab})
+
+
+def texts(count: int, seed: int) -> list[str]:
+    """Random texts: pieces of sentences, of any script, spaces, controls, special tokens, combining marks."""
+    rng = random.Random(seed)
+    words = [word for sentence in _SAMPLE for word in sentence.split(" ")]
+    odd = [
+        EOS,
+        "<|im_start|>",
+        "<pad>",
+        "<mask>",
+        "<end>",
+        "<a>",
+        "<a><b>",
+        "brown fox",
+        "def",
+        "été",
+        "é",
+        "'s",
+        "'LL",
+        "’t",
+    ]
+    spaces = [
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        "\t",
+        "\r\n",
+        "\u00a0",
+        "\u2003",
+        "\u3000",
+        "\u200b",
+        "\x0b",
+        "\x85",
+        "\u2028",
+        "",
+    ]
+    ranges = [(0, 0x7F), (0x80, 0x24F), (0x300, 0x36F), (0x370, 0x5FF), (0x600, 0x11FF), (0x1F00, 0x2BFF)]
+    ranges += [(0x3000, 0x9FFF), (0xAC00, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x1FFFF), (0x20000, 0x10FFFF)]
+
+    def piece() -> str:
+        kind = rng.random()
+        if kind < 0.4:
+            return rng.choice(words)
+        if kind < 0.6:
+            return rng.choice(spaces) * rng.choice([1, 1, 1, 2, 3, 17])
+        if kind < 0.7:
+            return rng.choice(odd)
+        if kind < 0.8:
+            return str(rng.randrange(10 ** rng.randrange(1, 12)))
+        low, high = rng.choice(ranges)
+        return "".join(chr(rng.randint(low, high)) for _ in range(rng.randrange(1, 6)))
+
+    return ["".join(piece() for _ in range(rng.randrange(0, 12))) for _ in range(count)]

@@ -1,0 +1,70 @@
+"""Added tokens of the files beside a tokenizer.json are read as Transformers reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from packtool.errors import DataError
+from packtool.outputs.tokenizer_files import default_tokenizer
+from packtool.text.encoding.load import find, load
+
+START = {"content": "<|im_start|>", "special": True, "normalized": False}
+SIZE = Tokenizer.from_str(default_tokenizer().decode()).get_vocab_size()
+
+
+def written(place: Path, **files: Any) -> Path:
+    (place / "tokenizer.json").write_bytes(default_tokenizer())
+    for name, content in files.items():
+        (place / f"{name}.json").write_text(json.dumps(content))
+    return place
+
+
+def ids(place: Path, text: str) -> list[int]:
+    found: list[int] = Tokenizer.from_str(find(place).data.decode()).encode(text, add_special_tokens=False).ids
+    return found
+
+
+def test_the_decoder_of_the_configuration_is_read(tmp_path: Path) -> None:
+    think = {"content": "<think>", "special": False, "normalized": False, "rstrip": True}
+    decoder = {str(SIZE + 1): think, str(SIZE): START}
+    config = {"eos_token": "<|endoftext|>", "added_tokens_decoder": decoder}
+    place = written(tmp_path, tokenizer_config=config, added_tokens={"<other>": SIZE})
+    assert ids(place, "<|im_start|><think> ") == [SIZE, SIZE + 1]
+    assert len(ids(place, "<other>")) > 1
+    loaded = load(place)
+    assert loaded.info.added_tokens["<|im_start|>"] == SIZE
+    assert {"<|im_start|>"} <= set(loaded.special)
+    assert "<think>" not in loaded.special
+    assert loaded.info.vocab_size == SIZE + 2
+    spec = json.loads(loaded.found.data)
+    del spec["added_tokens"][-2:]
+    assert spec == json.loads(default_tokenizer())
+
+
+def test_older_files_have_tokens_by_text(tmp_path: Path) -> None:
+    special = {"eos_token": "<|endoftext|>", "pad_token": {"content": "<pad>"}, "additional_special_tokens": ["<s1>"]}
+    place = written(tmp_path, special_tokens_map=special, added_tokens={"<b>": SIZE + 1, "<a>": SIZE})
+    assert ids(place, "<a><b><pad><s1>") == [SIZE, SIZE + 1, SIZE + 2, SIZE + 3]
+    loaded = load(place)
+    assert {"<pad>", "<s1>"} <= set(loaded.special)
+    assert "<a>" not in loaded.special
+    assert "added_tokens.json" not in loaded.found.files
+
+
+def test_a_file_that_lacks_nothing_stays_as_it_is(tmp_path: Path) -> None:
+    known = {"eos_token": "<|endoftext|>", "added_tokens_decoder": {"0": {"content": "<|endoftext|>", "special": True}}}
+    assert find(written(tmp_path, tokenizer_config=known)).data == default_tokenizer()
+
+
+@pytest.mark.parametrize("decoder", [[1], {"x": START}, {"1": 3}, {"1": {"special": True}}])
+def test_what_is_no_decoder_is_one_error(tmp_path: Path, decoder: Any) -> None:
+    place = written(tmp_path, tokenizer_config={"added_tokens_decoder": decoder})
+    with pytest.raises(DataError) as error:
+        find(place)
+    assert error.value.code == "bad-tokenizer-config"
+    assert error.value.what.startswith("its added tokens can't be read")

@@ -1,0 +1,29 @@
+"""The reference gives the ids of the tokenizers library, and is one clear error where that fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from packtool.errors import DataError
+from packtool.text.encoding.encoders import reference_tokenizer
+from tests.text.encoding import listed, shapes
+from tests.text.encoding.encoding import build, expected, ids
+
+
+@pytest.mark.parametrize("name", sorted(listed.UNLISTED.keys() - {"word prefix"}))
+def test_ids_of_the_reference_are_those_of_tokenizers(name: str) -> None:
+    spec, _ = listed.UNLISTED[name]
+    texts = shapes.texts(300, seed=2)
+    assert ids(build(shapes.data(spec), "tokenizers"), texts) == expected(spec, texts)
+
+
+def test_a_panic_in_the_library_is_one_clear_error() -> None:
+    spec, _ = listed.UNLISTED["word prefix"]  # its vocabulary does not have the prefix
+    with pytest.raises(DataError, match="the tokenizers library can't load it"):
+        reference_tokenizer(shapes.data(spec))
+
+
+def test_documents_are_never_padded_nor_cut() -> None:
+    spec = listed.LISTED["asking for more"]
+    texts = ["short", "rather longer than the eight tokens that it is cut to"]
+    assert ids(build(shapes.data(spec), "tokenizers"), texts) == expected(shapes.spec(), texts)

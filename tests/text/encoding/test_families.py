@@ -1,0 +1,187 @@
+"""Each rule by which a tokenizer is handed to the fast encoder, and attempts to break it."""
+
+from __future__ import annotations
+
+import json
+import random
+import unicodedata
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
+
+from packtool.text.encoding import families, unicode
+from packtool.text.encoding.encoder_choice import installed
+from tests.text.encoding import listed, shapes
+from tests.text.encoding.encoding import build
+from tests.text.encoding.test_unicode import CODES, differing
+
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
+MARKS = [chr(code) for code in CODES if unicodedata.combining(chr(code)) or 0x1160 <= code < 0x1200 or code == 0x3099]
+ASCII = [chr(code) for code in range(0x80)]
+
+
+def same_ids(spec: dict[str, object], texts: list[str]) -> None:
+    ids, lengths = build(shapes.data(spec), "gigatoken").encode(texts)
+    expected = Tokenizer.from_str(json.dumps(spec)).encode_batch_fast(texts, add_special_tokens=False)
+    ends = np.cumsum(lengths)
+    for text, end, length, each in zip(texts, ends, lengths, expected, strict=True):
+        assert ids[end - length : end].tolist() == each.ids, text
+
+
+def test_nfc_leaves_inert_tokens_alone_and_makes_none() -> None:
+    nfc = normalizers.NFC()
+    for last in ASCII:
+        if families._inert(f"| {last}"):
+            joined = "\n".join(f"|{last}{mark}" for mark in MARKS)
+            assert nfc.normalize_str(joined).count(f"|{last}") == len(MARKS), f"{last!r} takes up a mark"
+        else:
+            assert last in ";`K" or last.isalpha() or last in "<=>"
+    made = {character for character in nfc.normalize_str("".join(map(chr, CODES[0x80:]))) if character.isascii()}
+    assert made == set(";`K"), "and nothing else becomes ASCII by itself"
+
+
+@needs_gigatoken
+def test_normalized_tokens_beside_what_nfc_changes() -> None:
+    tokens = [AddedToken(text, normalized=True) for text in ("  ", "    ", "||x||", "_|", "\t|")]
+    spec = shapes.with_added(*tokens, normalizer=shapes.NFC)
+    rng = random.Random(0)
+    parts = ["  ", " ", "|", "||x||", "_", "\t", "a", "e", "<", "\u1100", "\u212b", *rng.sample(MARKS, 60), "\u037e"]
+    settled = unicode.table(*unicode.NFC)
+    same_ids(spec, ["".join(rng.choices([p for p in parts if not settled[ord(p[0])]], k=9)) for _ in range(4000)])
+
+
+@pytest.mark.parametrize("pattern", sorted(families.COVERING))
+def test_patterns_that_cover_every_character(pattern: str) -> None:
+    text = " \n".join(map(chr, CODES[::61])) + "".join(map(chr, CODES[:0x3000:3])) + "'s 'LL x\u0301\r\n  12345"
+    isolated = pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str(text)
+    assert pre_tokenizers.Split(Regex(pattern), "removed", invert=True).pre_tokenize_str(text) == isolated
+
+
+def test_patterns_with_gaps_are_not_among_them() -> None:
+    text = "a1!"
+    isolated = pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}"), "isolated").pre_tokenize_str(text)
+    assert pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}"), "removed", invert=True).pre_tokenize_str(text) != isolated
+    assert families.GPT2 not in families.COVERING, "never tried"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    tokens=st.lists(
+        st.tuples(st.text("ab< ", min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans()),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda token: token[0],
+    )
+)
+@needs_gigatoken
+def test_added_tokens_of_two_kinds(tokens: list[tuple[str, bool, bool, bool]]) -> None:
+    added = [
+        AddedToken(text, normalized=normalized, lstrip=left and not text[0].isspace(), rstrip=right)
+        for text, normalized, left, right in tokens
+    ]
+    spec = shapes.with_added(*added)
+    if isinstance(families.shape(spec), str):
+        return
+    same_ids(spec, ["".join(each) for size in range(1, 6) for each in product("ab< ", repeat=size)])
+
+
+def test_which_characters_are_numeric() -> None:
+    unassigned, numeric = unicode.table("unassigned"), unicode.table("numeric")
+    known = [code for code in CODES if not unassigned[code]]
+    found = pre_tokenizers.Digits(individual_digits=True).pre_tokenize_str("".join(f"{chr(code)}" for code in known))
+    alone = {start for _, (start, end) in found if end == start + 1}
+    assert {known[start] for start in alone} >= {code for code in known if numeric[code]}
+    for _, (start, end) in found:
+        if end > start + 1:
+            assert not numeric[known[start:end]].any()
+    for code in np.flatnonzero(numeric).tolist():
+        assert normalizers.NFC().normalize_str(f"a{chr(code)}\u0301") == f"a{chr(code)}\u0301"
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("normalizer", [None, shapes.NFC])
+def test_every_numeric_character_in_contexts(normalizer: dict[str, str] | None) -> None:
+    spec = shapes.pairs(pre_tokenizer=shapes.digits(), normalizer=normalizer)
+    assert differing(spec, np.flatnonzero(unicode.table("numeric")).tolist()[::7]) == []
+
+
+@needs_gigatoken
+def test_digits_beside_added_tokens() -> None:
+    tokens = [AddedToken(text, special=text[0] == "<") for text in ("<1>", "<|2", "1a", "٣٣", "x½")]
+    tokens.append(AddedToken("<m>", lstrip=True, rstrip=True, special=True))
+    spec = shapes.with_added(*tokens[:2], *tokens[5:], pre_tokenizer=shapes.digits())
+    rng = random.Random(0)
+    parts = ["<1>", "<|2", "1a", "٣", "½", "x", " ", "1", "2", "<m>", "<", "|", "'s", "\u0301", "Ⅻ", "\n", "𝟙"]
+    same_ids(spec, ["".join(rng.choices(parts, k=8)) for _ in range(4000)])
+
+
+@needs_gigatoken
+def test_entries_that_are_not_byte_strings_take_nobodys_place() -> None:
+    colliding = ["🇨🇭", "日", "e\u0301", "中文", "\u3000"]  # as text what others are as bytes
+    spec = shapes.with_entries(*colliding)
+    found = families.shape(spec)
+    assert isinstance(found, families.Shape)
+    assert found.foreign
+    for _ in range(4):  # which of two entries won changed from load to load
+        same_ids(spec, ["🇨🇭 日本 é été", "中文\u3000日 e\u0301", *colliding])
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("name", ["Llama 2", "Gemma", "Yi", "Metaspace"])
+def test_sentencepiece_on_what_it_treats_as_special(name: str) -> None:
+    spec = listed.LISTED[name]
+    assert isinstance(families.shape(spec), families.Shape)
+    rng = random.Random(1)
+    parts = [
+        " ",
+        "  ",
+        "▁",
+        "▁▁",
+        "<s>",
+        "</s>",
+        "<unk>",
+        "<0x41>",
+        "\t",
+        "\n",
+        "\n\n",
+        "\x00",
+        "日",
+        "😀",
+        "\ufffd",
+        "the",
+    ]
+    same_ids(spec, ["", " ", "▁", *("".join(rng.choices([*parts, "a", "<h1>"], k=7)) for _ in range(4000))])
+
+
+def test_a_byte_that_nothing_falls_back_to() -> None:
+    spec = shapes.sentencepiece(normalizer=shapes.SPACES)
+    without = {text: number for text, number in spec["model"]["vocab"].items() if text != "<0x09>"}
+    model = {**spec["model"], "vocab": without}
+    assert families.shape({**spec, "model": model}) == "it has byte fallback, but not for every byte"
+    model = {**spec["model"], "vocab": {**without, "\t": 999}}
+    assert isinstance(families.shape({**spec, "model": model}), families.Shape)
+    without.pop("<0xE2>")
+    assert isinstance(families.shape({**spec, "model": {**model, "vocab": {**without, "\t": 999, "â": 998}}}), str)
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("name", ["DeepSeek", "digits"])
+def test_code_points_in_contexts(name: str) -> None:
+    pre_tokenizer = shapes.splits(*families.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
+    assert differing(shapes.pairs(pre_tokenizer=pre_tokenizer), CODES[::997]) == []
+
+
+@pytest.mark.slow
+@needs_gigatoken
+@pytest.mark.parametrize("name", ["DeepSeek", "digits"])
+def test_all_code_points_in_contexts(name: str) -> None:
+    pre_tokenizer = shapes.splits(*families.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
+    assert differing(shapes.pairs(pre_tokenizer=pre_tokenizer), CODES) == []
+
+
+def test_the_BYTE_CHARACTERS_are_those_of_the_library() -> None:
+    assert set(pre_tokenizers.ByteLevel.alphabet()) == families.BYTE_CHARACTERS

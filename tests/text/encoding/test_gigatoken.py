@@ -1,0 +1,88 @@
+"""The fast encoder gives the ids of the reference wherever it may be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from packtool.text.encoding import gigatoken
+from packtool.text.encoding.encoder_choice import installed
+from packtool.text.encoding.encoders import EncoderUnsuitableError
+from packtool.text.encoding.gigatoken import digit_tokens
+from tests.text.encoding import fuzz, listed, shapes
+from tests.text.encoding.encoding import alone, build, chosen, expected, ids
+
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("special_as_text", [False, True])
+@pytest.mark.parametrize("name", listed.LISTED)
+def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
+    spec = listed.LISTED[name]
+    assert chosen(spec).encoder == "gigatoken"
+    texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
+    encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
+    assert ids(encoder, texts) == expected(spec, texts, special_as_text)
+
+
+@needs_gigatoken
+def test_a_text_with_our_own_separator() -> None:
+    texts = ["a", f"b{gigatoken.SEPARATOR}c", "", "d"]
+    encoder = build(shapes.data(shapes.spec()), "gigatoken")
+    assert ids(encoder, texts) == expected(shapes.spec(), texts)
+    assert ids(encoder, [gigatoken.SEPARATOR]) == expected(shapes.spec(), [gigatoken.SEPARATOR])
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("name", ["GPT-2", "digits", "Metaspace"])
+def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*fuzz.texts(listed.LISTED[name], 60, seed=3)]
+    encoder = build(shapes.data(listed.LISTED[name]), "gigatoken")
+    loads = []
+    load = gigatoken._load
+    monkeypatch.setattr(gigatoken, "_load", lambda *given: loads.append(1) or load(*given))
+    assert ids(encoder, texts[:30]) == expected(listed.LISTED[name], texts[:30])
+    assert not loads
+    monkeypatch.setattr(gigatoken, "_MAX_CACHE", -(1 << 60))
+    assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
+    assert loads
+
+
+@pytest.mark.slow
+@needs_gigatoken
+@pytest.mark.parametrize("name", listed.LISTED)
+def test_ids_of_20000_texts(name: str) -> None:
+    texts = [*shapes.texts(10_000, seed=1), *fuzz.texts(listed.LISTED[name], 10_000, seed=1)]
+    encoder = build(shapes.data(listed.LISTED[name]), "gigatoken")
+    assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
+
+
+@needs_gigatoken
+def test_a_pattern_that_was_not_compared_is_refused_before_it_is_loaded() -> None:
+    spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
+    with pytest.raises(EncoderUnsuitableError, match="does not split as any that is listed"):
+        chosen(spec, "gigatoken")
+
+
+@needs_gigatoken
+def test_what_it_cannot_load_is_no_mismatch() -> None:
+    spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
+    with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
+        alone(spec, "gigatoken")
+
+
+def test_digits_of_the_vocabulary_keep_their_ids_and_others_get_placeholders() -> None:
+    tokens = digit_tokens({"0": 40, "1": 41, "x": 42}, 1000, taken=frozenset("7"))
+    ids = {token["content"]: token["id"] for token in tokens}
+    assert (ids["0"], ids["1"]) == (40, 41)
+    assert "7" not in ids, "the tokenizer's own added token"
+    assert "x" not in ids
+    placeholders = [number for number in ids.values() if number >= 1000]
+    assert placeholders == list(range(1000, 1000 + len(ids) - 2))
+
+
+@needs_gigatoken
+def test_placeholders_are_replaced_by_the_ids_of_their_characters() -> None:
+    spec = listed.LISTED["digits"]
+    texts = ["٣", "a٣b२", "no digit", "12 ½ 3", "٣" * 9]
+    assert ids(build(shapes.data(spec), "gigatoken"), texts) == expected(spec, texts)

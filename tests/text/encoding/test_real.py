@@ -1,0 +1,92 @@
+"""Real tokenizers: the fast path gives the ids of the reference for every text.
+
+make test-tokenizers [TEXTS=1000]
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from packtool.text.encoding.encoder_choice import choose, load_encoder
+from packtool.text.encoding.encoders import ReferenceEncoder
+from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.encoding.long_texts import AT, cut_of, pieces
+from packtool.text.encoding.spec import parse
+from packtool.text.encoding.unicode import having, table
+from scripts.stdlib_text import modules, reference
+from tests.text.encoding import fetch, fuzz
+
+if "TEXTS" not in os.environ:
+    pytest.skip("make test-tokenizers runs these", allow_module_level=True)
+TEXTS = int(os.environ["TEXTS"])
+SLOW = {
+    "claude": "its normalizer is NFKC, not NFC or none",
+    "aranizer SP": "it has an unknown token",
+    "charylu": "its BPE is not on bytes",
+    "chess": "its BPE is not on bytes",
+    "tigrinya": "its BPE is not on bytes",
+    "mon": "its model is Unigram, not BPE",
+    "nepali": "its model is Unigram, not BPE",
+    "nepali words": "its model is WordPiece, not BPE",
+}
+"""Tokenizers that no fast encoder is right for, and why."""
+
+
+def paragraphs() -> list[str]:
+    """Of the standard library's sources and reference, and some of many scripts."""
+    documents = [document.text for source in (modules(), reference()) for document in islice(source, 150)]
+    found = [part for text in documents for part in text.split("\n\n") if part.strip()]
+    return [*found, *[*fuzz.PROSE, *fuzz.CODE] * (len(found) // 12)]
+
+
+@pytest.fixture(scope="module")
+def real() -> list[str]:
+    return paragraphs()
+
+
+@pytest.mark.parametrize("name", fetch.NAMES)
+def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    data = fetch.tokenizer(name)
+    found = FoundTokenizer({"tokenizer.json": data}, name)
+    spec = found.spec
+    chosen = choose(found)
+    if name in SLOW:
+        assert SLOW[name] in chosen.why
+        return
+    assert chosen.encoder != "tokenizers", chosen.why
+    encoder = load_encoder(chosen, data)
+    library = ReferenceEncoder(data)
+    codes = table(*chosen.shape.newer) if chosen.shape.newer else None
+    source = fuzz.texts(spec, TEXTS, seed=1, real=real)
+    done = routed = 0
+    wrong: list[str] = []
+    while texts := list(islice(source, 1000)):
+        ids, lengths = encoder.encode(texts)
+        expected, expected_lengths = library.encode(texts)
+        done += len(texts)
+        routed += sum(having(codes, texts)) if codes is not None else 0
+        if not np.array_equal(lengths, expected_lengths) or not np.array_equal(ids, expected):
+            ours = np.split(ids, np.cumsum(lengths)[:-1])
+            theirs = np.split(expected, np.cumsum(expected_lengths)[:-1])
+            wrong += [text for text, a, b in zip(texts, ours, theirs, strict=True) if a.tolist() != b.tolist()]
+    with capsys.disabled():
+        print(f"\n{name}: {done} texts, {routed} of them by the reference, {len(wrong)} wrong", flush=True)  # noqa: T201
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", fetch.NAMES)
+def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    data = fetch.tokenizer(name)
+    spec = parse(data)
+    cut = cut_of(spec)
+    assert cut or name in SLOW or choose(FoundTokenizer({"tokenizer.json": data}, name)).encoder == "fastokens"
+    monkeypatch.setattr("packtool.text.encoding.long_texts.PIECE", 40)
+    library = ReferenceEncoder(data)
+    for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):
+        parts = list(pieces(text, cut))
+        assert (" " if cut == AT else "").join(parts) == text
+        assert library.encode(parts)[0].tolist() == library.encode([text])[0].tolist(), text

@@ -1,0 +1,85 @@
+"""The tokens that begin and end documents: found where they are known, and doubted where they end turns of a chat."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from packtool.text.encoding.load import load
+from packtool.text.encoding.special import CANDIDATES, ENDS_OF_TURNS, candidates, marked
+from packtool.warnings import PacktoolWarning
+from tests.text.encoding import shapes
+
+
+@pytest.mark.parametrize("eos", [token for group in CANDIDATES["eos"] for token in group])
+def test_each_candidate_alone_is_found(eos: str) -> None:
+    assert candidates("eos", {"a": 0, eos: 1}, set()) == [eos]
+
+
+def test_which_of_several() -> None:
+    both = {"<|endoftext|>": 0, "</s>": 1, "[SEP]": 2}
+    assert candidates("eos", both, set()) == ["<|endoftext|>", "</s>"]
+    assert candidates("eos", both, {"</s>", "[SEP]"}) == ["</s>"], "RoBERTa: the other is a word like any other"
+    assert candidates("eos", {"[SEP]": 2, "[CLS]": 1}, {"[SEP]"}) == ["[SEP]"]
+    assert candidates("eos", {"a": 0}, {"a"}) == []
+
+
+def test_added_tokens_that_are_not_special_end_nothing() -> None:
+    spec = {"added_tokens": [{"content": "</s>", "special": False}, {"content": "<eos>", "special": True}]}
+    assert candidates("eos", {"</s>": 5, "<eos>": 1}, marked(spec)) == ["<eos>"], "Gemma: the other is HTML"
+
+
+def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(shapes.spec(added_tokens=[])).replace("<|endoftext|>", "<|im_end|>"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|im_end|>"}}))
+    with pytest.warns(PacktoolWarning, match=r"EOS is '<\|im_end\|>', which ends a turn of a chat") as caught:
+        assert load(path).info.eos_token == "<|im_end|>"
+    assert str(caught[0].message).endswith("To pretrain, name another with --eos-token.")
+    with pytest.warns(PacktoolWarning, match="which ends a turn of a chat"):
+        load(path, eos_token="<|im_end|>")
+
+
+def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) -> None:
+    """As in Gemma's vocabulary, where </s> is HTML."""
+    spec = shapes.spec(added_tokens=[])
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for token, special in (("</s>", False), ("<eos>", True), ("<pad>", True), ("<end_of_turn>", True)):
+        number = len(spec["model"]["vocab"])
+        spec["model"]["vocab"][token] = number
+        spec["added_tokens"].append({"id": number, "content": token, "special": special, **flags})
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(spec))
+    for eos, why in (
+        ("</s>", "an ordinary token, which texts may contain"),
+        ("<pad>", "which ends no document"),
+        ("<end_of_turn>", "which ends a turn of a chat"),
+    ):
+        with pytest.warns(PacktoolWarning, match=f"EOS is '{eos}', {why}. To pretrain, give --eos-token '<eos>'"):
+            load(path, eos_token=eos)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(path, eos_token="<eos>")
+
+
+def test_a_bos_that_the_model_expects_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(shapes.spec()))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True}))
+    with pytest.warns(PacktoolWarning, match="add_bos_token, but documents begin without a BOS. Give --bos"):
+        load(tmp_path)
+
+
+def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
+    spec = shapes.spec()
+    spec["model"]["vocab"]["<|im_end|>"] = len(spec["model"]["vocab"])
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
+    with pytest.warns(PacktoolWarning, match="give --eos-token '<|endoftext|>'"):
+        load(tmp_path)
+
+
+def test_no_candidate_ends_turns() -> None:
+    assert not ENDS_OF_TURNS.intersection(*[{token for group in CANDIDATES["eos"] for token in group}])

@@ -1,0 +1,107 @@
+"""Characters that one encoder knows and the other does not, in contexts that pre-tokenizers treat differently."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+from packtool.text.encoding import families, unicode
+from packtool.text.encoding.encoder_choice import installed
+from packtool.text.encoding.unicode import having, table
+from tests.text.encoding import ranks, shapes
+from tests.text.encoding.encoding import alone, build, chosen, ids
+
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
+
+CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+CONTEXTS = ("{}'s", "a{}b", " {} {}", "1{}2", "{}\n\n ", "A{}a!{}a", "e{}\u0301 ", "{}{}{}'LL", "一{}あ", "{} \n{}")
+SHAPES: dict[str, dict[str, Any]] = {
+    "GPT-2": {"pre_tokenizer": shapes.byte_level()},
+    "GPT-4": {"pre_tokenizer": shapes.split(families.GPT4)},
+    "Qwen 2": {"pre_tokenizer": shapes.split(families.QWEN2), "normalizer": shapes.NFC},
+    "o200k": {"pre_tokenizer": shapes.split(families.O200K)},
+    "Tekken": {"pre_tokenizer": shapes.split(families.TEKKEN)},
+    "looking ahead": {"pre_tokenizer": shapes.split(ranks.AHEAD)},
+    "Kimi K2": {"pre_tokenizer": shapes.split(ranks.KIMI)},
+}
+
+
+def differing(spec: dict[str, Any], codes: list[int]) -> list[str]:
+    """Code points with a context whose ids are not those of the library."""
+    reference = Tokenizer.from_str(json.dumps(spec))
+    encoder = build(shapes.data(spec), chosen(spec).encoder)
+    found = []
+    for at in range(0, len(codes), 4000):
+        part = codes[at : at + 4000]
+        texts = ["".join(context.replace("{}", chr(code)) + " \n" for context in CONTEXTS) for code in part]
+        ids, lengths = encoder.encode(texts)
+        ends = np.cumsum(lengths)
+        expected = reference.encode_batch_fast(texts, add_special_tokens=False)
+        found += [
+            f"U+{code:04X}"
+            for code, end, length, each in zip(part, ends, lengths, expected, strict=True)
+            if ids[end - length : end].tolist() != each.ids
+        ]
+    return found
+
+
+def _some() -> list[int]:
+    """A few of each thousand, and more where characters are new."""
+    new = {
+        code
+        for low, high in ((0x180B, 0x1810), (0x1AB0, 0x1AF0), (0x10D40, 0x10D8F), (0x113B0, 0x113D5))
+        for code in range(low, high)
+    }
+    return sorted(new | set(CODES[::61][:1000]) | set(CODES[::997]))
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("name", SHAPES)
+def test_code_points_in_contexts(name: str) -> None:
+    assert differing(shapes.pairs(**SHAPES[name]), _some()) == []
+
+
+@pytest.mark.slow
+@needs_gigatoken
+@pytest.mark.parametrize("name", SHAPES)
+def test_all_code_points_in_contexts(name: str) -> None:
+    assert differing(shapes.pairs(**SHAPES[name]), CODES) == []
+
+
+@needs_gigatoken
+def test_without_routing_new_characters_would_go_wrong() -> None:
+    spec = shapes.pairs(**SHAPES["o200k"])
+    shape = families.shape(spec)
+    assert isinstance(shape, families.Shape)
+    text = "\u1ad1's"
+    expected = Tokenizer.from_str(json.dumps(spec)).encode(text, add_special_tokens=False).ids
+    assert ids(alone(spec, "gigatoken", shape), [text]) != [expected]
+    assert build(shapes.data(spec), "gigatoken").encode([text])[0].tolist() == expected
+
+
+def test_the_tables_are_those_of_the_library() -> None:
+    text = "".join(map(chr, CODES))
+    found = np.zeros(0x110000, np.bool_)
+    for _, (start, end) in pre_tokenizers.Split(Regex(r"\P{Cn}+"), "removed").pre_tokenize_str(text):
+        found[CODES[start] : CODES[end - 1] + 1] = True
+    known_to_all = ~table("unassigned")
+    assert not (found & known_to_all).any(), "tokenizers knows every character that is not in the table"
+
+
+def test_texts_with_new_characters_are_found() -> None:
+    unassigned, nfc = table(*unicode.PATTERNS), table(*unicode.NFC)
+    settled = "e\u0301 ü ả 日本語 한국어 हिन्दी עִבְרִית العَرَبِيَّة မြန်မာ বাংলাৎ മലയാളം ₹ ⚡ 😀🏽🫩 \U00020000 ẞ"
+    assert having(nfc, ["plain", settled, "a\u1ac0", "\u07fd", "\U00010efd"]) == [False, False, True, True, True]
+    assert having(unassigned, [settled, "\u1ac0", "\u1ad1", "\U0001cdd0\u1ae5", ""]) == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert not unassigned[:256].any()
+    assert not nfc[:256].any()

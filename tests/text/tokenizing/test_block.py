@@ -1,0 +1,82 @@
+"""Blocks: what an interrupted run made of them is kept only where it is, bit for bit, what that run wrote."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.errors import DataError
+from packtool.text.encoding import long_texts as pieces
+from tests.interrupting import DAMAGES, interrupted
+from tests.stores import contents
+from tests.text.tokenizing.runs import documents, fails, jsonl, reference, run
+
+
+def write_corpus(path: Path) -> Path:
+    path.mkdir()
+    for number in range(3):
+        lines = "".join(f'{{"text": "document {number} {n}"}}\n' for n in range(50))
+        (path / f"{number}.jsonl").write_text(lines + '{"txet": 1}\n', encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "pattern", ["tokens-*", "offsets-*", "unfinished/scratch/rejected-*", "unfinished/pieces/block/*"]
+)
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
+def test_a_block_that_changed_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any, pattern: str
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus")
+    options: dict[str, Any] = {"on_error": "quarantine", "workers": 1}
+    packtool.tokenize(corpus, tmp_path / "whole", **options)
+    interrupted(monkeypatch, packtool.tokenize, corpus, tmp_path / "out", **options)
+    file = sorted((tmp_path / "out").glob(pattern))[-1]
+    damage(file)
+    packtool.tokenize(corpus, tmp_path / "out", **options, resume=True)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert packtool.verify(tmp_path / "out").problems == []
+
+
+def test_long_documents_are_encoded_in_pieces_to_the_same_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from packtool.text.encoding import encode as blocks_of
+
+    words = ["The", "quick\nbrown", "fox.", "It's", "", "été", "日本語", "def", "x(y):\n\n"]
+    text = " ".join(f"{word}{n}" for n, word in enumerate(words * 400))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["short", text, "short"]))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", bos_token="!").path)
+    monkeypatch.setattr(pieces, "PIECE", 300)
+    monkeypatch.setattr(blocks_of, "PIECE", 300)
+    monkeypatch.setattr(blocks_of, "_ENCODE_CHARS", 1000)
+    for encoder in ("auto", "tokenizers"):
+        store = run(tmp_path / "a.jsonl", tmp_path / encoder, encoder=encoder, bos_token="!").path
+        assert contents(store) == expected
+
+
+def test_an_archive_that_bursts_takes_no_more_memory_than_a_record_may(tmp_path: Path) -> None:
+    record = b'{"text": "' + b"0" * (300 << 20) + b'"}\n'
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(jsonl(["before"]) + record + jsonl(["after"]), 1))
+    script = """
+import re, sys, packtool
+if __name__ == "__main__":
+    packtool.tokenize(sys.argv[1], sys.argv[2], workers=1, on_error="quarantine", max_record_bytes="8MiB")
+    print(int(re.search("VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "bomb.jsonl.gz"), str(tmp_path / "o")]
+    assert int(subprocess.check_output(command)) < 400
+    assert documents(tmp_path / "o") == reference(["before", "after"])
+    [rejected] = [json.loads(line) for line in (tmp_path / "o" / "rejected.jsonl").read_text().splitlines()]
+    assert (rejected["record"], rejected["code"], rejected["bytes"]) == (2, "record-too-large", len(record) - 1)
+    assert rejected["raw"] == record[: 1 << 16].decode()
+    bomb = tmp_path / "bomb.jsonl.gz"
+    message = fails(DataError, bomb, tmp_path / "p", max_record_bytes="8MiB")
+    assert message.startswith(f"{bomb}:2: a record of 314,572,812 bytes, above the limit of 8,388,608")
+    assert message.endswith("Raise --max-record-bytes, or give --on-error skip or quarantine.")

@@ -1,0 +1,262 @@
+"""Texts are rearranged to fill in the middle by their own hash, and taking a store apart gives every text back."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders
+
+import packtool
+from packtool.cli import run
+from packtool.errors import UsageError
+from packtool.formats.token_store import TokenStore
+from packtool.text.encoding.special import SENTINELS, sentinels
+from packtool.text.tokenizing.fim import FillInTheMiddle, Piece, cut, rearranged, restored
+from tests.stores import contents
+from tests.text.encoding import shapes
+from tests.text.tokenizing.runs import ASSET, jsonl
+
+TEXTS = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+
+
+def fim(**changes: Any) -> FillInTheMiddle:
+    given = {"rate": Fraction(1), "spm_rate": Fraction(1, 2), "seed": 42, "texts": TEXTS, "ids": (1, 2, 3)}
+    return FillInTheMiddle(**{**given, **changes})
+
+
+def spelled(pieces: list[Piece]) -> list[int]:
+    """A store's ids, if every byte were one: above those of the sentinels."""
+    return [number for piece in pieces for number in (*piece.sentinels, *(4 + byte for byte in piece.text.encode()))]
+
+
+def decoded(ids: list[int]) -> str:
+    return bytes(number - 4 for number in ids).decode()
+
+
+@given(st.text(), st.integers(0, 99), st.sampled_from(["", "\n", "<f>"]), st.booleans(), st.fractions(0, 1))
+def test_a_text_comes_back(text: str, seed: int, split: str, joined: bool, rate: Fraction) -> None:
+    text = text.encode(errors="ignore").decode()
+    how = fim(seed=seed, split=split, joined=joined, rate=rate)
+    pieces, prefix_first, suffix_first = rearranged(text, how)
+    assert restored(spelled(pieces), how, decoded) == text
+    assert sum(len(piece.sentinels) for piece in pieces) == 3 * (prefix_first + suffix_first)
+    if not split and prefix_first + suffix_first:
+        begin, end, last = cut(text, how) or (0, 0, False)
+        before, middle, after = text[:begin], text[begin:end], text[end:]
+        naive = f"\1{before}\2{after}\3{middle}" if not last else f"\1\2{after}\3{before}{middle}"
+        marks = {1: "\1", 2: "\2", 3: "\3"}
+        assert "".join("".join(marks[n] for n in piece.sentinels) + piece.text for piece in pieces) == naive
+
+
+def test_each_file_of_a_document_is_rearranged_by_itself() -> None:
+    files = ["def a(): pass\n", "", "x = 1\n" * 3, "😀\r\n"]
+    how = fim(split="<file>", rate=Fraction(1, 2), seed=1)
+    alone = [rearranged(file, how) for file in files]
+    assert {len(pieces) for pieces, *_ in alone} > {1}
+    joined: list[Any] = []
+    for number, (pieces, *_) in enumerate(alone):
+        for piece in [*([Piece("<file>")] if number else []), *pieces]:
+            if joined and joined[-1] is not None and not piece.sentinels and not joined[-1].sentinels:
+                joined[-1] = Piece(joined[-1].text + piece.text)
+            else:
+                joined.append(piece)
+    assert spelled(rearranged("<file>".join(files), how)[0]) == spelled(joined)
+
+
+def test_rates_are_within_chance_and_seeds_independent() -> None:
+    texts = [f"def function_{number}(): return {number}" for number in range(20_000)]
+    how = fim(rate=Fraction(3, 10), spm_rate=Fraction(1, 5))
+    cuts = [cut(text, how) for text in texts]
+    chosen = [found for found in cuts if found]
+    assert abs(len(chosen) - 6000) < 5 * (20_000 * 0.3 * 0.7) ** 0.5
+    assert abs(sum(found.suffix_first for found in chosen) - len(chosen) / 5) < 5 * (len(chosen) * 0.16) ** 0.5
+    again = [cut(text, fim(seed=43, rate=how.rate)) for text in texts]
+    both = sum(a is not None and b is not None for a, b in zip(cuts, again, strict=True))
+    assert abs(both - 1800) < 5 * (20_000 * 0.09 * 0.91) ** 0.5
+    places = Counter(place for text in (f"abc{n:04d}" for n in range(20_000)) for place in (cut(text, fim()) or ())[:2])
+    drawn = [
+        Counter(max(a, b) for a in range(8) for b in range(8)),
+        Counter(min(a, b) for a in range(8) for b in range(8)),
+    ]
+    expected = {place: 20_000 * (drawn[0][place] + drawn[1][place]) / 64 for place in range(8)}
+    assert all(abs(places[place] - expected[place]) < 6 * expected[place] ** 0.5 for place in range(8))
+
+
+def test_a_text_that_spells_a_sentinel_stays() -> None:
+    text = "a<fim_middle>b"
+    assert rearranged(text, fim()) == ([Piece(text)], 0, 0)
+    assert cut("", fim()) is None
+
+
+FAMILIES = {texts: shapes.with_added(*(AddedToken(text, special=True) for text in texts)) for texts in SENTINELS}
+SENTENCES = shapes.normalizers_of(shapes.PREPEND, shapes.SPACES)
+DECODER = decoders.Sequence(
+    [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+)
+MARKED = shapes.sentencepiece(*(AddedToken(text, special=True) for text in SENTINELS[4]), normalizer=SENTENCES)
+MARKED["decoder"] = json.loads(DECODER.__getstate__())
+
+
+def corpus() -> list[str]:
+    draw = random.Random(0)
+    words = [
+        "def",
+        " f",
+        "(x):",
+        "\r\n",
+        "\n",
+        "    ",
+        "return",
+        "😀",
+        "👩‍👩‍👧‍👦",
+        "été",
+        "日本",
+        "\U00020000",
+        "'s",
+        "1",
+        " ",
+    ]
+    texts = ["".join(draw.choices(words, k=draw.randrange(1, 30))) for _ in range(300)]
+    return [*texts, "a", "\r\n", "😀", "x" * 70_000 + " y" * 9000]
+
+
+def tokenizer_of(folder: Path, spec: dict[str, Any]) -> tuple[Path, Tokenizer]:
+    (folder / "tokenizer.json").write_text(json.dumps(spec))
+    return folder, Tokenizer.from_str(json.dumps(spec))
+
+
+@pytest.mark.parametrize("spec", [*FAMILIES.values(), MARKED], ids=[*("-".join(each) for each in FAMILIES), "marked"])
+def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[str, Any], tmp_path: Path) -> None:
+    folder, tokenizer = tokenizer_of(tmp_path, spec)
+    texts = corpus()
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    options: dict[str, Any] = {"tokenizer": folder, "fim_rate": "80%", "workers": 1}
+    result = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "o", **options)
+    store = TokenStore(tmp_path / "o")
+    names = sentinels(tokenizer.get_vocab())
+    assert names is not None
+    before, after, middle = ids = tuple(tokenizer.token_to_id(name) for name in names)
+    how = fim(texts=names, ids=ids, rate=Fraction(4, 5), joined=spec is MARKED)
+
+    def encode(text: str) -> list[int]:
+        found: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+        return found
+
+    forms = [0, 0]
+    for number, text in enumerate(texts):
+        stored = store.document(number).tolist()[:-1]
+        expected = encode(text)
+        if (found := cut(text, how)) is not None:
+            p, m, s = text[: found.begin], text[found.begin : found.end], text[found.end :]
+            forms[found.suffix_first] += 1
+            expected = [before, *encode(p), after, *encode(s), middle, *encode(m)]
+            if found.suffix_first:
+                rest = encode(p + m) if how.joined else encode(p) + encode(m)
+                expected = [before, after, *encode(s), middle, *rest]
+        assert stored == expected
+        assert restored(stored, how, lambda part: tokenizer.decode(part, skip_special_tokens=False)) == text
+    assert min(forms) > 50
+    counts = result.counts
+    assert (counts["fim_prefix_first"], counts["fim_suffix_first"]) == tuple(forms)
+    assert (counts["fim_documents"], counts["fim_sentinels"]) == (sum(forms), 3 * sum(forms))
+    assert "special_tokens" not in counts, "sentinels stand in no text"
+    assert store.manifest.options["fim_tokens"] == list(names)
+
+
+def test_the_bytes_do_not_depend_on_workers_order_or_filters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packtool.text.corpus.blocks.SMALLEST", 2000)
+    folder, _ = tokenizer_of(tmp_path, FAMILIES[TEXTS])
+    texts = [text for text in dict.fromkeys(corpus()) if len(text) > 3]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    (tmp_path / "b.jsonl").write_bytes(jsonl(texts[::-1]))
+    options: dict[str, Any] = {"tokenizer": folder, "fim_rate": 0.5, "min_tokens": 6}
+    stores = [tmp_path / f"o{workers}" for workers in (1, 2)]
+    for workers, store in enumerate(stores, 1):
+        packtool.tokenize(tmp_path / "a.jsonl", store, workers=workers, **options)
+    assert contents(stores[0]) == contents(stores[1])
+    packtool.tokenize(tmp_path / "b.jsonl", tmp_path / "b", workers=1, **options)
+    one, other = TokenStore(stores[0]), TokenStore(tmp_path / "b")
+    documents = [[store.document(number).tolist() for number in range(store.documents)] for store in (one, other)]
+    assert documents[0] == documents[1][::-1]
+    plain = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "plain", tokenizer=folder, workers=1)
+    hashes = TokenStore(plain.path).origins()["hash"]
+    assert set(one.origins()["hash"].tolist()) <= set(hashes.tolist()), "provenance is of the text as it was"
+    assert packtool.verify(stores[0]).problems == []
+
+
+def test_a_text_that_spells_a_sentinel_is_warned_of(tmp_path: Path) -> None:
+    folder, tokenizer = tokenizer_of(tmp_path, FAMILIES[TEXTS])
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["plain text", "it says <fim_suffix>"]))
+    with pytest.warns(packtool.warnings.PacktoolWarning, match=r"texts hold special tokens.*<fim_suffix> \(1\)"):
+        counts = packtool.tokenize(
+            tmp_path / "a.jsonl", tmp_path / "o", tokenizer=folder, workers=1, fim_rate=1, fim_spm_rate=0
+        ).counts
+    assert (counts["fim_documents"], counts["fim_sentinels"], counts["special_tokens"]) == (1, 3, 1)
+    stored = TokenStore(tmp_path / "o").document(1).tolist()
+    assert stored[:-1] == tokenizer.encode("it says <fim_suffix>").ids
+
+
+def test_the_forms_of_published_examples() -> None:
+    """Of the cards of StarCoder and DeepSeek-Coder."""
+    text = "def print_hello_world():\n    print('Hello world!')\n"
+    for texts, form in (
+        (SENTINELS[0], "<fim_prefix>{}<fim_suffix>{}<fim_middle>{}"),
+        (SENTINELS[3], "<｜fim▁begin｜>{}<｜fim▁hole｜>{}<｜fim▁end｜>{}"),
+    ):
+        how = fim(texts=texts, spm_rate=Fraction(0))
+        begin, end, _ = cut(text, how) or (0, 0, False)
+        pieces, _, _ = rearranged(text, how)
+        written = "".join("".join(texts[n - 1] for n in piece.sentinels) + piece.text for piece in pieces)
+        assert written == form.format(text[:begin], text[end:], text[begin:end])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"fim_rate": 0.5},
+            "--fim-rate: the tokenizer has no known sentinels to fill in the middle. Name three of its",
+        ),
+        ({"fim_seed": 1}, "--fim-seed: has no effect without --fim-rate. Give --fim-rate with it, such as 50%."),
+        ({"fim_rate": 0.5, "fim_tokens": ["!", "a"]}, "--fim-tokens: three different tokens are needed. "),
+        ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "!"]}, "--fim-tokens: three different tokens are needed. "),
+        ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "no such"]}, "--fim-tokens: 'no such' is not in the vocabulary. "),
+        ({"fim_rate": 0.5, "ids_field": "ids"}, "--fim-rate: token ids are not rearranged. Leave it out."),
+        ({"fim_rate": 0.5, "conversations": "auto"}, "--fim-rate: conversations are not rearranged. Leave it out."),
+        ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "b"], "fim_split": ""}, "--fim-split: an empty separator. "),
+        ({"fim_rate": 2}, "--fim-rate: "),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    record = (
+        {"messages": [{"role": "user", "content": "a"}]} if "conversations" in options else {"text": "b", "ids": [1]}
+    )
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(UsageError) as caught:
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "o", **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_the_command_says_what_was_rearranged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["some text", "and more of it"]))
+    words = ["--fim-rate", "100%", "--fim-spm-rate", "0", "--fim-tokens", "!,$,%", "-j", "1"]
+    assert run(["tokenize", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "o"), *words]) == 0
+    line = "2 documents rearranged to fill in the middle: 2 prefix first, 0 suffix first"
+    assert line in capsys.readouterr().out
+
+
+def test_sentinels_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["some text"]))
+    packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "o", fim_rate=1, fim_tokens=["Ġthe", "5", "Ġof"], fim_spm_rate=0)
+    stored = TokenStore(tmp_path / "o").document(0)
+    vocab = json.loads(ASSET.read_text())["model"]["vocab"]
+    assert np.flatnonzero(np.isin(stored, [vocab["Ġthe"], 5, vocab["Ġof"]])).size == 3

@@ -1,0 +1,93 @@
+"""The blocks of a run: finished ones are kept, and all are done again where the fast encoder was wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtool.text.corpus import blocks
+from packtool.text.encoding import gigatoken
+from packtool.text.encoding.encoder_choice import installed
+from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.text.tokenizing import block
+from packtool.warnings import PacktoolWarning
+from tests.stores import contents
+from tests.text.encoding import shapes
+from tests.text.encoding.test_fastokens import LISTED
+from tests.text.tokenizing.runs import TEXTS, jsonl, run, special_texts
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALLEST", 2000)
+
+
+@special_texts
+def test_finished_blocks_are_not_done_again(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS * 40))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole").path)
+    done: list[int] = []
+    original = block.run
+
+    def stop_after_three(context: block.Context, task: block.Task, *worker: Any) -> Any:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(task.number)
+        return original(context, task, *worker)
+
+    monkeypatch.setattr(block, "run", stop_after_three)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "a.jsonl", tmp_path / "o")
+    first = set(done)
+    done[:] = []
+    monkeypatch.setattr(
+        block, "run", lambda context, task, *worker: done.append(task.number) or original(context, task, *worker)
+    )
+    result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
+    assert contents(result.path) == expected
+    assert not (first - {-1}) & set(done)
+
+
+@special_texts
+def test_a_mismatch_falls_back_for_everything(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 4000, *TEXTS]))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
+    original = gigatoken.GigatokenEncoder.__call__
+
+    def wrong(self: Any, texts: Any, utf8: Any = None) -> Any:
+        return original(self, [text.replace("Zebra", "zebra") for text in texts])
+
+    monkeypatch.setattr(gigatoken.GigatokenEncoder, "__call__", wrong)
+    block._loaded.cache_clear()
+    with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
+        result = run(tmp_path / "a.jsonl", tmp_path / "o")
+    assert len([each for each in caught if "special tokens" not in str(each.message)]) == 1
+    assert contents(result.path) == expected
+    assert result.run["encoder"] == "tokenizers"
+    assert "give different ids" in result.run["encoder_why"]
+    with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
+        run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
+    block._loaded.cache_clear()
+
+
+@special_texts
+@pytest.mark.skipif(not (installed("gigatoken") and installed("fastokens")), reason="one is not for this platform")
+def test_where_one_encoder_refuses_the_tokenizer_the_next_is_tried(tmp_path: Path) -> None:
+    spec = LISTED["bytes without an entry"] | {"pre_tokenizer": shapes.byte_level()}
+    (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    options = {"tokenizer": tmp_path, "eos_token": shapes.EOS}
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers", **options).path)
+    result = run(tmp_path / "a.jsonl", tmp_path / "o", **options)
+    assert result.run["encoder"] == "fastokens"
+    assert re.fullmatch(r"gigatoken failed \(.*\); the tokenizer is one that fastokens .*", result.run["encoder_why"])
+    assert contents(result.path) == expected
+    with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
+        run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken", **options)
