@@ -325,7 +325,7 @@ def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
         )
     # Mixing needs groups of documents with equal sums. Where there are few of them, rows stay alike.
     for random in (e for e in entries if e.strategy == "first-fit-shuffle"):
-        length = random.sequence_length
+        length = random.sequence_length or 0
         stuck = [e for e in entries if e.sequence_length == length and e.options.get("mix_rows") is True]
         stuck = [e for e in stuck if _unevenness(e) - _unevenness(random) > EVEN]
         if stuck:
