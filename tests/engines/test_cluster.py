@@ -34,7 +34,7 @@ from tests.engines.test_processes import fail_from_three, square
 from tests.stores import contents
 
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
-BY_TASKS = "scratch/partitions/*/*.atoms"
+BY_TASKS = "unfinished/scratch/partitions/*/*.atoms"
 """What tasks of the first pass have finished."""
 FAULTS = ("none", "a worker dies", "a worker is cut off", "the scheduler dies", "the command dies")
 PATIENT = 60
@@ -209,10 +209,11 @@ def test_the_first_error_in_order(tmp_path: Path) -> None:
 def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what: str, fault: str) -> None:
     command = [sys.executable, "-m", "packtool", what.split(maxsplit=1)[0], "-o", tmp_path / "out"]
     if what == "tokenize":
-        command, expected, finished = [*command, *sorted(corpus.glob("*.jsonl"))], "expected", "pieces/block/*.json"
+        command, expected = [*command, *sorted(corpus.glob("*.jsonl"))], "expected"
+        finished = "unfinished/pieces/block/*.json"
     else:
         options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", str(1 << 21))
-        command, expected, finished = [*command, corpus / "expected", *options], "packed", "dataset/tokens-*.npy"
+        command, expected, finished = [*command, corpus / "expected", *options], "packed", "tokens-*.npy"
     if what == "pack in two passes":
         copies = [corpus / copy for copy in COPIES]
         command, expected, finished = [*command, *copies, "--memory", "64MiB"], "large", BY_TASKS
@@ -220,7 +221,7 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
         run = subprocess.Popen(
             [*map(str, command), "--scheduler", address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         )
-        _wait_until(lambda: len(list((tmp_path / "out" / "unfinished").glob(finished))) >= 2, run)
+        _wait_until(lambda: len(list((tmp_path / "out").glob(finished))) >= 2, run)
         match fault:
             case "a worker dies":
                 workers[0].kill()

@@ -69,12 +69,12 @@ def test_a_host_is_cut_off_for_a_minute(corpus: Path, tmp_path: Path, what: str)
     python = (sys.executable, "-m")
     worker = (*python, "distributed.cli.dask_worker", ADDRESS, "--nthreads", "1", "--no-dashboard", "--no-nanny")
     if what == "tokenize":
-        words, finished = ["tokenize", *sorted(corpus.glob("*.jsonl"))], "pieces/block/*.json"
+        words, finished = ["tokenize", *sorted(corpus.glob("*.jsonl"))], "unfinished/pieces/block/*.json"
         expected = corpus / "expected"
     else:
         shape = ("--strategy", PACKED["strategy"], "-L", PACKED["sequence_length"])
         words = ["pack", corpus / "expected", *shape, "--shard-tokens", PACKED["shard_tokens"]]
-        expected, finished = corpus / "packed", "dataset/tokens-*.npy"
+        expected, finished = corpus / "packed", "tokens-*.npy"
     out = tmp_path / "out"
     with ExitStack() as stack:
         scheduler = on(ONE, *python, "distributed.cli.dask_scheduler", "--host", ADDRESS, "--no-dashboard")
@@ -83,7 +83,7 @@ def test_a_host_is_cut_off_for_a_minute(corpus: Path, tmp_path: Path, what: str)
             stack.enter_context(running(*on(host, *worker)))
         command = on(ONE, *python, "packtool", *map(str, words), "-o", out, "--scheduler", ADDRESS)
         run = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        while len(list((out / "unfinished").glob(finished))) < 2:
+        while len(list(out.glob(finished))) < 2:
             assert run.poll() is None, run.communicate()
             time.sleep(0.02)
         ip("-n", TWO, "link", "set", "packtool-b", "down")
