@@ -376,6 +376,8 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stores: list[StoreName] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        most = 256 ** int(self.dtype.removeprefix("<u"))
+        _require(max(self.pad_id, self.tokenizer.eos_id) < most, f"its ids of padding or EOS are no {self.dtype}")
         chosen = None if self.choice is None else self.choice.documents
         for entry in (self.lengths, chosen):
             _require(entry is None or entry.shape == (self.documents,), f"it does not have {self.documents} documents")
