@@ -95,7 +95,7 @@ def check_choice(options: DocumentOptions) -> None:
         raise UsageError("bad-mixture", what, remedy="give one of them", where="--temperature")
     if options.tokens is not None and not options.mix and options.temperature is None:
         remedy = "name each store's share: --mix web=70%,wiki=30%, or give --temperature"
-        raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
+        raise UsageError("bad-mixture", "needs --mix or --temperature", remedy=remedy, where="--tokens")
     weights = [weight_of(each, shares=options.tokens is not None) for each in options.mix]
     if options.tokens is not None and weights:
         require_whole(dict(weights))

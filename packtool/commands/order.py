@@ -107,7 +107,7 @@ def _is_there(job: DatasetJob, output: LocalPlace, state: State) -> bool:
     names = output.names()
     for name in names:
         if not _OURS.fullmatch(name):
-            what, remedy = f"holds {name}, which is no file of an order", "move it away, or choose another output"
+            what, remedy = f"holds {name}, which is not a file of an order", "move it away, or choose another output"
             raise UsageError("output-has-other-files", what, remedy=remedy, where=str(output))
     if not names:
         return False

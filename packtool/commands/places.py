@@ -110,7 +110,7 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     workers = options.workers or available_cpus()
     needed = workers * max(shards.values(), default=0)
     if needed > limit:
-        what = f"{show_bytes(limit)} are too little for {workers} workers that read a shard each"
+        what = f"{show_bytes(limit)} is too little for {workers} workers that each read a shard"
         remedy = f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers"
         raise UsageError("staging-too-small", what, remedy=remedy, where="--staging-limit")
     if cluster:  # each worker fetches for itself, and has an equal part of the limit

@@ -83,7 +83,7 @@ def check_options(options: ShuffleArguments) -> Method:
     method = shuffling.method(options.method)
     check_taken(options, "--method", method.name)
     if not options.order_only and (options.ranks, options.global_batch) != (None, None):
-        what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
+        what, remedy = "--ranks deals an order, not rows", 'add --order-only, or read with Loader(balance="step")'
         raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
     check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
     if options.order_only and method.source == "store":

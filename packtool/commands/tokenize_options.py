@@ -184,7 +184,7 @@ def _check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
         return
     template = "the chat template says what begins a conversation"
     against = (
-        ("ids_field", options.ids_field is not None, "ids are no conversations", "leave one of the two out"),
+        ("ids_field", options.ids_field is not None, "token ids cannot be conversations", "leave one of the two out"),
         ("bos", options.bos or options.bos_token is not None, template, "leave it out"),
         (
             "reasoning",
@@ -342,5 +342,5 @@ def _date(given: str | None) -> str:
     try:
         return datetime.fromisoformat(given).isoformat()
     except ValueError:
-        what, remedy = f"{given!r} is no date", "give one such as 2026-07-01"
+        what, remedy = f"{given!r} is not a date", "give one such as 2026-07-01"
         raise UsageError("bad-option", what, remedy=remedy, where="--template-date") from None

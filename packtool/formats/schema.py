@@ -75,7 +75,7 @@ class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
     """A file of a dataset that is no array; its name is one that packtool gives."""
 
     def __post_init__(self) -> None:
-        _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is no file of a dataset")
+        _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is not a file of a dataset")
 
 
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):

@@ -197,7 +197,7 @@ class TokenStore:
 
     def _origins_of(self, shard: TokenShard) -> MappedFile:
         if shard.documents is None:
-            what = "it was made with --no-provenance, so nobody knows where its documents came from"
+            what = "it was made with --no-provenance, so it does not record where its documents came from"
             raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.place))
         return MappedFile.opened(self.place, shard.documents, ORIGIN)
 

@@ -126,7 +126,7 @@ def check_ranks(ranks: int | None, global_batch: int | None, purpose: str, *, ne
             remedy = "give --ranks and --global-batch"
             raise UsageError("missing-option", f"needed to {purpose}", remedy=remedy, where=where)
     if ranks is not None and global_batch is not None and global_batch % ranks:
-        what = f"{global_batch} rows can't be dealt out evenly to {ranks} ranks"
+        what = f"{global_batch} rows can't be divided evenly among {ranks} ranks"
         raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
 
 

@@ -123,7 +123,7 @@ class StorePlace(Place):
         try:
             got = self._ask(lambda bucket: bucket.ranges(self._key(name), begin.tolist(), size.tolist()), name)
         except FileNotFoundError:
-            what = "is not in the store any more"
+            what = "was deleted from the store during the run"
             raise DataError("missing-shard", what, remedy=AGAIN, where=self.where(name)) from None
         if any(len(part) != n for part, n in zip(got, size.tolist(), strict=True)):
             raise self.damaged(name, "is shorter than it was")

@@ -235,7 +235,7 @@ class GlobalBatches:
 
     def _take_rank(self, rank: int, world_size: int) -> None:
         _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
-        what = f"{self.batch_size} samples can't be dealt out evenly to {world_size} ranks"
+        what = f"{self.batch_size} samples can't be divided evenly among {world_size} ranks"
         even = self.stream.bucketed or self.batch_size % world_size == 0
         _require(even, what, "give a multiple of the world size", "batch_size")
         self.rank = rank
@@ -297,7 +297,7 @@ class GlobalBatches:
         if rows == self.stream.full_rows_of(first) and rows % self.world_size:
             raise UsageError(
                 "bad-option",
-                f"batch {first} has {rows} rows, which can't be dealt out evenly to {self.world_size} ranks",
+                f"batch {first} has {rows} rows, which can't be divided evenly among {self.world_size} ranks",
                 remedy="give batch_tokens so that every batch has a multiple of the world size",
                 where="batch_tokens",
             )

@@ -236,7 +236,7 @@ def _rank_and_world_size() -> tuple[int, int]:
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     given = [os.environ.get(name, default) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"))]
     if not all(each.isdecimal() for each in given):
-        what, remedy = f"{' of '.join(given)} is no rank of a world", "set both to numbers, or give rank and world_size"
+        what, remedy = f"{' of '.join(given)} is not a rank", "set both to numbers, or give rank and world_size"
         raise UsageError("bad-option", what, remedy=remedy, where="RANK, WORLD_SIZE")
     return int(given[0]), int(given[1])
 

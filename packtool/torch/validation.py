@@ -38,7 +38,7 @@ class ValidationLoader:
         most = len(self._loader)
         if batches is not None and (not isinstance(batches, int) or isinstance(batches, bool) or batches < 1):
             remedy = "give 1 or more, or leave it out for all rows"
-            raise UsageError("bad-option", f"{batches!r} is no number of batches", remedy=remedy, where="batches")
+            raise UsageError("bad-option", f"{batches!r} is not a number of batches", remedy=remedy, where="batches")
         if batches is not None and batches > most:
             what, remedy = f"{batches} batches, but all rows make {most}", "give fewer, or leave it out for all rows"
             raise UsageError("bad-option", what, remedy=remedy, where="batches")

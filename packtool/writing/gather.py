@@ -226,7 +226,7 @@ class Copier:
             return np.empty(0, self._dtype)
         # Arrow reads whatever an offset points to: what reaches outside would be other data, or kill the process.
         if min(int(start.min()), int(length.min())) < 0 or (start + length > self._sizes.take(array)).any():
-            what, remedy = "tokens are asked for that no shard has", "run packtool verify on what is read"
+            what, remedy = "a segment lies outside the tokens of every shard", "run packtool verify on what is read"
             raise DataError("bad-segments", what, remedy=remedy)
         # The layout of Arrow's binary views: length, then prefix, buffer and offset; or, up to 12 bytes, the data.
         window = begin // _WINDOW

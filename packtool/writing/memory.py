@@ -57,7 +57,7 @@ class Budget:
         if wanted // self.memory >> _MOST_BITS:
             raise UsageError(
                 "memory-too-small",
-                f"{show_bytes(self.memory)} for {workers} workers are too little for what is to be shuffled",
+                f"{show_bytes(self.memory)} for {workers} workers is too little memory to shuffle this dataset",
                 remedy=f"give at least {show_bytes((wanted >> _MOST_BITS) + 1)}, or fewer --workers",
                 where="--memory",
             )

@@ -37,7 +37,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ({"sample": "0%"}, "no document is left"),
         ({"sample": "120%"}, "'120%' is not a share of at most 1, such as 1%"),
         ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
-        ({"tokens": "1k"}, "there are no shares of it"),
+        ({"tokens": "1k"}, "needs --mix or --temperature"),
         ({"temperature": 2}, "--temperature: has no effect without --tokens"),
         ({"temperature": "hot", "tokens": "1k"}, "'hot' is not a number from 0.01 to 1000, such as 3.3"),
         ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "--mix gives the shares already"),

@@ -315,7 +315,7 @@ def test_bad_conversations_are_told_and_counted(
         ({"template_args": "{x"}, "--template-args", "'{x' is not a JSON object"),
         ({"template_args": "[1]"}, "--template-args", "'[1]' is not a JSON object"),
         ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on all"),
-        ({"template_date": "soon"}, "--template-date", "'soon' is no date"),
+        ({"template_date": "soon"}, "--template-date", "'soon' is not a date"),
         ({"chat_template": "nowhere.jinja"}, "nowhere.jinja", "can't be read"),
         ({"tokenizer": ASSET}, str(ASSET), "the tokenizer has no chat template"),
     ],

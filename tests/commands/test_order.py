@@ -99,7 +99,7 @@ def test_what_lies_at_its_output(store: Path, tmp_path: Path) -> None:
     assert not shuffle(epoch=2, resume=True).kept
     assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds notes\.txt, which is no file of an order"):
+    with pytest.raises(UsageError, match=r"holds notes\.txt, which is not a file of an order"):
         shuffle(epoch=2, overwrite=True)
     with pytest.raises(UsageError, match="the output lies inside the input"):
         packtool.shuffle(tmp_path / "base", tmp_path / "base" / "order", order_only=True)

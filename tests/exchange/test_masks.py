@@ -84,7 +84,7 @@ BAD: list[tuple[Callable[..., str], dict[str, Any], str]] = [
     (as_jsonl, {"loss_mask": [[0, 1, 1], [0.5], [], [1, 0]]}, r"a\.jsonl:2: loss_mask has a value other than 0 and 1"),
     (as_jsonl, {"loss_mask": [[0, 1, 1], [0, 1], [], [1, 0]]}, r"a\.jsonl:2: loss_mask is not a list of 1 values"),
     (as_parquet, {"loss_mask": [[0, 1, 1], [0, 1], [], [1, 0]]}, "row 1: 2 values in column loss_mask, but 1 ids"),
-    (as_jsonl, {"loss_mask": [[0, 1, 1], ["x"], [], [1, 0]]}, r"a\.jsonl:2: loss_mask has values that are no numbers"),
+    (as_jsonl, {"loss_mask": [[0, 1, 1], ["x"], [], [1, 0]]}, r"a\.jsonl:2: loss_mask has values that are not numbers"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_what_was_changed_is_found(made: Path, tmp_path: Path) -> None:
     changed.mkdir()
     reseal(changed, json.loads(json.dumps(manifest)))
     with pytest.raises(
-        PacktoolError, match=r"'\.\./tokenizer\.json' is no file of a dataset - at `\$\.tokenizer_files\[0\]`"
+        PacktoolError, match=r"'\.\./tokenizer\.json' is not a file of a dataset - at `\$\.tokenizer_files\[0\]`"
     ):
         packtool.verify(changed)
     manifest = json.loads((tmp_path / "packed" / "manifest.json").read_bytes())

@@ -113,7 +113,7 @@ def test_rows_of_a_bucket_are_dealt_out(rows: Path) -> None:
         whole = stream.batch(only)
         for part, rank in zip(parts, range(2), strict=True):
             np.testing.assert_array_equal(stream.batch(part)["input_ids"], whole["input_ids"][rank::2])
-    with pytest.raises(UsageError, match=r"batch_tokens: batch \d+ has \d rows, which can't be dealt out evenly to 3"):
+    with pytest.raises(UsageError, match=r"batch_tokens: batch \d+ has \d rows, which can't be divided evenly among 3"):
         list(GlobalBatches(stream, rank=0, world_size=3))
 
 
@@ -121,7 +121,7 @@ def test_what_makes_no_sense(rows: Path) -> None:
     stream = Stream(rows)
     for arguments, message in [
         ({"batch_size": 0}, "batch_size: 0 is not a positive number"),
-        ({"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be dealt out evenly to 3 ranks"),
+        ({"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be divided evenly among 3 ranks"),
         ({"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
         ({"balance": "ranks"}, "balance: 'ranks' is not a way. Give 'step' or 'turn'"),
         ({"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive number"),
@@ -255,7 +255,7 @@ def test_a_rank_may_be_known_late_but_not_change_after_something_was_read(rows: 
     assert list(late) == list(GlobalBatches(stream, 8, rank=1, world_size=2))
     with pytest.raises(UsageError, match="rank: read as rank 1 of 2, but this process is rank 0 of 2 now"):
         late.settle(0, 2)
-    with pytest.raises(UsageError, match="batch_size: 8 samples can't be dealt out evenly to 3 ranks"):
+    with pytest.raises(UsageError, match="batch_size: 8 samples can't be divided evenly among 3 ranks"):
         GlobalBatches(stream, 8).settle(0, 3)
 
 

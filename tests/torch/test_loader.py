@@ -181,7 +181,7 @@ def test_before_the_process_group_rank_and_world_size_are_those_of_torchrun(
     assert ids(Loader(rows, batch_size=8)) == ids(Loader(rows, batch_size=8, rank=1, world_size=2))
     assert ids(Loader(rows, batch_size=8, rank=0, world_size=1)) != ids(Loader(rows, batch_size=8))
     monkeypatch.setenv("WORLD_SIZE", "two")
-    with pytest.raises(UsageError, match="RANK, WORLD_SIZE: 1 of two is no rank of a world"):
+    with pytest.raises(UsageError, match="RANK, WORLD_SIZE: 1 of two is not a rank"):
         Loader(rows, batch_size=8)
 
 

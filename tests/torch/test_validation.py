@@ -77,8 +77,8 @@ def test_rows_of_several_lengths(rows: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batches": 0}, "batches: 0 is no number of batches"),
-        ({"batches": True}, "batches: True is no number of batches"),
+        ({"batches": 0}, "batches: 0 is not a number of batches"),
+        ({"batches": True}, "batches: True is not a number of batches"),
         ({"batches": 8}, "batches: 8 batches, but all rows make 7"),
         ({"epochs": 2}, "epochs: a validation reads stored rows once, in stored order"),
         ({"shuffle": True}, "shuffle: a validation reads stored rows once, in stored order"),

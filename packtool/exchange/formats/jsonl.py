@@ -77,7 +77,7 @@ def _document(line: bytes, options: ReadOptions, first: _Document | None, where:
         if not isinstance(values, list) or len(values) != len(ids):
             raise bad_mask(f"{mask} is not a list of {len(ids)} values, one for each id", where)
         if not all(isinstance(each, int | float) for each in values):
-            raise bad_mask(f"{mask} has values that are no numbers", where)
+            raise bad_mask(f"{mask} has values that are not numbers", where)
         masks[mask] = np.array(values)
     return _Document(ids, names, trained(np.array(ids, np.int64), masks, where) if masks else None)
 

@@ -112,7 +112,7 @@ def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
             remedy = f"give {-(-size // multiple) * multiple}, or another --document-multiple"
             raise UsageError("bad-option", what, remedy=remedy, where=name)
     if strategy.powers and multiple & (multiple - 1):
-        what = f"{multiple} is no power of two, and {strategy.name} makes rows of powers of two"
+        what = f"{multiple} is not a power of two, and {strategy.name} makes rows of powers of two"
         remedy = f"give {1 << multiple.bit_length()}, or another strategy"
         raise UsageError("bad-option", what, remedy=remedy, where="--document-multiple")
 

@@ -229,7 +229,7 @@ def _calls(value: Any, number: int) -> list[Any]:
         calls = None
     calls = calls if isinstance(calls, list) else [calls]
     if not calls or not all(isinstance(call, dict) and {"name", "arguments"} <= call.keys() for call in calls):
-        raise ConversationError(f"message {number} is a {_CALL} whose value is no JSON with name and arguments")
+        raise ConversationError(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
     return [{"type": "function", "function": call} for call in calls]
 
 
@@ -251,7 +251,7 @@ def _parsed(value: Any, name: str) -> Any:
     except RecursionError:
         raise ConversationError(f"{name} is nested too deeply") from None
     except ValueError as error:
-        raise ConversationError(f"{name} is no JSON: {error}") from None
+        raise ConversationError(f"{name} is not valid JSON: {error}") from None
 
 
 def _side(value: Any, name: str, role: str) -> list[Any]:

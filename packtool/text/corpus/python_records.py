@@ -30,7 +30,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
     """
     if isinstance(records, Mapping):
         splits = ", ".join(map(str, records)) or "nothing"
-        raise _refused(f"a mapping, of {splits}, is no sequence of records", "give one of its values")
+        raise _refused(f"a mapping, of {splits}, is not a sequence of records", "give one of its values")
     names = list(
         dict.fromkeys(chain.from_iterable((name, name.split(".")[0]) for name in (*fields.document, *fields.columns)))
     )

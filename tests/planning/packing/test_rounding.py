@@ -139,7 +139,7 @@ def test_rows_that_are_no_multiples_are_refused(name: str, options: dict[str, ob
 
 def test_rows_of_powers_of_two_take_no_other_multiple() -> None:
     message = (
-        "--document-multiple: 6 is no power of two, and decompose makes rows of powers of two. Give 8, or another "
+        "--document-multiple: 6 is not a power of two, and decompose makes rows of powers of two. Give 8, or another "
     )
     with pytest.raises(UsageError, match=re.escape(message + "strategy.")):
         plan("decompose", np.array([3]), PackOptions(sequence_length=12, document_multiple=6))

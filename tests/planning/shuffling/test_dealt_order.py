@@ -42,10 +42,10 @@ def test_an_order_that_can_not_be_dealt(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, atoms, strategy="concat", sequence_length=512, atom_size=128)
     packtool.pack(store, bare, strategy="bfd", sequence_length=512, segments=False)
     for source, options, message in [
-        (rows, {"ranks": 4, "global_batch": 32, "order_only": False}, "--ranks: only an order is dealt to ranks"),
+        (rows, {"ranks": 4, "global_batch": 32, "order_only": False}, "--ranks: --ranks deals an order, not rows"),
         (rows, {"ranks": 4}, "--global-batch: needed to deal rows to ranks"),
         (rows, {"global_batch": 4}, "--ranks: needed to deal rows to ranks"),
-        (rows, {"ranks": 4, "global_batch": 6}, "--global-batch: 6 rows can't be dealt out evenly to 4 ranks"),
+        (rows, {"ranks": 4, "global_batch": 6}, "--global-batch: 6 rows can't be divided evenly among 4 ranks"),
         (atoms, {"ranks": 4, "global_batch": 32}, "its rows do not move one by one"),
         (bare, {"ranks": 4, "global_batch": 32}, "written with --no-segments"),
     ]:

@@ -74,7 +74,7 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_text("{}")
     cases: list[tuple[Any, dict[str, Any], str]] = [
-        ({"train": [], "test": []}, {}, "inputs: a mapping, of train, test, is no sequence of records. Give one of"),
+        ({"train": [], "test": []}, {}, "inputs: a mapping, of train, test, is not a sequence of records. Give one of"),
         (iter(["a", 3]), {}, "inputs: record 2 is int, neither a text nor a mapping. Yield texts, or mappings such as"),
         (Path().glob("*.jsonl"), {}, "inputs: record 1 is a path. Give paths as a list."),
         (iter(["a.jsonl"]), {}, "inputs: the first text, 'a.jsonl', names a file. Give paths as a list, or texts as"),
