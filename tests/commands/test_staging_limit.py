@@ -60,6 +60,6 @@ def test_a_limit_below_a_shard_for_each_worker_is_refused(places: list[Place]) -
     with pytest.raises(UsageError) as error:
         limit_of(places, 239)
     assert str(error.value).startswith(
-        "--staging-limit: 239 B are too little for 2 workers that read a shard each. Give at least "
+        "--staging-limit: 239 B is too little for 2 workers that each read a shard. Give at least "
     )
     assert str(error.value).endswith(" kB, on a disk with as much room, or fewer --workers.")
