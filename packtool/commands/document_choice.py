@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
-from packtool.commands.document_origins import listed_documents
-from packtool.errors import DataError, UsageError
+from packtool.commands.left_out import REASONS, Codes, ends_of, read_list, reasons_of
+from packtool.commands.places import names_of
+from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
-from packtool.places.local import LocalPlace
-from packtool.places.place import Place
+from packtool.options.record import as_recorded
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints
 from packtool.planning.selecting.mixture import (
@@ -34,21 +31,6 @@ from packtool.planning.selecting.mixture import (
     weight_of,
     weights_of,
 )
-from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard, sampled
-
-Mask = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.uint8]
-
-REASONS = {
-    "excluded": "--exclude",
-    "too_short": "--min-tokens",
-    "too_long": "--max-tokens or --too-long",
-    "duplicates": "--drop-duplicates",
-    "other_side": "--holdout",
-    "other_shard": "--shard-of",
-    "not_sampled": "--sample",
-}
-"""Why a document may not be taken, the first of these that holds; and the option that asks for it."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +49,6 @@ class Chosen:
     def options(self) -> list[Options]:
         """The options of the choice, for the key of an output; none without one."""
         return [] if self.choice is None else [self.choice.options]
-
-
-def require_distinct(stores: Sequence[Place]) -> None:
-    """Refuse a store that is named twice, which would double its documents silently."""
-    seen: set[str] = set()
-    for store in stores:
-        identity = str(store.path.resolve()) if isinstance(store, LocalPlace) else str(store)
-        if identity in seen:
-            remedy = f"name it once; --mix {store.name}=2 packs its documents twice"
-            raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=str(store))
-        seen.add(identity)
 
 
 def check_choice(options: DocumentOptions) -> None:
@@ -103,15 +74,7 @@ def check_choice(options: DocumentOptions) -> None:
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
     if options.exclude is not None:
-        _read_list(options.exclude)
-
-
-def _read_list(path: Path | str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        what = f"can't be read ({(error.strerror or str(error)).lower()})"
-        raise DataError("missing-input", what, remedy="check the path", where=str(path)) from None
+        read_list(options.exclude)
 
 
 def choose(
@@ -133,7 +96,7 @@ def choose(
         UsageError: weights or shares of other stores, or options that leave no document.
         DataError: the list of exclusions can't be read, or names a document that no store has.
     """
-    excluded = None if options.exclude is None else _read_list(options.exclude)
+    excluded = None if options.exclude is None else read_list(options.exclude)
     asked = _asked(options, row_length, excluded)
     if whole is not None:
         asked["too_long"] = "drop"
@@ -143,8 +106,9 @@ def choose(
     corpus.work_in(arrays)
     names = names_of([store.place for store in stores])
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
-    lengths: list[Ints] = np.split(corpus.stored_lengths(), _ends(stores))
-    reasons = _reasons(stores, lengths, options, excluded, whole, asked.get("sample_interval", 0), arrays)
+    lengths: list[Ints] = np.split(corpus.stored_lengths(), ends_of(stores))
+    options = replace(options, sample_interval=asked.get("sample_interval"))
+    reasons = reasons_of(stores, lengths, options, excluded, whole, arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(reasons, lengths, strict=True)]
     left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
     if options.temperature is not None:
@@ -216,135 +180,25 @@ def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> 
 
 def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | None) -> dict[str, Any]:
     """Return the options that choose documents, as the manifest records them, without those that are not in use."""
-    asked: dict[str, Any] = {}
-    if options.mix or options.temperature is not None:
-        asked["mix"] = []  # each store's weight, once it is known
-    if options.tokens is not None:
-        asked["tokens"] = parse_amount(options.tokens)
-    if options.holdout is not None:
-        asked |= {"holdout": str(options.holdout), "holdout_seed": options.holdout_seed, "part": options.part}
-    for name in ("shard_of", "min_tokens", "max_tokens"):
-        if (value := getattr(options, name)) is not None:
-            asked[name] = value
-    if options.drop_duplicates:
-        asked["drop_duplicates"] = True
-    if excluded is not None:
-        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(excluded)
-    if options.sample is not None:
-        interval = options.sample_interval or row_length
-        if interval is None:
-            what, remedy = "--sample needs it where no row has a length", "give the width of an interval, such as 2048"
-            raise UsageError("missing-option", what, remedy=remedy, where="--sample-interval")
-        asked |= {"sample": str(parse_share(options.sample)), "sample_interval": interval}
-    if "mix" in asked or "sample" in asked:
-        asked["seed"] = options.seed
-    return asked
-
-
-def names_of(stores: Sequence[Place]) -> list[str]:
-    """Name the stores of a mixture after their directories, or after the paths as given if these would be the same."""
-    names = [store.name for store in stores]
-    return names if len(set(names)) == len(names) else [str(store) for store in stores]
-
-
-def _reasons(
-    stores: Sequence[TokenStore],
-    lengths: Sequence[Ints],
-    options: DocumentOptions,
-    listed: bytes | None,
-    whole: int | None,
-    interval: int,
-    arrays: Arrays,
-) -> list[Codes]:
-    """Give each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
-
-    Args:
-        lengths: of the documents of each store.
-        listed: contents of the list of exclusions.
-        whole: the most tokens of a conversation.
-        interval: of lengths, for a sample.
-    """
-    by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
-    origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []
-    hashes = [each["hash"] for each in origins] if by_text else []
-    excluded = [] if listed is None else listed_documents(stores, origins, listed, str(options.exclude))
-    first = _first(stores, hashes, excluded) if options.drop_duplicates else []
-    held = [] if options.holdout is None else _held_out(stores, hashes, lengths, options, arrays)
-    number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))
-
-    def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
-        if excluded:
-            yield "excluded", excluded[store][part]
-        if options.min_tokens is not None:
-            yield "too_short", lengths[store][part] < options.min_tokens
-        if options.max_tokens is not None:
-            yield "too_long", lengths[store][part] > options.max_tokens
-        if whole is not None and stores[store].manifest.conversations:
-            yield "too_long", lengths[store][part] > whole
-        if first:
-            yield "duplicates", ~first[store][part]
-        if held:
-            yield "other_side", held[store][part] != (options.part == "holdout")
-        if options.shard_of is not None:
-            yield "other_shard", ~in_shard(hashes[store][part], number, shards)
-
-    def codes(store: int, a: int, b: int) -> Codes:
-        out = np.zeros(b - a, np.uint8)
-        for reason, mask in removed(store, slice(a, b)):
-            out[mask & (out == 0)] = _code(reason)
-        return out
-
-    reasons: list[Codes] = []
-    for store, sizes in enumerate(lengths):
-        why: Codes = arrays.filled(len(sizes), np.uint8, partial(codes, store))
-        if options.sample is not None:
-            mask = sampled(sizes, np.flatnonzero(why == 0), parse_share(options.sample), interval, options.seed)
-            why[(why == 0) & ~mask] = _code("not_sampled")
-        reasons.append(why)
-    return reasons
-
-
-def _code(reason: str) -> int:
-    return 1 + list(REASONS).index(reason)
-
-
-def _first(
-    stores: Sequence[TokenStore], hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]
-) -> list[Mask]:
-    """Mark the documents that are the first with their text among all that are not excluded."""
-    every = np.concatenate(hashes)
-    left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
-    first = np.zeros(len(left), np.bool_)
-    first[left] = first_of_each(every[left])
-    return np.split(first, _ends(stores))
-
-
-def _held_out(
-    stores: Sequence[TokenStore],
-    hashes: Sequence[npt.NDArray[np.uint64]],
-    lengths: Sequence[Ints],
-    options: DocumentOptions,
-    arrays: Arrays,
-) -> list[Mask]:
-    """Mark the held-out documents. One threshold for all stores keeps the copies of a text on one side."""
-    assert options.holdout is not None
-    asked, seed = parse_part(options.holdout), options.holdout_seed
-    if asked.share is not None:
-
-        def drawn(store: int, a: int, b: int) -> Mask:
-            return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
-
-        held = [arrays.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
-    else:
-        every = np.concatenate(hashes), np.concatenate(lengths)
-        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), _ends(stores))
-    for mask, name in zip(held, names_of([store.place for store in stores]), strict=True):
-        if len(mask) and mask.all():
-            what = f"{options.holdout} holds out all {len(mask):,} documents of {name}"
-            raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
-    return held
-
-
-def _ends(stores: Sequence[TokenStore]) -> I64:
-    """Return where the documents of each store but the last end among those of all stores."""
-    return np.cumsum([store.documents for store in stores])[:-1]
+    interval = None
+    if options.sample is not None and (interval := options.sample_interval or row_length) is None:
+        what, remedy = "--sample needs it where no row has a length", "give the width of an interval, such as 2048"
+        raise UsageError("missing-option", what, remedy=remedy, where="--sample-interval")
+    mixed, held = bool(options.mix) or options.temperature is not None, options.holdout is not None
+    return as_recorded(
+        {
+            "mix": [] if mixed else None,  # each store's weight, once it is known
+            "tokens": None if options.tokens is None else parse_amount(options.tokens),
+            "holdout": options.holdout,
+            "holdout_seed": options.holdout_seed if held else None,
+            "part": options.part if held else None,
+            "shard_of": options.shard_of,
+            "min_tokens": options.min_tokens,
+            "max_tokens": options.max_tokens,
+            "drop_duplicates": options.drop_duplicates or None,
+            "exclude_xxh3_128": None if excluded is None else xxhash.xxh3_128_hexdigest(excluded),
+            "sample": None if options.sample is None else parse_share(options.sample),
+            "sample_interval": interval,
+            "seed": options.seed if mixed or options.sample is not None else None,
+        }
+    )

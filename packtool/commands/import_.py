@@ -31,6 +31,7 @@ from packtool.formats.schema import (
 )
 from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS
+from packtool.options.record import as_recorded
 from packtool.options.signature import takes
 from packtool.outputs.claim import claim, key_of
 from packtool.outputs.output import Output
@@ -70,8 +71,8 @@ def import_(options: ImportArguments) -> ImportResult:
     read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only)
     says_loss = chosen.says_loss
     with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
-    recorded: dict[str, Any] = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
-    recorded["ids_only"] = read.ids_only or None
+    plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
+    recorded = as_recorded(plain)
     every = [each for file in files for each in chosen.read_with(file)]
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
@@ -144,7 +145,7 @@ def _manifest(
         counts["trained_tokens"] = sum(file.trained for file in done)
     return StoreManifest(
         format_version=LOSS_VERSION if has_loss else FORMAT_VERSION,
-        options={"imported": {name: value for name, value in recorded.items() if value is not None}},
+        options={"imported": recorded},
         inputs=[InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in files],
         tokenizer=info,
         dtype=token_dtype(info.vocab_size).str,

@@ -6,8 +6,8 @@ import logging
 from dataclasses import replace
 
 from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names, write_corpus
-from packtool.commands.document_choice import check_choice, choose, require_distinct
-from packtool.commands.places import warn_of_scatter
+from packtool.commands.document_choice import check_choice, choose
+from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.errors import DataError, UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.formats.token_store import Corpus

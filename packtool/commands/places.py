@@ -1,4 +1,4 @@
-"""Open datasets in object stores for commands, through a cache on the local disk that has as much room as there is."""
+"""Open the datasets that commands read: those in object stores through a cache on the local disk."""
 
 from __future__ import annotations
 
@@ -43,6 +43,23 @@ READ_BYTES = 4 << 30
 _SAMPLE = 256
 """Consecutive units that are looked at together."""
 _SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
+
+
+def names_of(stores: Sequence[Place]) -> list[str]:
+    """Name the stores of a mixture after their directories, or after the paths as given if these would be the same."""
+    names = [store.name for store in stores]
+    return names if len(set(names)) == len(names) else [str(store) for store in stores]
+
+
+def require_distinct(stores: Sequence[Place]) -> None:
+    """Refuse a store that is named twice, which would double its documents silently."""
+    seen: set[str] = set()
+    for store in stores:
+        identity = str(store.path.resolve()) if isinstance(store, LocalPlace) else str(store)
+        if identity in seen:
+            remedy = f"name it once; --mix {store.name}=2 packs its documents twice"
+            raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=str(store))
+        seen.add(identity)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from packtool.commands import pack, shuffle
-from packtool.commands.document_choice import names_of, require_distinct
+from packtool.commands.places import names_of, require_distinct
 from packtool.commands.result import Preview
 from packtool.config import INPUT, Table, read
 from packtool.engines import available_cpus

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from packtool.blending.blend import names_blend
 from packtool.commands.count_rows import batch_tokens, count_rows
-from packtool.commands.document_choice import check_choice, choose, require_distinct
-from packtool.commands.places import places_to_read
+from packtool.commands.document_choice import check_choice, choose
+from packtool.commands.places import places_to_read, require_distinct
 from packtool.commands.stats_blend import blend_report
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.tokenize import tokenize

@@ -1,30 +1,23 @@
-"""The options of `tokenize`: check them, and find what they name before anything is written."""
+"""The options of `tokenize`: check them, and find the files, tokenizer and encoder that they name."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import xxhash
-
+from packtool.commands.chat_options import AUTO, chat_of, check_conversations, recorded_chat
 from packtool.commands.inputs import find_files
-from packtool.errors import DataError, UsageError
-from packtool.formats.names import CHAT_TEMPLATES
+from packtool.errors import UsageError
 from packtool.options.check import given, refuse
 from packtool.options.declare import declared, flag
 from packtool.options.kinds import parse_share
-from packtool.options.record import recorded
-from packtool.options.tokenize import ConversationOptions, FimOptions, TokenizeArguments
+from packtool.options.record import as_recorded, recorded
+from packtool.options.tokenize import FimOptions, TokenizeArguments
 from packtool.outputs.claim import key_of
-from packtool.support.installing import how_to_install
 from packtool.support.version import __version__
-from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
-from packtool.text.conversations.record import ConversationError, template_arguments
+from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
 from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
@@ -36,9 +29,6 @@ from packtool.text.encoding.families import marks_beginnings
 from packtool.text.encoding.special import named as named_token
 from packtool.text.encoding.special import sentinels
 from packtool.text.tokenizing.fim import FillInTheMiddle
-
-_AUTO = "auto"
-"""The field of conversations, where it is one of the usual names."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +97,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     ]
     files = [file for each in by_input for file in each or ()]
     chats, records = _hold_conversations(options, files, records)
-    _check_conversations(options, chats=chats)
+    check_conversations(options, chats=chats)
     _check_fim(options, chats=chats)
     tokenizer = load.load(
         options.tokenizer,
@@ -121,11 +111,12 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     described = recorded(options)
     chat = None
     if chats:
-        chat, tokenizer = _chat_of(options, tokenizer)
-        described |= _recorded_of(options, chat)
+        chat, tokenizer = chat_of(options, tokenizer)
+        described |= recorded_chat(options, chat)
     fim = _fim_of(options, tokenizer.found)
     if fim is not None:
-        described |= _recorded_fim(fim)
+        texts = {"fim_tokens": fim.texts, "fim_split": fim.split or None}
+        described |= as_recorded({"fim_rate": fim.rate, "fim_spm_rate": fim.spm_rate, "fim_seed": fim.seed, **texts})
     fields = _fields(options, chats=chats)
     return Source(inputs, by_input, records, fields, filters, chat, fim, tokenizer, encoder, described)
 
@@ -171,85 +162,8 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
     columns = dict.fromkeys([*([options.id_field] if options.id_field else []), *options.columns])
     text = options.ids_field or options.text_field
     if chats:
-        text = options.conversations if options.conversations not in (None, _AUTO) else ""
+        text = options.conversations if options.conversations not in (None, AUTO) else ""
     return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "", chats)
-
-
-def _check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
-    """Refuse options of conversations where the input holds none, and options that make no sense with `chats`."""
-    if not chats:
-        for each in given(options, declared(ConversationOptions)):
-            what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
-            raise UsageError("bad-option", what, remedy=remedy, where=each.flag)
-        return
-    template = "the chat template says what begins a conversation"
-    against = (
-        ("ids_field", options.ids_field is not None, "token ids cannot be conversations", "leave one of the two out"),
-        ("bos", options.bos or options.bos_token is not None, template, "leave it out"),
-        (
-            "reasoning",
-            options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls),
-            "nothing is masked with --train-on all",
-            "give --train-on assistant",
-        ),
-    )
-    for name, wrong, what, remedy in against:
-        if wrong:
-            raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
-
-
-def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[Chat, load.LoadedTokenizer]:
-    """Settle how conversations become text; return that, and the tokenizer with the template among its files.
-
-    Raises:
-        UsageError: there is no template, or it is not one; jinja2 is not installed.
-        DataError: the template can't be read.
-    """
-    try:
-        from packtool.text.conversations.template import ChatTemplate, literals
-    except ImportError:
-        what, remedy = "conversations need jinja2, which packtool[chat] brings", how_to_install("jinja2")
-        raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None
-    where = str(options.tokenizer or "the default tokenizer")
-    date = _date(options.template_date)
-    arguments = _arguments(options.template_args)
-    try:
-        templates = templates_of(loaded.found.files)
-        if options.chat_template is not None:
-            where = str(options.chat_template)
-            templates = {DEFAULT: templates.get(where) or _read(options.chat_template, templates)}
-            kept = {name: data for name, data in loaded.found.files.items() if name not in CHAT_TEMPLATES}
-            files = {**kept, CHAT_TEMPLATES[0]: templates[DEFAULT].encode()}
-            loaded = replace(loaded, found=replace(loaded.found, files=files))
-        if DEFAULT not in templates:
-            known = f": there are {', '.join(sorted(templates))}" if templates else ""
-            what = f"the tokenizer has no {'default ' * bool(templates)}chat template{known}"
-            raise UsageError("no-chat-template", what, remedy="give one with --chat-template", where=where)
-        used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
-        tokens = special_tokens_of(loaded.found.files)
-        for source in used.values():
-            ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)
-        written = "\0".join(map(literals, used.values()))
-        added = loaded.found.spec.get("added_tokens") or ()
-        control = {each["content"] for each in added if each["content"] in written and not each["content"].isspace()}
-    except ConversationError as error:
-        remedy = "give another with --chat-template"
-        raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
-    return (
-        Chat(
-            templates=tuple(sorted(used.items())),
-            tokens=tuple(sorted(tokens.items())),
-            special=loaded.special,
-            control=tuple(sorted({*loaded.special, *control})),
-            as_text=options.special_tokens == "text",
-            arguments=json.dumps(arguments, sort_keys=True),
-            train_on=options.train_on,
-            reasoning=options.reasoning,
-            tool_calls=options.tool_calls,
-            date=date,
-        ),
-        loaded,
-    )
 
 
 def _check_fim(options: TokenizeArguments, *, chats: bool) -> None:
@@ -290,57 +204,3 @@ def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillI
         split=options.fim_split or "",
         joined=marks_beginnings(tokenizer.spec),
     )
-
-
-def _recorded_fim(fim: FillInTheMiddle) -> dict[str, Any]:
-    """Return what the manifest records about how texts were rearranged."""
-    return {
-        "fim_rate": str(fim.rate),
-        "fim_spm_rate": str(fim.spm_rate),
-        "fim_seed": fim.seed,
-        "fim_tokens": list(fim.texts),
-        **({"fim_split": fim.split} if fim.split else {}),
-    }
-
-
-def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:
-    """Return what the manifest records about how conversations became text."""
-    return {
-        "conversations": options.conversations or _AUTO,
-        "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(chat.templates)),
-        "train_on": chat.train_on,
-        "reasoning": chat.reasoning,
-        "tool_calls": chat.tool_calls,
-        **({"template_args": json.loads(chat.arguments)} if chat.arguments != "{}" else {}),
-        **({"template_date": chat.date} if chat.date else {}),
-    }
-
-
-def _read(path: Path | str, templates: Mapping[str, str]) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        what, remedy = "not valid UTF-8", "give a Jinja template"
-        raise DataError("bad-chat-template", what, remedy=remedy, where=str(path)) from None
-    except OSError as error:
-        what = f"can't be read ({(error.strerror or str(error)).lower()})"
-        remedy = f"give a file, or one of {', '.join(sorted(templates))}" if templates else "give a file"
-        raise DataError("missing-input", what, remedy=remedy, where=str(path)) from None
-
-
-def _arguments(given: Any) -> dict[str, Any]:
-    try:
-        return template_arguments(given, "it")
-    except ConversationError as error:
-        remedy = "leave it out"
-        raise UsageError("bad-option", str(error), remedy=remedy, where="--template-args") from None
-
-
-def _date(given: str | None) -> str:
-    if given is None:
-        return ""
-    try:
-        return datetime.fromisoformat(given).isoformat()
-    except ValueError:
-        what, remedy = f"{given!r} is not a date", "give one such as 2026-07-01"
-        raise UsageError("bad-option", what, remedy=remedy, where="--template-date") from None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from packtool.options.declare import names_recorded
 
 
 def recorded(arguments: object, chosen: str = "") -> dict[str, Any]:
-    """Return the recorded options of a command, as values that JSON has.
-
-    An option that is not set is left out, so that a new one changes no manifest. A share is written as a fraction.
+    """Return the recorded options of a command, as a manifest has them.
 
     Args:
         chosen: the strategy or method; options that it does not take are left out.
@@ -21,12 +20,24 @@ def recorded(arguments: object, chosen: str = "") -> dict[str, Any]:
     >>> "atom_size" in recorded(PackOptions(sequence_length=64), "concat")
     False
     """
-    values = {name: getattr(arguments, name) for name in names_recorded(type(arguments), chosen)}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return as_recorded({name: getattr(arguments, name) for name in names_recorded(type(arguments), chosen)})
+
+
+def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by name as a manifest has them, in JSON and exactly: a share is a fraction, as text.
+
+    An option that is not set is left out, so that a new one changes no manifest.
+
+    >>> from fractions import Fraction
+    >>> as_recorded({"fim_rate": Fraction(1, 2), "columns": ("url",), "format": None})
+    {'fim_rate': '1/2', 'columns': ['url']}
+    """
+    return {name: _plain(value) for name, value in options.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON has, exactly: shares and other numbers that it lacks as text."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value if isinstance(value, bool | int | float | str) else str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

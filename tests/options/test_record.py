@@ -12,10 +12,12 @@ from typing import Annotated, Any
 import pytest
 
 import packtool
+from packtool.formats.manifest import read_as
+from packtool.formats.schema import StoreManifest
 from packtool.options.check import checked
 from packtool.options.declare import Option, declared
 from packtool.options.kinds import SHARE
-from packtool.options.record import recorded
+from packtool.options.record import as_recorded, recorded
 from packtool.options.run import WRITING
 from packtool.planning.packing import STRATEGIES
 from tests.stores import write_store
@@ -39,6 +41,7 @@ class Arguments:
         (["a"], ["a"]),
         (0, 0),
         (False, False),
+        ({"a": Fraction(1, 3), "b": None}, {"a": "1/3", "b": None}),
     ],
 )
 def test_values_of_any_kind_are_json(value: object, written: object) -> None:
@@ -65,3 +68,18 @@ def test_a_share_in_a_manifest(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [40, 7, 90] * 5)
     packtool.pack(store, tmp_path / "rows", strategy="seamless", sequence_length=16, max_repetition="12.5%")
     assert packtool.open(tmp_path / "rows").manifest.options["max_repetition"] == "1/8"
+
+
+def test_manifests_do_not_mention_what_is_not_set(tmp_path: Path) -> None:
+    """So that a new option changes none: of texts, of a choice of documents, and of ids from elsewhere."""
+    rows = tmp_path / "rows"
+    store = write_store(tmp_path / "store", [40, 7, 90] * 5)
+    packtool.pack(store, rows, strategy="bfd", sequence_length=16, sample="50%")
+    choice = packtool.open(rows).manifest.choice
+    assert choice is not None and choice.options == {"sample": "1/2", "sample_interval": 16, "seed": 42}
+    packtool.export(store, tmp_path / "raw", format="nanogpt")
+    packtool.import_(tmp_path / "raw", tmp_path / "again", format="nanogpt")
+    assert read_as(tmp_path / "again", StoreManifest).options == {"imported": {"format": "nanogpt", "dtype": "<u2"}}
+    packtool.tokenize([{"text": "one"}], tmp_path / "texts")
+    options = read_as(tmp_path / "texts", StoreManifest).options
+    assert options == as_recorded(options) and "format" not in options and options["columns"] == []

@@ -1,0 +1,154 @@
+"""The options of conversations: check them, and settle with which template conversations become text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from packtool.errors import DataError, UsageError
+from packtool.formats.names import CHAT_TEMPLATES
+from packtool.options.check import given
+from packtool.options.declare import declared, flag
+from packtool.options.record import as_recorded
+from packtool.options.tokenize import ConversationOptions, TokenizeArguments
+from packtool.support.installing import how_to_install
+from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
+from packtool.text.conversations.record import ConversationError, template_arguments
+from packtool.text.encoding.load import LoadedTokenizer
+
+AUTO = "auto"
+"""The field of conversations, where it is one of the usual names."""
+
+
+def check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
+    """Refuse options of conversations where the input holds none, and options that make no sense with `chats`."""
+    if not chats:
+        for each in given(options, declared(ConversationOptions)):
+            what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
+            raise UsageError("bad-option", what, remedy=remedy, where=each.flag)
+        return
+    template = "the chat template says what begins a conversation"
+    against = (
+        ("ids_field", options.ids_field is not None, "token ids cannot be conversations", "leave one of the two out"),
+        ("bos", options.bos or options.bos_token is not None, template, "leave it out"),
+        (
+            "reasoning",
+            options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls),
+            "nothing is masked with --train-on all",
+            "give --train-on assistant",
+        ),
+    )
+    for name, wrong, what, remedy in against:
+        if wrong:
+            raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
+
+
+def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, LoadedTokenizer]:
+    """Settle how conversations become text; return that, and the tokenizer with the template among its files.
+
+    Raises:
+        UsageError: there is no template, or it is not one; jinja2 is not installed.
+        DataError: the template can't be read.
+    """
+    try:
+        from packtool.text.conversations.template import ChatTemplate, literals
+    except ImportError:
+        what, remedy = "conversations need jinja2, which packtool[chat] brings", how_to_install("jinja2")
+        raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None
+    date, arguments = _date(options.template_date), _arguments(options.template_args)
+    where = str(options.tokenizer or "the default tokenizer")
+    try:
+        templates = templates_of(loaded.found.files)
+        if options.chat_template is not None:
+            where = str(options.chat_template)
+            templates = {DEFAULT: templates.get(where) or _read(options.chat_template, templates)}
+            loaded = _with_template(loaded, templates[DEFAULT])
+        if DEFAULT not in templates:
+            raise _no_default(templates, where)
+        used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
+        tokens = special_tokens_of(loaded.found.files)
+        for source in used.values():
+            ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)  # raises if it is none
+        written = "\0".join(map(literals, used.values()))
+    except ConversationError as error:
+        remedy = "give another with --chat-template"
+        raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
+    added = [token["content"] for token in loaded.found.spec.get("added_tokens") or ()]
+    control = {text for text in added if text in written and not text.isspace()}
+    chat = Chat(
+        templates=tuple(sorted(used.items())),
+        tokens=tuple(sorted(tokens.items())),
+        special=loaded.special,
+        control=tuple(sorted({*loaded.special, *control})),
+        as_text=options.special_tokens == "text",
+        arguments=json.dumps(arguments, sort_keys=True),
+        train_on=options.train_on,
+        reasoning=options.reasoning,
+        tool_calls=options.tool_calls,
+        date=date,
+    )
+    return chat, loaded
+
+
+def recorded_chat(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:
+    """Return the options of conversations as the manifest has them."""
+    return as_recorded(
+        {
+            "conversations": options.conversations or AUTO,
+            "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(chat.templates)),
+            "train_on": chat.train_on,
+            "reasoning": chat.reasoning,
+            "tool_calls": chat.tool_calls,
+            "template_args": json.loads(chat.arguments) or None,
+            "template_date": chat.date or None,
+        }
+    )
+
+
+def _with_template(loaded: LoadedTokenizer, template: str) -> LoadedTokenizer:
+    """Put a template in place of those among the tokenizer's files."""
+    kept = {name: data for name, data in loaded.found.files.items() if name not in CHAT_TEMPLATES}
+    return replace(loaded, found=replace(loaded.found, files={**kept, CHAT_TEMPLATES[0]: template.encode()}))
+
+
+def _no_default(templates: Mapping[str, str], where: str) -> UsageError:
+    known = f": there are {', '.join(sorted(templates))}" if templates else ""
+    what = f"the tokenizer has no {'default ' * bool(templates)}chat template{known}"
+    return UsageError("no-chat-template", what, remedy="give one with --chat-template", where=where)
+
+
+def _read(path: Path | str, templates: Mapping[str, str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        what, remedy = "not valid UTF-8", "give a Jinja template"
+        raise DataError("bad-chat-template", what, remedy=remedy, where=str(path)) from None
+    except OSError as error:
+        what = f"can't be read ({(error.strerror or str(error)).lower()})"
+        remedy = f"give a file, or one of {', '.join(sorted(templates))}" if templates else "give a file"
+        raise DataError("missing-input", what, remedy=remedy, where=str(path)) from None
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    try:
+        return template_arguments(given, "it")
+    except ConversationError as error:
+        remedy = "leave it out"
+        raise UsageError("bad-option", str(error), remedy=remedy, where="--template-args") from None
+
+
+def _date(given: str | None) -> str:
+    if given is None:
+        return ""
+    try:
+        return datetime.fromisoformat(given).isoformat()
+    except ValueError:
+        what, remedy = f"{given!r} is not a date", "give one such as 2026-07-01"
+        raise UsageError("bad-option", what, remedy=remedy, where="--template-date") from None

@@ -1,0 +1,150 @@
+"""Find the documents that lists, limits, hold-outs and samples leave out of what is packed, and why each is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.commands.document_origins import listed_documents
+from packtool.commands.places import names_of
+from packtool.errors import DataError, UsageError
+from packtool.formats.token_store import TokenStore
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import parse_part, parse_share
+from packtool.planning.arrays import Arrays
+from packtool.planning.plan import I64, Ints
+from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard, sampled
+
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
+
+REASONS = {
+    "excluded": "--exclude",
+    "too_short": "--min-tokens",
+    "too_long": "--max-tokens or --too-long",
+    "duplicates": "--drop-duplicates",
+    "other_side": "--holdout",
+    "other_shard": "--shard-of",
+    "not_sampled": "--sample",
+}
+"""Why a document may not be taken, the first of these that holds; and the option that asks for it."""
+
+
+def reasons_of(
+    stores: Sequence[TokenStore],
+    lengths: Sequence[Ints],
+    options: DocumentOptions,
+    listed: bytes | None,
+    whole: int | None,
+    arrays: Arrays,
+) -> list[Codes]:
+    """Give each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
+
+    Args:
+        lengths: of the documents of each store.
+        listed: contents of the list of exclusions.
+        whole: the most tokens of a conversation.
+
+    Raises:
+        UsageError: all documents of a store are held out.
+        DataError: the list names a document that no store has.
+    """
+    by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
+    origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []
+    hashes = [each["hash"] for each in origins] if by_text else []
+    excluded = [] if listed is None else listed_documents(stores, origins, listed, str(options.exclude))
+    first = _first(stores, hashes, excluded) if options.drop_duplicates else []
+    held = [] if options.holdout is None else _held_out(stores, hashes, lengths, options, arrays)
+    number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))
+
+    def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
+        if excluded:
+            yield "excluded", excluded[store][part]
+        if options.min_tokens is not None:
+            yield "too_short", lengths[store][part] < options.min_tokens
+        if options.max_tokens is not None:
+            yield "too_long", lengths[store][part] > options.max_tokens
+        if whole is not None and stores[store].manifest.conversations:
+            yield "too_long", lengths[store][part] > whole
+        if first:
+            yield "duplicates", ~first[store][part]
+        if held:
+            yield "other_side", held[store][part] != (options.part == "holdout")
+        if options.shard_of is not None:
+            yield "other_shard", ~in_shard(hashes[store][part], number, shards)
+
+    def codes(store: int, a: int, b: int) -> Codes:
+        out = np.zeros(b - a, np.uint8)
+        for reason, mask in removed(store, slice(a, b)):
+            out[mask & (out == 0)] = _code(reason)
+        return out
+
+    reasons: list[Codes] = [
+        arrays.filled(len(sizes), np.uint8, partial(codes, store)) for store, sizes in enumerate(lengths)
+    ]
+    if options.sample is not None:
+        assert options.sample_interval is not None
+        share = parse_share(options.sample)
+        for sizes, why in zip(lengths, reasons, strict=True):
+            mask = sampled(sizes, np.flatnonzero(why == 0), share, options.sample_interval, options.seed)
+            why[(why == 0) & ~mask] = _code("not_sampled")
+    return reasons
+
+
+def read_list(path: Path | str) -> bytes:
+    """Read the list of documents to leave out."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        what = f"can't be read ({(error.strerror or str(error)).lower()})"
+        raise DataError("missing-input", what, remedy="check the path", where=str(path)) from None
+
+
+def _code(reason: str) -> int:
+    return 1 + list(REASONS).index(reason)
+
+
+def _first(
+    stores: Sequence[TokenStore], hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]
+) -> list[Mask]:
+    """Mark the documents that are the first with their text among all that are not excluded."""
+    every = np.concatenate(hashes)
+    left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
+    first = np.zeros(len(left), np.bool_)
+    first[left] = first_of_each(every[left])
+    return np.split(first, ends_of(stores))
+
+
+def _held_out(
+    stores: Sequence[TokenStore],
+    hashes: Sequence[npt.NDArray[np.uint64]],
+    lengths: Sequence[Ints],
+    options: DocumentOptions,
+    arrays: Arrays,
+) -> list[Mask]:
+    """Mark the held-out documents. One threshold for all stores keeps the copies of a text on one side."""
+    assert options.holdout is not None
+    asked, seed = parse_part(options.holdout), options.holdout_seed
+    if asked.share is not None:
+
+        def drawn(store: int, a: int, b: int) -> Mask:
+            return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
+
+        held = [arrays.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
+    else:
+        every = np.concatenate(hashes), np.concatenate(lengths)
+        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), ends_of(stores))
+    for mask, name in zip(held, names_of([store.place for store in stores]), strict=True):
+        if len(mask) and mask.all():
+            what = f"{options.holdout} holds out all {len(mask):,} documents of {name}"
+            raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
+    return held
+
+
+def ends_of(stores: Sequence[TokenStore]) -> I64:
+    """Return where the documents of each store but the last end among those of all stores."""
+    return np.cumsum([store.documents for store in stores])[:-1]
