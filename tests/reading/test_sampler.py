@@ -401,7 +401,7 @@ def test_balanced_ranks_attend_equally_long(tmp_path: Path) -> None:
     assert len(list((tmp_path / "cache" / "row-pairs").iterdir())) == 1  # kept
     again = Stream(tmp_path / "rows", epochs=2, cache=tmp_path / "cache")
     np.testing.assert_array_equal(again.pairs([range(stream.items)]), pairs)
-    for way, worst in ((None, 0.15), ("step", 0.02)):
+    for way, worst in ((None, 0.19), ("step", 0.003)):
         ranks = [
             [pairs[keys].sum() for keys in GlobalBatches(stream, 32, rank=rank, world_size=4, balance=way)]  # type: ignore[arg-type]
             for rank in range(4)

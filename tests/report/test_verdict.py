@@ -347,15 +347,26 @@ def test_rows_that_could_be_mixed_are_named(tmp_path: Path, mixed: bool) -> None
     assert any("--mix-rows mixes them" in words for _, words in found) is not mixed
 
 
-def test_rows_that_mixing_leaves_alike_are_told_of_first_fit_shuffle(tmp_path: Path) -> None:
-    """Four documents of 505 to 511 tokens to a row of 2,048: hardly two groups have equal sums."""
-    lengths = np.random.default_rng(0).integers(505, 512, 2000).tolist()
-    packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "rows", strategy="bfd", sequence_length=2048)
+@pytest.mark.parametrize(
+    ("lengths", "size"),
+    [
+        # Four documents to a row, of nearly one length: hardly two groups have equal sums.
+        (np.random.default_rng(0).integers(505, 512, 2000).tolist(), 2048),
+        # Few documents, of lengths that spread widely.
+        (lognormal(400, 1.2, 1000), 8192),
+        (lognormal(1000, 1.2, 1000), 32_768),
+    ],
+    ids=["alike", "few", "few and long"],
+)
+def test_rows_that_mixing_leaves_alike_are_told_of_first_fit_shuffle(
+    tmp_path: Path, lengths: list[int], size: int
+) -> None:
+    packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "rows", strategy="bfd", sequence_length=size)
     *_, (good, words) = [(each.good, each.words) for each in judge(packtool.stats(tmp_path / "rows"))]  # type: ignore[arg-type]
     assert not good
     assert words.endswith("so they could not be mixed; first-fit-shuffle does, for padding.")
-    text = said(advice_for(lengths, [2048], ["bfd", "first-fit-shuffle"]))
-    assert "For mixed rows of 2,048 tokens take first-fit-shuffle." in text
+    text = said(advice_for(lengths, [size], ["bfd", "first-fit-shuffle"]))
+    assert f"For mixed rows of {size:,} tokens take first-fit-shuffle." in text
     assert "though it is mixed. first-fit-shuffle has" in text
 
 

@@ -21,7 +21,10 @@ STEP = "step"
 TURN = "turn"
 """Ranks meet at every micro-batch, as FSDP makes them: rows of like cost come in one turn."""
 _DEALT = 1 << 15  # rows of an order that are dealt at once
-_FULL = np.iinfo(np.int64).max
+_CLOSE = 2.0**-8
+"""How far above the least that a batch can take is near enough: an exchange gains little then."""
+_CYCLES = 8  # of exchanges at most; in each, ranks meet others that are half of all ranks away, a quarter, and so on
+_CANDIDATES = 8  # rows of the other rank that each row is compared with at a time
 
 
 def pairs_of(segments: Segments) -> I64:
@@ -55,9 +58,8 @@ def pairs_of(segments: Segments) -> I64:
 def deal(costs: I64, ranks: int) -> I64:
     """Deal rows out so that the sums of ranks are even: equally many rows each.
 
-    Largest first, each to the rank with the least so far among those that have room; ties by number, so the result
-    follows from the costs alone. The rule is Graham's (Bounds on multiprocessing timing anomalies, 1969), with room for
-    equally many.
+    Rows of like cost are dealt in turns, one to each rank; then ranks exchange rows in pairs, while that lowers the
+    largest sum. Ties go by number, so the result follows from the costs alone.
 
     Args:
         costs: (batches, rows).
@@ -67,25 +69,11 @@ def deal(costs: I64, ranks: int) -> I64:
         (batches, ranks, rows of a rank): the numbers of the rows.
 
     >>> deal(np.array([[9, 1, 1, 1, 4, 4]]), 2).tolist()
-    [[[0, 2, 3], [4, 5, 1]]]
+    [[[0, 1, 3], [4, 5, 2]]]
     """
-    batches, rows = costs.shape
-    # Large rows go first, while every rank still has small ones ahead to even them out.
-    order = np.argsort(-costs, axis=1, kind="stable")
-    if rows == ranks:
-        return order[:, :, None]
-    load, held = np.zeros((2, batches, ranks), np.int64)
-    dealt = np.empty((batches, ranks, rows // ranks), np.int64)
-    batch = np.arange(batches)
-    for row in order.T:  # the next row of every batch at once
-        rank = load.argmin(axis=1)  # the first of those with the least
-        place = held[batch, rank]
-        dealt[batch, rank, place] = row
-        held[batch, rank] += 1
-        load[batch, rank] += costs[batch, row]
-        # No rank has less than one that is full, so it is never chosen again.
-        full = place == dealt.shape[2] - 1
-        load[batch[full], rank[full]] = _FULL
+    dealt = deal_turns(costs, ranks)
+    if min(dealt.shape[1:]) > 1:  # else an exchange changes nothing
+        _exchange(costs, dealt)
     return dealt
 
 
@@ -112,7 +100,7 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
     turns = []
     # Ranks wait for the largest share of a turn, so rows that are alike belong in one turn.
     for rows in np.split(order, range(ranks * micro_batch, costs.shape[1], ranks * micro_batch), axis=1):
-        shares = _take(rows, deal(_take(costs, rows), ranks))
+        shares = rows[:, :, None] if micro_batch == 1 else _take(rows, deal(_take(costs, rows), ranks))
         sums = _take(costs, shares).sum(axis=2)
         # Which rank has which share does not change how long the turn takes, but it evens out the step.
         least, largest = np.argsort(load, axis=1, kind="stable"), np.argsort(-sums, axis=1, kind="stable")
@@ -121,6 +109,87 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
         turns.append(_take(shares, mine))
         load += _take(sums, mine)
     return np.concatenate(turns, axis=2)
+
+
+def _exchange(costs: I64, dealt: I64) -> None:
+    """Exchange rows between ranks with much and ranks with less, while that lowers the largest sums.
+
+    Args:
+        costs: (batches, rows).
+        dealt: (batches, ranks, rows of a rank); changes.
+    """
+    _, ranks, each = dealt.shape
+    cost = _take(costs, dealt)
+    load = cost.sum(axis=2)
+    # No dealing takes less than the mean; nor than the largest row does with the smallest others beside it. What has
+    # about come down to that is done.
+    ordered = np.sort(costs, axis=1)
+    least = np.maximum(load.mean(axis=1), ordered[:, -1] + ordered[:, : each - 1].sum(axis=1))
+    enough = ((1 + _CLOSE) * least).astype(np.int64)
+    going = np.flatnonzero(load.max(axis=1) > enough)
+    for cycle in range(_CYCLES):
+        if not len(going):
+            return
+        before = load[going].max(axis=1)
+        apart = ranks // 2
+        while apart:
+            batch, high, low = _pairs(load, going, apart)
+            # The others are no reason to wait.
+            much = load[batch, high] > enough[batch]
+            _swap(cost, dealt, load, (batch[much], high[much], low[much]), cycle)
+            # Ranks that are far apart have most to exchange; nearer ones have what these lack to come out even.
+            apart //= 2
+        after = load[going].max(axis=1)
+        going = going[(after > enough[going]) & (after < before)]
+
+
+def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
+    """Pair ranks by their load, each in at most one pair, so that all pairs can exchange rows at once.
+
+    In blocks of twice `apart` ranks: the highest with the lowest, the second highest with the second lowest, and so on.
+
+    Returns:
+        Of each pair its batch, the rank with more, and the one with less.
+
+    >>> _pairs(np.array([[5, 9, 1, 7]]), np.array([0]), 2)
+    (array([0, 0]), array([3, 1]), array([0, 2]))
+    """
+    order = np.argsort(load[batches], axis=1, kind="stable")
+    ranks = order.shape[1]
+    # Those with least are left out where blocks don't use up all ranks.
+    blocks = order[:, ranks % (2 * apart) :].reshape(len(order), ranks // (2 * apart), 2, apart)
+    low, high = blocks[:, :, 0, ::-1], blocks[:, :, 1]
+    return np.repeat(batches, high[:1].size), high.reshape(-1), low.reshape(-1)
+
+
+def _swap(cost: I64, dealt: I64, load: I64, pairs: tuple[I64, I64, I64], turn: int) -> None:
+    """Swap in each pair of ranks the two rows that make the sums most alike, where that helps.
+
+    Args:
+        cost, dealt: (batches, ranks, rows of a rank): of the rows, and their numbers; they change.
+        load: (batches, ranks): the sums; they change.
+        pairs: as of `_pairs`.
+        turn: which rows of the lower rank are looked at, if there are many.
+    """
+    batch, high, low = pairs
+    gap = load[batch, high] - load[batch, low]
+    # All rows with all others would take time that grows with the square of a rank's rows, for little more.
+    step = -(-cost.shape[2] // _CANDIDATES)
+    begin = turn % step
+    mine, theirs = cost[batch, high], cost[batch, low][:, begin::step]
+    # What moves from one sum to the other changes the gap by twice as much.
+    left = (2 * mine - gap[:, None])[:, :, None] - 2 * theirs[:, None, :]
+    left = np.abs(left, out=left).reshape(len(batch), mine.shape[1] * theirs.shape[1])
+    best = left.argmin(axis=1)
+    helps = np.flatnonzero(left[np.arange(len(best)), best] < gap)
+    batch, high, low = batch[helps], high[helps], low[helps]
+    given, taken = np.divmod(best[helps], theirs.shape[1])
+    here, there = (batch, high, given), (batch, low, begin + step * taken)
+    moved = cost[here] - cost[there]
+    load[batch, high] -= moved
+    load[batch, low] += moved
+    for rows in (cost, dealt):
+        rows[here], rows[there] = rows[there], rows[here]
 
 
 def as_they_come(costs: I64, ranks: int) -> I64:
@@ -140,8 +209,8 @@ def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -
     micro = micro_batch or costs.shape[1] // ranks
     plain = as_they_come(costs, ranks)
     dealt = deal(costs, ranks) if way == STEP else deal_turns(costs, ranks, micro)
-    # Largest first is a rule of thumb: rows may come in an order that is better by chance, and rows that are all alike
-    # need not move.
+    # Exchanging two rows at a time ends before the best: rows may come in an order that is better by chance, and rows
+    # that are all alike need not move.
     better = time_taken(costs, dealt, way, micro) < time_taken(costs, plain, way, micro)
     return np.where(better[:, None, None], dealt, plain)
 

@@ -70,13 +70,17 @@ def homogeneity(only: Plan) -> Homogeneity:
 
 
 MANY = [
-    (400, 1.2, 2048, 1.25),
-    (60, 1.2, 2048, 1.6),
-    (100, 0.8, 512, 1.1),
-    (400, 1.2, 8192, 1.6),
-    (2, 0.3, 512, 1.6),
+    (400, 1.2, 2048, 1.18),
+    (60, 1.2, 2048, 1.43),
+    (100, 0.8, 512, 1.05),
+    (400, 1.2, 8192, 1.44),
+    (2, 0.3, 512, 1.3),
+    (3000, 1.2, 32_768, 1.48),
 ]
-"""Median, sigma, sequence length, and how much more alike than random rows they may stay."""
+"""Median, sigma, sequence length, and how much more alike than random rows they may stay: hardly more than they do.
+
+Of fewer documents rows stay more alike: tests/report/test_verdict.py has those, which reports name.
+"""
 
 
 @pytest.mark.parametrize(("median", "sigma", "sequence_length", "most"), MANY)
