@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
@@ -75,23 +74,21 @@ class Renderer:
         if not ROLES.issuperset(message["role"] for message in talk.messages):
             self._require_known_roles(talk, name)
         documents = documents_of(talk, self._templates[name], chat.train_on, mask_reasoning=chat.reasoning == "mask")
-        said = [texts_of(message) for message in talk.messages]
-        said.append(texts_of([talk.tools, talk.arguments]))
-        together = "\n".join(chain.from_iterable(said))
+        together = "\n".join(texts_of([talk.messages, talk.tools, talk.arguments]))
         if any(map(together.__contains__, self._beginnings)):
-            self._look_for_tokens(talk, said, together)
+            self._look_for_tokens(talk, together)
         return documents
 
-    def _look_for_tokens(self, talk: Conversation, said: Sequence[Sequence[str]], together: str) -> None:
+    def _look_for_tokens(self, talk: Conversation, together: str) -> None:
         """Count the control tokens that texts spell, or refuse what can't be encoded as text."""
         if self._chat.as_text:
             if self._unsafe is not None and (found := self._unsafe.search(together)):
                 raise ConversationError(f"it spells {found[0]!r}, which the tokenizer makes of plain text, too")
             return
-        roles = [message["role"] for message in talk.messages]
-        for role, texts in zip([*roles, ""], said, strict=True):
-            for each in texts:
-                self.spelled.update((self._special if role == "assistant" else self._control).findall(each))
+        for message in [*talk.messages, {"role": "", "given": [talk.tools, talk.arguments]}]:
+            tokens = self._special if message["role"] == "assistant" else self._control
+            for each in texts_of(message):
+                self.spelled.update(tokens.findall(each))
 
     def _require_known_roles(self, talk: Conversation, name: str) -> None:
         """Require that each role is one that every template may be given, or that this one asks for."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError, nodes
+from jinja2 import TemplateError, nodes, pass_context
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -31,6 +31,9 @@ CHARACTERS = 1 << 26
 _CUT = "the chat template cuts what is marked in its text, as generated or as control tokens"
 _REASON = 300
 """Characters of what a template says is wrong."""
+_TICK = "the time"
+"""A filter. Its name has a space, so that no template uses it by mistake."""
+_OF_DICTS = frozenset(dir(dict))
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,6 @@ class ChatTemplate:
         control: Iterable[str] = (),
         seconds: float = SECONDS,
     ) -> None:
-        self._tokens = dict(tokens or {})
         texts = tuple(control)
         self._control = any_of(texts) if texts else None
         self._seconds = seconds
@@ -92,6 +94,7 @@ class ChatTemplate:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
             raise ConversationError(f"invalid chat template: {_said(error)}") from None
         self.marks = self._environment.marks
+        self._names = {**self._environment.globals, "documents": None, **(tokens or {})}
         self.begin()
 
     def begin(self) -> None:
@@ -100,7 +103,7 @@ class ChatTemplate:
 
     def render(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[dict[str, Any]],
         tools: list[Any] | None = None,
         *,
         prompt: bool = False,
@@ -121,11 +124,10 @@ class ChatTemplate:
         try:
             if self._control is not None:
                 given = _replaced(given, self._apart)
-            given["messages"] = [dict(message) for message in given["messages"]]
+            given["messages"] = list(given["messages"])
             self._environment.tick()
-            for part in self._template.generate(
-                {"documents": None, **self._tokens, **given, "add_generation_prompt": prompt}
-            ):
+            names = {**self._names, **given, "add_generation_prompt": prompt}
+            for part in self._template.root_render_func(self._template.new_context(names, shared=True)):
                 parts.append(part)
                 size += len(part)
                 if size > CHARACTERS:
@@ -180,7 +182,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.key = f"\ufdd0{secrets.randbelow(10**18):018}\ufdd1"
         self.deadline = 0.0
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
-        self.filters["tojson"] = _tojson
+        self.filters |= {"tojson": _tojson, _TICK: pass_context(lambda context, nothing: self.tick())}
         self.globals |= {"raise_exception": _raise_exception, "strftime_now": _clock(now)}
         # The same conversation must give the same text.
         del self.filters["random"]
@@ -190,11 +192,19 @@ class _Environment(ImmutableSandboxedEnvironment):
         parsed: nodes.Template = _Ticking().visit(super()._parse(source, name, filename))
         return parsed
 
-    def tick(self) -> str:
+    def tick(self) -> None:
         """Look at the time. The code that templates become calls it."""
         if time.thread_time() > self.deadline:
             raise _LateError
-        return ""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return what a dot names, as Jinja's sandbox does: an attribute, or else an item.
+
+        Most dots are of messages. These are read without the error that Python makes of a missing attribute.
+        """
+        if type(obj) is dict and attribute not in _OF_DICTS:
+            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        return super().getattr(obj, attribute)
 
 
 class _Ticking(NodeTransformer):
@@ -202,8 +212,8 @@ class _Ticking(NodeTransformer):
 
     def _tick(self, node: Any) -> Any:
         self.generic_visit(node)
-        call = nodes.Call(nodes.EnvironmentAttribute("tick"), [], [], None, None)
-        node.body.insert(0, nodes.ExprStmt(call, lineno=node.lineno))
+        look = nodes.Filter(nodes.Const(None), _TICK, [], [], None, None)  # filters are called without the sandbox
+        node.body.insert(0, nodes.ExprStmt(look, lineno=node.lineno))
         return node
 
     visit_For = visit_Macro = visit_Block = visit_CallBlock = _tick  # noqa: N815 - Jinja's

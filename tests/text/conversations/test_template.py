@@ -32,6 +32,15 @@ def test_what_templates_are_given() -> None:
     assert text("{% set n = namespace(x=1) %}{% set n.x = n.x + 1 %}{{ n.x }}{{ dict(a=1) }}") == "2{'a': 1}"
     assert text("{{ tools is none }}{{ documents is none }}{{ add_generation_prompt }}") == "TrueTrueFalse"
     assert text("{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f('a') ~ f(1) }}") == "<a><1>"
+    assert text("{{ messages[0].name is defined }}") == "False"
+
+
+def test_dots_prefer_methods_to_items() -> None:
+    """As Jinja has it, also where reading an item of an object takes the short way."""
+    template = ChatTemplate(
+        "{% set m = messages[0] %}{{ m.items is callable }}{{ m['items'] }}{{ m.item }}{{ m.other }}"
+    )
+    assert template.render([{"items": 1, "item": 2}]).text == "True12"
 
 
 @given(st.lists(st.lists(st.text()), min_size=1))
@@ -106,6 +115,9 @@ HOSTILE = [
     ("{{ raise_exception('x' * 9000) }}", "the chat template failed: " + "x" * 300),
     ("{{ strftime_now('%Y') }}", "asks for today's date: give --template-date"),
     ("{{ messages[0] + 1 }}", "the chat template failed: unsupported operand"),
+    ("{{ 1 | tick }}", "invalid chat template: No filter named 'tick'"),
+    ("{{ messages[0].update({}) }}", "access to attribute 'update'"),
+    ("{{ messages[0].other.more }}", "'dict object' has no attribute 'other'"),
     ("{{ [1, 2] | random }}", "invalid chat template: No filter named 'random'"),
     ("{{ lipsum() }}", "'lipsum' is undefined"),
     ("{% for %}", "invalid chat template"),
