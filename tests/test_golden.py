@@ -119,7 +119,8 @@ def test_every_output_has_the_bytes_it_had(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(packtool.planning.packing.STRATEGIES))
 def test_every_strategy_is_golden(name: str) -> None:
-    assert any(options["strategy"] == name for options in PACKED.values())
+    packed = any(options["strategy"] == name for options in PACKED.values())
+    assert packed, f"{name} is missing from PACKED in tests/test_golden.py"
 
 
 def test_the_outputs_exercise_what_they_should(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from packtool.options.check import given, refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
+from packtool.options.pack import PackOptions
 from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
 from packtool.places.local import LocalPlace
@@ -65,18 +66,12 @@ from packtool.report.schema import (
 from packtool.support.progress import Progress
 from packtool.support.temporary import discard_runs, temporary_directory
 
-_OF_PLANS = (
-    "buckets",
-    "atom_size",
-    "extra_capacity",
-    "max_repetition",
-    "padding_threshold",
-    "min_bucket",
-    "mix_rows",
-    "document_multiple",
-    "max_documents_per_row",
+_OF_PLANS = tuple(
+    name
+    for name in declared(PackOptions)
+    if name in declared(StatsArguments) and name not in ("sequence_length", "seed")
 )
-"""Options of plans beside the sequence length."""
+"""Options of plans that strategies are compared with, other than the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
 """Options that say how to read text files."""
 _STORE = "tokens"

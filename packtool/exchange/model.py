@@ -16,7 +16,7 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.formats.schema import ExportedFile
 from packtool.places.place import MappedFile
-from packtool.planning.plan import I64, Segments, offsets_of
+from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of
 
 FILE_BYTES = 1 << 26
 """Ids in a file, for formats that read a file as a whole."""
@@ -54,6 +54,21 @@ def groups(offsets: I64, tokens: int) -> Iterator[tuple[int, int]]:
         last = max(last, first + 1)
         yield first, last
         first = last
+
+
+def pieces(rows: Segments) -> tuple[I64, I64]:
+    """Return the lengths of the pieces that rows are divided into, and how many pieces each row has.
+
+    A piece is a document's part in a row, or padding. An EOS that a strategy inserted belongs to the piece before it.
+
+    >>> rows = Segments(np.array([0, INSERTED_EOS, 1]), np.zeros(3), np.array([4, 1, 3]), np.zeros(3), np.array([0, 3]))
+    >>> pieces(rows)
+    (array([5, 3]), array([2]))
+    """
+    begins = rows.document != INSERTED_EOS
+    begins[rows.offsets[:-1]] = True
+    counts = np.add.reduceat(begins, rows.offsets[:-1], dtype=np.int64)
+    return np.add.reduceat(rows.length, np.flatnonzero(begins)), counts
 
 
 def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:

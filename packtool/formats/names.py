@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from packtool.options.names import EXPORTED_FILES
+
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
-"""Configurations that may lie beside it, most telling first."""
+"""Configurations that may lie next to it, most telling first."""
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES)
 """All of a tokenizer's files."""
@@ -55,7 +57,7 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
 def shard_file(kind: str, number: int | tuple[int, int]) -> str:
     """Return the name of one file of a shard, by its number, or by that of the piece that has it and its number there.
 
-    Scalars beside the tokens, its columns, are in Parquet.
+    Columns, the scalars kept with the tokens, are in Parquet.
 
     >>> shard_file("tokens", 7), shard_file("columns", (12, 0))
     ('tokens-00007.npy', 'columns-00012-000.parquet')
@@ -73,15 +75,15 @@ def bucket_directory(sequence_length: int) -> str:
     return f"bucket-{sequence_length:05d}"
 
 
-EXPORTED = (
-    r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}\.(?:bin|idx|npy|ds|ds\.(?:index|loss)|(?:idx\.)?parquet|arrow|mds)"
-    r"|(?:index|state|dataset_info)\.json"
-)
-"""What files in the formats of other tools are called."""
+_EXPORTED = [
+    re.escape(file).replace(r"\*", r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}")
+    for files in EXPORTED_FILES.values()
+    for file in files
+]
 OTHERS = "|".join(
-    [*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}(-\d{3,})?\.parquet", EXPORTED]
+    [*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}(-\d{3,})?\.parquet", *_EXPORTED]
 )
-"""What files are called that a manifest may list, beside arrays."""
+"""Names of the files that a manifest may list, apart from arrays."""
 _OF_DATASET = rf"(bucket-\d{{5,}}/)?[a-z_]+(-\d{{5,}}(-\d{{3,}})?)?\.npy|{OTHERS}|(run|manifest)\.json"
 _OF_WORK = rf"{UNFINISHED}/({LOCK}|state\.json|(pieces|scratch)/.*)"
 _PARTIAL = r"(\.[0-9a-f]{8})?\.partial"

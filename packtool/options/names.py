@@ -20,8 +20,23 @@ STRATEGIES = (
 """Every strategy, in the order of the documentation; `bfd-extra` is `bfd_extra.py` in `packtool/planning/packing/`."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
-EXPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "megatron-bridge", "mds", "litdata")
-"""Every format that `export` writes; `mds` is the file `packtool/exchange/formats/mds.py`."""
+EXPORTED_FILES = {
+    "megatron": ("*.idx", "*.bin"),
+    "nanogpt": ("*.bin",),
+    "llmc": ("*.bin",),
+    "olmo": ("*.npy",),
+    "datatrove": ("*.ds", "*.ds.index", "*.ds.loss"),
+    "parquet": ("*.parquet",),
+    "arrow": ("*.arrow", "dataset_info.json", "state.json"),
+    "megatron-bridge": ("*.idx.parquet",),
+    "mds": ("*.mds", "index.json"),
+    "litdata": ("*.bin", "index.json"),
+}
+"""Every format that `export` writes, with its files; `mds` is `mds.py` in `packtool/exchange/formats/`.
+
+A * stands for train, tokens, shard or chunk and up to two numbers of five digits, such as tokens-00003.
+"""
+EXPORTS = tuple(EXPORTED_FILES)
 IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "jsonl")
 """Every format that `import` reads."""
 

@@ -175,6 +175,14 @@ def test_no_text_that_is_held_out_is_trained_on(stores: list[Path], tmp_path: Pa
     assert sides["holdout"]
 
 
+def test_another_seed_holds_out_other_documents(stores: list[Path], tmp_path: Path) -> None:
+    held = {
+        seed: packed(pack(stores, tmp_path / str(seed), holdout="30%", part="holdout", holdout_seed=seed), stores)
+        for seed in (0, 1)
+    }
+    assert packed(pack(stores, tmp_path / "again", holdout="30%", part="holdout"), stores) == held[0] != held[1]
+
+
 def test_copies_shards_and_lists(stores: list[Path], tmp_path: Path) -> None:
     opened = [TokenStore(path) for path in stores]
     once = packed(pack(stores, tmp_path / "once", drop_duplicates=True), stores)

@@ -15,10 +15,9 @@ import numpy as np
 from packtool.exchange.columns import bad_mask, trained
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
-from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions, damaged, groups
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups, pieces
 from packtool.formats.names import LOSS
 from packtool.formats.schema import ExportedFile
-from packtool.planning.plan import I64, INSERTED_EOS
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
@@ -28,7 +27,8 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         loss = None if contents.masked is None else files.enter_context(FileWriter(directory / f"{name}.loss"))
         sequences = tokens = 0
         for block in contents.blocks(part):
-            index.write((tokens + _ends(block)).astype("<u8"))
+            lengths = block.lengths if block.segments is None else pieces(block.segments)[0]
+            index.write((tokens + np.cumsum(lengths)).astype("<u8"))
             if loss is not None and block.loss is not None:
                 loss.write(block.loss)
             more = write_ids(ids, [block], FORMAT.dtype(contents))
@@ -36,16 +36,6 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         # The others go first: with them there, the file is whole.
         beside = [each.finish() for each in (index, loss) if each is not None]
         return [ids.finish(sequences, tokens), *beside]
-
-
-def _ends(block: Block) -> I64:
-    """Return where documents end, or segments of them with the EOS that the strategy inserted."""
-    if block.segments is None:
-        return np.cumsum(block.lengths)
-    ends = np.cumsum(block.segments.length)
-    joined = np.append(block.segments.document[1:] == INSERTED_EOS, False)
-    kept: I64 = ends[~joined]
-    return kept
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.exchange.files import FileWriter, write_json
-from packtool.exchange.model import FILE_BYTES, Block, Contents, Format, Part, cut
+from packtool.exchange.model import FILE_BYTES, Block, Contents, Format, Part, cut, pieces
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
 
@@ -62,13 +62,13 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
 
 
 def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
-    """Yield the tokens of each sequence, and the lengths of its segments."""
+    """Return the tokens of each sequence, and the lengths of its pieces."""
     tokens = block.tokens.astype(contents.dtype, copy=False)
     rows = np.split(tokens, np.cumsum(block.lengths)[:-1])
     if block.segments is None:
         return [(row, None) for row in rows]
-    lengths = np.split(block.segments.length.astype("<u4"), block.segments.offsets[1:-1])
-    return list(zip(rows, lengths, strict=True))
+    lengths, counts = pieces(block.segments)
+    return list(zip(rows, np.split(lengths.astype("<u4"), np.cumsum(counts)[:-1]), strict=True))
 
 
 def _sample(tokens: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, fixed: bool) -> bytes:

@@ -19,10 +19,12 @@ def missing(name: str, *, multi_bucket: bool) -> list[str]:
     listed = re.search(r"packs\*\* with the strategies(.*?);", readme, re.DOTALL)
     headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
     assert listed is not None
+    file = f"tests/planning/packing/test_{name.replace('-', '_')}.py"
     known = {
         'README.md, in the list of "packs with the strategies"': f"`{name}`" in listed[1],
         "docs/strategies.md, as a heading": any(name in heading.split(" and ") for heading in headings),
         "SIMPLEST_FIRST in packtool/report/verdict.py": multi_bucket or name in SIMPLEST_FIRST,
+        f"the tests, as {file}": (ROOT / file).exists(),
     }
     return [place for place, knows in known.items() if not knows]
 
@@ -34,5 +36,5 @@ def test_readme_page_and_verdict_know_it(name: str) -> None:
 
 
 def test_each_place_that_lacks_one_is_named() -> None:
-    assert len(missing("apart", multi_bucket=False)) == 3
-    assert len(missing("apart", multi_bucket=True)) == 2
+    assert len(missing("apart", multi_bucket=False)) == 4
+    assert len(missing("apart", multi_bucket=True)) == 3

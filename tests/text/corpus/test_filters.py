@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,3 +35,9 @@ def test_every_filter_has_an_option_and_every_option_a_filter() -> None:
     filters = OF_TEXTS.keys() | OF_TOKENS.keys()
     assert filters - options == set(), "declare it in packtool/options/tokenize.py"
     assert options - filters == set(), "add it to a table in packtool/text/corpus/filters.py"
+
+
+def test_every_filter_is_tested() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    for name in OF_TEXTS:
+        assert f'"{name}": ' in here, f"{name} is missing from test_filters"

@@ -1,0 +1,72 @@
+"""A format is one file, one line in each registry and a reader, as CONTRIBUTING says; the example there is added."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stores import write_store
+
+ROOT = Path(__file__).parents[2]
+NEEDED = ("tests/__init__.py", "tests/stores.py", "pyproject.toml", "docs/training.md")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package and of the tests of formats, with the format of CONTRIBUTING, which no page documents."""
+    place = tmp_path_factory.mktemp("added")
+    for directory in ("packtool", "tests/exchange"):
+        shutil.copytree(ROOT / directory, place / directory, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in NEEDED:
+        (place / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, place / file)
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding a format")[2]
+    code, reader = [found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL)][:2]
+    (place / "packtool/exchange/formats/lines.py").write_text(code, encoding="utf-8")
+    for file, before, after in (
+        ("packtool/options/names.py", '    "megatron": (', '    "lines": ("*.ids",),\n    "megatron": ('),
+        ("packtool/options/names.py", 'IMPORTS = ("megatron",', 'IMPORTS = ("lines", "megatron",'),
+        ("tests/exchange/readers.py", "\n\nREADERS: ", f"\n\n{reader}\n\nREADERS: "),
+        (
+            "tests/exchange/readers.py",
+            '    "megatron": megatron,\n',
+            '    "lines": lines,\n    "megatron": megatron,\n',
+        ),
+    ):
+        source = (place / file).read_text(encoding="utf-8")
+        assert source.count(before) == 1, (file, before)
+        (place / file).write_text(source.replace(before, after), encoding="utf-8")
+    write_store(place / "store", [3, 2])
+    return place
+
+
+def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(place), "COLUMNS": "100"}
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_laws_hold_and_what_is_missing_is_named(place: Path) -> None:
+    tests = ["tests/exchange/test_exchange.py", "tests/exchange/test_content.py"]
+    found = run(place, "pytest", "-v", "-p", "no:cacheprovider", "-k", "lines and not arrow_file", *tests).stdout
+    assert "E       AssertionError: lines is missing from the table of trainers in docs/training.md" in found
+    counts = re.search(r"1 failed, (\d+) passed", found)
+    assert counts is not None, found
+    assert int(counts[1]) > 15
+
+
+def test_it_is_a_choice_of_both_commands(place: Path) -> None:
+    assert run(place, "packtool", "export", "store", "-o", "out", "-f", "lines", "-q").stderr == ""
+    assert (place / "out/tokens-00000.ids").read_text(encoding="utf-8").split()[2::2] == ["0", "0"]
+    for command in ("export", "import"):
+        assert "lines, megatron" in run(place, "packtool", command, "-h").stdout
+    assert run(place, "packtool", "import", "out", "-o", "back", "-f", "lines", "-q").stderr == ""
+    (place / "out/tokens-00000.ids").write_text("1 2\n3 x\n", encoding="utf-8")
+    refused = run(place, "packtool", "import", "out", "-o", "no", "-f", "lines")
+    assert "tokens-00000.ids: line 2 holds something else than ids" in refused.stderr
