@@ -25,7 +25,7 @@ from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.encoding import load
 from packtool.text.encoding.encoder_choice import choose
 from packtool.text.encoding.encoders import EncoderRecipe
-from packtool.text.encoding.families import marks_beginnings
+from packtool.text.encoding.families import guard
 from packtool.text.encoding.special import named as named_token
 from packtool.text.encoding.special import sentinels
 from packtool.text.tokenizing.fim import FillInTheMiddle
@@ -202,5 +202,5 @@ def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillI
         texts=(before_text, after_text, middle_text),
         ids=(before, after, middle),
         split=options.fim_split or "",
-        joined=marks_beginnings(tokenizer.spec),
+        guard=guard(tokenizer.spec),
     )

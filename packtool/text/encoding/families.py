@@ -270,3 +270,17 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
 def marks_beginnings(spec: Mapping[str, Any]) -> bool:
     """Return whether a text that begins with a letter gets a mark as if it began with a space."""
     return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in steps(spec.get("normalizer"))
+
+
+def guard(spec: Mapping[str, Any]) -> str:
+    """Return a character that keeps such a mark from a text it is put before; empty where texts get none.
+
+    Mark and character come first, and without their ids those of the text are left. The character becomes a byte, and
+    is joined with nothing, since no entry of the vocabulary has it. Code Llama's own tokenizer does so with a smiley.
+    """
+    model = spec["model"]
+    if not (marks_beginnings(spec) and model.get("byte_fallback")):
+        return ""
+    known = "".join([*model["vocab"], *(token["content"] for token in spec.get("added_tokens") or ())])
+    free = (code for code in range(1, 0x20) if chr(code) not in known and f"<0x{code:02X}>" in model["vocab"])
+    return next(map(chr, free), "")

@@ -12,7 +12,6 @@ two sentinels is encoded alone, so a cut is also a bound of tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -35,8 +34,8 @@ class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
         texts: of the three sentinels: prefix, suffix, middle.
         ids: of the same.
         split: separator of the parts of a text that are rearranged each by itself; empty for none.
-        joined: P and M of the suffix-first form are encoded as one, as for Code Llama, whose tokenizer puts a mark
-            before each text.
+        guard: see `families.guard`; empty where the tokenizer puts no mark before a text. Where it does, P and M of the
+            suffix-first form are encoded as one, as Code Llama was trained.
     """
 
     rate: Fraction
@@ -45,14 +44,21 @@ class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
     texts: tuple[str, str, str]
     ids: tuple[int, int, int]
     split: str = ""
-    joined: bool = False
+    guard: str = ""
 
 
 class Piece(NamedTuple):
-    """A part of a document that is encoded alone, and the ids of the sentinels before it."""
+    """A part of a document that is encoded alone.
+
+    Attributes:
+        text: of the part.
+        sentinels: ids of those before it.
+        begins: whether a text begins here, before which a tokenizer may put a mark; suffix and middle begin none.
+    """
 
     text: str
     sentinels: tuple[int, ...] = ()
+    begins: bool = True
 
 
 class Cut(NamedTuple):
@@ -110,13 +116,13 @@ def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
             as_it_is += part
             continue
         if as_it_is:
-            pieces.append(Piece(as_it_is))
+            pieces.append(Piece(as_it_is, begins=not pieces))
             as_it_is = ""
         pieces += _pieces(part, found, fim)
         prefix_first += not found.suffix_first
         suffix_first += found.suffix_first
     if as_it_is or not pieces:
-        pieces.append(Piece(as_it_is))
+        pieces.append(Piece(as_it_is, begins=not pieces))
     return pieces, prefix_first, suffix_first
 
 
@@ -124,37 +130,8 @@ def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[Piece]:
     before, after, middle = fim.ids
     p, m, s = text[: at.begin], text[at.begin : at.end], text[at.end :]
     if not at.suffix_first:
-        return [Piece(p, (before,)), Piece(s, (after,)), Piece(m, (middle,))]
-    first = Piece(s, (before, after))
-    return [first, Piece(p + m, (middle,))] if fim.joined else [first, Piece(p, (middle,)), Piece(m)]
-
-
-def restored(ids: Sequence[int], fim: FillInTheMiddle, decode: Callable[[list[int]], str]) -> str:
-    """Return the text that a document was made of.
-
-    Args:
-        ids: of the document, without EOS.
-        decode: the text of ids.
-
-    >>> fim = FillInTheMiddle(rate=Fraction(1), spm_rate=Fraction(0), seed=31, texts=("P", "S", "M"), ids=(1, 2, 3))
-    >>> restored([1, 97, 98, 2, 101, 3, 99, 100], fim, lambda ids: bytes(ids).decode())
-    'abcde'
-    """
-    before, after, middle = fim.ids
-    ends = [place for place, number in enumerate(ids) if number == before] + [len(ids)]
-    at = ends[0]
-    out = decode(list(ids[:at]))
-    for end in ends[1:]:
-        part = list(ids[at + 1 : end])
-        p, rest = _parted(part, after)
-        s, rest = _parted(rest, middle)
-        last = decode(rest)  # M, or P and M; then what follows the part
-        m, separator, following = last.partition(fim.split) if fim.split else (last, "", "")
-        out += decode(p) + m + decode(s) + separator + following
-        at = end
-    return out
-
-
-def _parted(ids: list[int], at: int) -> tuple[list[int], list[int]]:
-    place = ids.index(at)
-    return ids[:place], ids[place + 1 :]
+        return [Piece(p, (before,)), Piece(s, (after,), begins=False), Piece(m, (middle,), begins=not p)]
+    first = Piece(s, (before, after), begins=False)
+    if fim.guard:
+        return [first, Piece(p + m, (middle,))]
+    return [first, Piece(p, (middle,)), Piece(m, begins=False)]

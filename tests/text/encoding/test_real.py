@@ -5,20 +5,24 @@ make test-tokenizers [TEXTS=1000]
 
 from __future__ import annotations
 
+import json
 import os
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from packtool.text.encoding.encoder_choice import choose, load_encoder
-from packtool.text.encoding.encoders import ReferenceEncoder
+from packtool.text.encoding.encoders import EncoderUnsuitableError, ReferenceEncoder
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.long_texts import AT, cut_of, pieces
 from packtool.text.encoding.spec import parse
+from packtool.text.encoding.special import sentinels
 from packtool.text.encoding.unicode import having, table
 from scripts.stdlib_text import modules, reference
-from tests.text.encoding import fetch, fuzz
+from tests.text.encoding import fetch, fuzz, shapes
+from tests.text.tokenizing import published
 
 if "TEXTS" not in os.environ:
     pytest.skip("make test-tokenizers runs these", allow_module_level=True)
@@ -34,6 +38,8 @@ SLOW = {
     "nepali words": "its model is WordPiece, not BPE",
 }
 """Tokenizers that no fast encoder is right for, and why."""
+REFUSED = ("starcoder 2", "refact")
+"""Tokenizers of a shape that gigatoken is right for, which it does not load: bytes that no text has lack entries."""
 
 
 def paragraphs() -> list[str]:
@@ -58,7 +64,12 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
         assert SLOW[name] in chosen.why
         return
     assert chosen.encoder != "tokenizers", chosen.why
-    encoder = load_encoder(chosen, data)
+    try:
+        encoder = load_encoder(chosen, data)
+    except EncoderUnsuitableError as error:
+        chosen = chosen.fallback(error)
+        encoder = load_encoder(chosen, data)
+        assert (chosen.encoder, name in REFUSED) == ("fastokens", True)
     library = ReferenceEncoder(data)
     codes = table(*chosen.shape.newer) if chosen.shape.newer else None
     source = fuzz.texts(spec, TEXTS, seed=1, real=real)
@@ -90,3 +101,55 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
         parts = list(pieces(text, cut))
         assert (" " if cut == AT else "").join(parts) == text
         assert library.encode(parts)[0].tolist() == library.encode([text])[0].tolist(), text
+
+
+@pytest.mark.parametrize("name", fetch.GGUF)
+def test_vocabularies_of_llama_cpp_are_those_of_the_models(name: str) -> None:
+    texts, ids = fetch.compared(name)
+    library = ReferenceEncoder(fetch.tokenizer(name))
+    assert [library.spell(text).tolist() for text in texts] == ids
+    assert len(texts) > 40
+
+
+SENTINELS = {
+    "starcoder 2": ("StarCoder", (1, 3, 2)),
+    "refact": ("StarCoder", (1, 3, 2)),
+    "deepseek coder": ("DeepSeek-Coder", (32016, 32015, 32017)),
+    "deepseek_v3": ("DeepSeek-Coder", (128801, 128800, 128802)),
+    "qwen3": ("Qwen Coder, CodeGemma", (151659, 151661, 151660)),
+}
+
+
+@pytest.mark.parametrize("name", SENTINELS)
+def test_ids_are_those_of_the_prompts_that_models_publish(name: str, tmp_path: Path) -> None:
+    form, ids = SENTINELS[name]
+    data = fetch.tokenizer(name)
+    library, vocab = ReferenceEncoder(data), FoundTokenizer({"tokenizer.json": data}, name).vocab
+    assert tuple(vocab[text] for text in sentinels(vocab) or ()) == ids
+    eos = next(text for text in ("<|endoftext|>", "<｜end▁of▁sentence｜>") if text in vocab)
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
+    for suffix_first in [False, True] if form == "StarCoder" else [False]:
+        prompt = published.prompt(f"{form}, suffix first" if suffix_first else form)
+        expected = [*library.spell(prompt).tolist(), *library.spell(published.MIDDLE).tolist()]
+        assert published.stored(tmp_path, suffix_first=suffix_first) == expected
+
+
+def test_code_llama_marks_where_a_text_begins_alone(tmp_path: Path) -> None:
+    data = fetch.tokenizer("code llama (made)")
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    library = ReferenceEncoder(data)
+    spec = json.loads(data)
+    normalizer = shapes.normalizers_of(shapes.SPACES)
+    unmarked = ReferenceEncoder(json.dumps(spec | {"normalizer": normalizer}).encode())
+    before, after, middle = (library.tokenizer.token_to_id(text) for text in ("▁<PRE>", "▁<SUF>", "▁<MID>"))
+    p, m, s = published.PREFIX, published.MIDDLE, published.SUFFIX
+    marked = [*library.spell(p), after, *unmarked.spell(s), middle, *unmarked.spell(m)]
+    assert published.stored(tmp_path, suffix_first=False) == [before, *marked]
+    assert published.stored(tmp_path, suffix_first=True) == [
+        before,
+        after,
+        *unmarked.spell(s),
+        middle,
+        *library.spell(p + m),
+    ]

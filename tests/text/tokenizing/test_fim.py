@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,10 @@ from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.text.encoding.special import SENTINELS, sentinels
-from packtool.text.tokenizing.fim import FillInTheMiddle, Piece, cut, rearranged, restored
+from packtool.text.tokenizing.fim import FillInTheMiddle, Piece, cut, rearranged
 from tests.stores import contents
 from tests.text.encoding import shapes
+from tests.text.tokenizing import published
 from tests.text.tokenizing.runs import ASSET, jsonl
 
 TEXTS = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
@@ -38,16 +41,34 @@ def spelled(pieces: list[Piece]) -> list[int]:
     return [number for piece in pieces for number in (*piece.sentinels, *(4 + byte for byte in piece.text.encode()))]
 
 
-def decoded(ids: list[int]) -> str:
+def decoded(ids: list[int], begins: bool) -> str:
     return bytes(number - 4 for number in ids).decode()
 
 
-@given(st.text(), st.integers(0, 99), st.sampled_from(["", "\n", "<f>"]), st.booleans(), st.fractions(0, 1))
-def test_a_text_comes_back(text: str, seed: int, split: str, joined: bool, rate: Fraction) -> None:
+def restored(ids: list[int], fim: FillInTheMiddle, decode: Callable[[list[int], bool], str]) -> str:
+    """The text that ids were made of; `decode` is told whether a text begins where they do."""
+    before, after, middle = fim.ids
+    ends = [place for place, number in enumerate(ids) if number == before] + [len(ids)]
+    out = decode(ids[: ends[0]], True)
+    for at, end in pairwise(ends):
+        first = ids.index(after, at)
+        second = ids.index(middle, first)
+        p, s, last = ids[at + 1 : first], ids[first + 1 : second], ids[second + 1 : end]
+        m, separator, following = decode(last, not p).partition(fim.split or "\0no separator")
+        out += decode(p, True) + m + decode(s, False) + separator + following
+    return out
+
+
+@given(
+    st.text(), st.integers(0, 99), st.sampled_from(["", "\n", "<f>"]), st.sampled_from(["", "\1"]), st.fractions(0, 1)
+)
+def test_a_text_comes_back(text: str, seed: int, split: str, guard: str, rate: Fraction) -> None:
     text = text.encode(errors="ignore").decode()
-    how = fim(seed=seed, split=split, joined=joined, rate=rate)
+    how = fim(seed=seed, split=split, guard=guard, rate=rate)
     pieces, prefix_first, suffix_first = rearranged(text, how)
     assert restored(spelled(pieces), how, decoded) == text
+    assert [piece.begins for piece in pieces if piece.sentinels == (1,)] == [True] * prefix_first
+    assert not any(piece.begins for piece in pieces if 2 in piece.sentinels), "no suffix begins a text"
     assert sum(len(piece.sentinels) for piece in pieces) == 3 * (prefix_first + suffix_first)
     if not split and prefix_first + suffix_first:
         begin, end, last = cut(text, how) or (0, 0, False)
@@ -145,25 +166,32 @@ def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[st
     names = sentinels(tokenizer.get_vocab())
     assert names is not None
     before, after, middle = ids = tuple(tokenizer.token_to_id(name) for name in names)
-    how = fim(texts=names, ids=ids, rate=Fraction(4, 5), joined=spec is MARKED)
+    how = fim(texts=names, ids=ids, rate=Fraction(4, 5), guard="\1" if spec is MARKED else "")
+    unmarked = tokenizer
+    if spec is MARKED:  # suffix and middle begin no text, and get no mark
+        unmarked = Tokenizer.from_str(json.dumps(spec | {"normalizer": shapes.normalizers_of(shapes.SPACES)}))
 
-    def encode(text: str) -> list[int]:
-        found: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+    def encode(text: str, begins: bool = False) -> list[int]:
+        found: list[int] = (tokenizer if begins else unmarked).encode(text, add_special_tokens=False).ids
         return found
+
+    def decode(part: list[int], begins: bool) -> str:
+        text: str = tokenizer.decode([*([] if begins else encode("x", True)), *part], skip_special_tokens=False)
+        return text if begins else text[1:]
 
     forms = [0, 0]
     for number, text in enumerate(texts):
         stored = store.document(number).tolist()[:-1]
-        expected = encode(text)
+        expected = encode(text, begins=True)
         if (found := cut(text, how)) is not None:
             p, m, s = text[: found.begin], text[found.begin : found.end], text[found.end :]
             forms[found.suffix_first] += 1
-            expected = [before, *encode(p), after, *encode(s), middle, *encode(m)]
+            expected = [before, *encode(p, begins=True), after, *encode(s), middle, *encode(m, begins=not p)]
             if found.suffix_first:
-                rest = encode(p + m) if how.joined else encode(p) + encode(m)
+                rest = encode(p + m, begins=True) if how.guard else encode(p) + encode(m)
                 expected = [before, after, *encode(s), middle, *rest]
         assert stored == expected
-        assert restored(stored, how, lambda part: tokenizer.decode(part, skip_special_tokens=False)) == text
+        assert restored(stored, how, decode) == text
     assert min(forms) > 50
     counts = result.counts
     assert (counts["fim_prefix_first"], counts["fim_suffix_first"]) == tuple(forms)
@@ -205,18 +233,12 @@ def test_a_text_that_spells_a_sentinel_is_warned_of(tmp_path: Path) -> None:
     assert stored[:-1] == tokenizer.encode("it says <fim_suffix>").ids
 
 
-def test_the_forms_of_published_examples() -> None:
-    """Of the cards of StarCoder and DeepSeek-Coder."""
-    text = "def print_hello_world():\n    print('Hello world!')\n"
-    for texts, form in (
-        (SENTINELS[0], "<fim_prefix>{}<fim_suffix>{}<fim_middle>{}"),
-        (SENTINELS[3], "<｜fim▁begin｜>{}<｜fim▁hole｜>{}<｜fim▁end｜>{}"),
-    ):
-        how = fim(texts=texts, spm_rate=Fraction(0))
-        begin, end, _ = cut(text, how) or (0, 0, False)
-        pieces, _, _ = rearranged(text, how)
-        written = "".join("".join(texts[n - 1] for n in piece.sentinels) + piece.text for piece in pieces)
-        assert written == form.format(text[:begin], text[end:], text[begin:end])
+@pytest.mark.parametrize("form", published.FORMS)
+def test_ids_are_those_of_the_prompts_that_models_publish(form: str, tmp_path: Path) -> None:
+    texts = next(texts for texts in SENTINELS if all(text in published.FORMS[form] for text in texts))
+    folder, tokenizer = tokenizer_of(tmp_path, FAMILIES[texts])
+    ids = [number for text in (published.prompt(form), published.MIDDLE) for number in tokenizer.encode(text).ids]
+    assert published.stored(folder, suffix_first=form.endswith("suffix first")) == ids
 
 
 @pytest.mark.parametrize(
