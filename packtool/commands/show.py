@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,12 +17,14 @@ from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import TOKENIZER
 from packtool.formats.packed import PackedBucket, PackedDataset
+from packtool.formats.schema import StoreManifest
 from packtool.options.inspecting import ShowArguments
 from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import read_tokenizer
 from packtool.places.place import Place
+from packtool.places.typed import Typed
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
-from packtool.report.row import Row, RowSegment, Run
+from packtool.report.row import Part, Row, RowSegment, Run
 from packtool.writing.stored_tokens import open_packed
 
 if TYPE_CHECKING:
@@ -45,29 +48,45 @@ def show(options: ShowArguments) -> Row:
         if not 0 <= row < bucket.rows:
             what = f"{options.row} is not among its {bucket.rows:,} rows"
             raise UsageError("bad-row", what, remedy="give a number from 0", where="--row")
-        decode = _decoder(dataset, options.tokenizer)
-        origins, missing = _origins(dataset, stores)
-        segments = _segments(dataset, bucket, row, decode, origins)
-        marks = _sentinels(dataset.manifest.tokenizer.added_tokens, decode)
-        return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing, marks)
+        tokenizer = _tokenizer(dataset, options.tokenizer)
+        found = _stores(dataset, stores)
+        origins = Origins(dataset, found) if found else None
+        if not stores and origins is not None and not origins.known:
+            origins = None
+        missing = (
+            manifests.input_names(place, dataset.manifest.inputs) if found is None and dataset.has_segments else []
+        )
+        roles = _roles(dataset, found or (), tokenizer)
+        segments = _segments(dataset, bucket, row, _decoder(tokenizer), origins, roles)
+        return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing)
 
 
-def _sentinels(added: Mapping[str, int], decode: Decode) -> list[str]:
-    """List what begins prefix, suffix and middle in decoded text; nothing where the tokenizer has no such tokens."""
+def _stores(dataset: PackedDataset, given: Sequence[Place]) -> Sequence[Typed] | None:
+    """Find the stores that a dataset was packed from; None where they are not to be found."""
+    if dataset.manifest.index_only:
+        return stores_of(dataset, given)
+    return given or (stores_beside(dataset) if dataset.has_segments else None)
+
+
+def _roles(dataset: PackedDataset, stores: Sequence[Typed], tokenizer: Tokenizer | None) -> list[dict[int, str]]:
+    """Say for each store which tokens begin prefix, suffix and middle: those it was tokenized with where it is known,
+    else those that the tokenizer has by name."""
     from packtool.text.encoding.special import sentinels
 
-    return [text for name in sentinels(added) or () if (text := decode([added[name]]))]
-
-
-def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins | None, list[str]]:
-    """Find the origins of documents as far as they are known; else name the stores that have them."""
-    if not dataset.manifest.index_only and (stores or not dataset.has_segments):
-        return (Origins(dataset, stores) if stores else None), []
-    beside = stores_of(dataset, stores) if dataset.manifest.index_only else stores_beside(dataset)
-    if beside is None:
-        return None, manifests.input_names(dataset.place, dataset.manifest.inputs)
-    origins = Origins(dataset, beside)
-    return (origins if origins.known else None), []
+    added = dataset.manifest.tokenizer.added_tokens
+    if stores:
+        recorded = [manifests.read_as(store, StoreManifest).options.get("fim_tokens") for store in stores]
+    else:
+        recorded = [sentinels(added)] * max(len(dataset.manifest.inputs), 1)
+    ids = added if tokenizer is None else tokenizer.get_vocab()
+    return [
+        {
+            ids[text]: role
+            for text, role in zip(texts or (), ("prefix", "suffix", "middle"), strict=bool(texts))
+            if text in ids
+        }
+        for texts in recorded
+    ]
 
 
 def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
@@ -81,9 +100,8 @@ def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
     return by_length[wanted]
 
 
-def _decoder(dataset: PackedDataset, source: str | Path | None) -> Decode:
+def _decoder(tokenizer: Tokenizer | None) -> Decode:
     """Return what decodes ids to text, special tokens included; to None where there is no tokenizer."""
-    tokenizer = _tokenizer(dataset, source)
     if tokenizer is None:
         return lambda ids: None
     return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=False))
@@ -110,12 +128,19 @@ def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer |
 
 
 def _segments(
-    dataset: PackedDataset, bucket: PackedBucket, row: int, decode: Decode, origins: Origins | None
+    dataset: PackedDataset,
+    bucket: PackedBucket,
+    row: int,
+    decode: Decode,
+    origins: Origins | None,
+    roles: Sequence[Mapping[int, str]],
 ) -> list[RowSegment]:
     tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
     loss = None if bucket.loss is None else bucket.loss.tokens(row, row + 1)[0]
+    eos = dataset.manifest.tokenizer.eos_id
     if not dataset.has_segments:
-        return [RowSegment("unknown", tokens, decode(tokens), runs=_runs(tokens, loss, decode))]
+        parts = _parts(tokens, 0, roles[0], eos, decode)
+        return [RowSegment("unknown", tokens, decode(tokens), runs=_runs(tokens, loss, decode), parts=parts)]
     segments = bucket.segments(row, row + 1)
     lengths: Any = dataset.lengths()
     stores = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
@@ -150,6 +175,7 @@ def _segments(
                 None if origins is None else origins.place(document),
                 None if origins is None else origins.id(document),
                 _runs(tokens[here], None if loss is None else loss[here], decode),
+                _parts(ids, repeated, roles[source], eos, decode),
             )
         )
     return out
@@ -161,3 +187,16 @@ def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode)
         return []
     cuts = [0, *(np.flatnonzero(np.diff(loss)) + 1).tolist(), len(tokens)]
     return [Run(bool(loss[a]), tokens[a:b], decode(tokens[a:b])) for a, b in pairwise(cuts) if a < b]
+
+
+def _parts(ids: list[int], repeated: int, roles: Mapping[int, str], eos: int, decode: Decode) -> list[Part]:
+    """Return prefix, suffix and middle of a segment, and the sentinels between them; nothing where there is none."""
+    if roles.keys().isdisjoint(ids):
+        return []
+    role, of_each = "text", []
+    for number in ids:
+        role = "text" if number == eos else roles.get(number, role)
+        of_each.append("sentinel" if number in roles else role)
+    alike = groupby(zip(of_each[repeated:], ids[repeated:], strict=True), itemgetter(0))
+    divided = [(name, [number for _, number in group]) for name, group in alike]
+    return [Part(name, numbers, decode(numbers)) for name, numbers in divided]

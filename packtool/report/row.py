@@ -24,6 +24,21 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Consecutive tokens of a text that was rearranged to fill in the middle.
+
+    Attributes:
+        role: ``prefix``, ``suffix``, ``middle``, ``sentinel``, or ``text`` for all else.
+        tokens: their ids.
+        text: decoded; None without a tokenizer.
+    """
+
+    role: str
+    tokens: list[int]
+    text: str | None
+
+
+@dataclass(frozen=True)
 class RowSegment:
     """A segment of a row.
 
@@ -41,6 +56,7 @@ class RowSegment:
         origin: input file and line of the document, where the stores were given or found.
         id: the document's, where the stores were given or found, and have ids.
         runs: its tokens after those that are repeated, divided by whether they train; none where all tokens do.
+        parts: the same tokens, divided by prefix, suffix and middle; none where no sentinel is among its tokens.
     """
 
     kind: str
@@ -56,6 +72,7 @@ class RowSegment:
     origin: str | None = None
     id: str | None = None
     runs: list[Run] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,6 @@ class Row:
         sequence_length: its tokens.
         segments: in order.
         missing_stores: names of the packed stores; with them, files and lines would be known.
-        sentinels: what begins prefix, suffix and middle in texts, where the tokenizer has such tokens.
     """
 
     path: Path | str
@@ -78,7 +94,6 @@ class Row:
     sequence_length: int
     segments: list[RowSegment]
     missing_stores: list[str] = field(default_factory=list)
-    sentinels: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"

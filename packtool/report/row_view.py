@@ -3,17 +3,14 @@ prefix, suffix and middle of a text that was rearranged in a colour each."""
 
 from __future__ import annotations
 
-import re
-
 from rich.console import Console
 from rich.text import Text
 
-from packtool.report.row import Row, RowSegment
+from packtool.report.row import Part, Row, RowSegment, Run
 from packtool.support.sizes import plural
 
 _COLOURS = ("cyan", "yellow")
-_PARTS = ("green", "blue", "magenta")
-"""Of prefix, suffix and middle."""
+_PARTS = {"prefix": "green", "suffix": "blue", "middle": "magenta", "sentinel": "bold"}
 _CUT, _CUT_STYLE = "✂", "bold red"
 
 
@@ -30,9 +27,7 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
         style = _COLOURS[turn % 2] if segment.kind in ("document", "eos") else ""
         console.print(Text(_heading(segment), f"bold {style}" if style else "bold dim"))
         if segment.kind != "padding":
-            content = _content(segment, style, ids=ids)
-            _colour_parts(content, row.sentinels)
-            console.print(content, soft_wrap=False)
+            console.print(_content(segment, style, ids=ids), soft_wrap=False)
     if row.missing_stores:
         names = ", ".join(map(visible, row.missing_stores))
         console.print(Text(f"File and line of each document: give --store for what was packed ({names}).", "dim"))
@@ -82,23 +77,19 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
     if repeated:
         text.append(visible(repeated) + gap, f"{style} dim italic")
     for run in segment.runs:  # what does not train is there, but pale
-        shown_ids = " ".join(map(str, run.tokens)) + " "
-        written = shown_ids if ids or run.text is None else visible(run.text)
-        text.append(written, f"{style} bold underline" if run.trained else f"{style} dim")
-    if not segment.runs:
+        text.append(_shown(run, ids=ids), f"{style} bold underline" if run.trained else f"{style} dim")
+    for part in segment.parts:
+        text.append(_shown(part, ids=ids), _PARTS.get(part.role, style))
+    if not segment.runs and not segment.parts:
         text.append(visible(new), style)
     if segment.document_length is not None and _end(segment) < segment.document_length:
         text.append(f" {_CUT}", _CUT_STYLE)
     return text
 
 
-def _colour_parts(text: Text, sentinels: list[str]) -> None:
-    """Give prefix, suffix and middle a colour each, where a text was rearranged."""
-    marks = list(re.finditer("|".join(map(re.escape, sentinels)), text.plain)) if sentinels else []
-    ends = [*(mark.start() for mark in marks[1:]), len(text.plain)]
-    for mark, end in zip(marks, ends, strict=bool(marks)):
-        text.stylize(_PARTS[sentinels.index(mark[0])], mark.end(), end)
-        text.stylize("bold", *mark.span())
+def _shown(tokens: Run | Part, *, ids: bool) -> str:
+    """Return the text of consecutive tokens, or their ids."""
+    return " ".join(map(str, tokens.tokens)) + " " if ids or tokens.text is None else visible(tokens.text)
 
 
 def _end(segment: RowSegment) -> int:

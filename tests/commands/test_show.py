@@ -110,19 +110,54 @@ def test_ids_instead_of_text(packed: Path, capfd: pytest.CaptureFixture[str]) ->
     assert str(segments[0].text)[:12] not in text
 
 
-def test_prefix_suffix_and_middle_have_a_colour_each(tmp_path: Path) -> None:
-    tokens = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
-    spec = shapes.with_added(*(AddedToken(text, special=True) for text in tokens))
+TOKENS = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+
+
+@pytest.fixture
+def rearranged(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    spec = shapes.with_added(*(AddedToken(text, special=True) for text in TOKENS))
     (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one two three four"}) + "\n")
-    options = {"tokenizer": tmp_path, "fim_rate": 1, "fim_spm_rate": 0, "fim_seed": 4}
+    options = {"tokenizer": tmp_path, "fim_rate": 1, "fim_spm_rate": 0, "fim_seed": 4, "fim_tokens": request.param}
     packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", **options)
-    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="padding", sequence_length=64)
-    row = show(tmp_path / "packed", 0)
-    assert row.sentinels == list(tokens)
-    text = row.segments[0].text
+    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="bfd", sequence_length=64)
+    return tmp_path / "packed"
+
+
+@pytest.mark.parametrize("rearranged", [None, ["!", "$", "%"]], indirect=True, ids=["found", "named"])
+def test_prefix_suffix_and_middle_have_a_colour_each(
+    rearranged: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    row = show(rearranged, 0)
+    parts = row.segments[0].parts
+    roles = ["sentinel", "prefix", "sentinel", "suffix", "sentinel", "middle", "text"]
+    assert [part.role for part in parts] == roles
+    assert [number for part in parts for number in part.tokens] == row.segments[0].tokens
+    prefix, suffix, middle = (part.text or "" for part in parts[1:6:2])
+    assert prefix + middle + suffix == "one two three four"
+    assert parts[-1].text == shapes.EOS
     coloured = printed(row, force_terminal=True, color_system="standard")
-    prefix, suffix, middle = (part.partition("<")[0] for part in text.split(">")[1:4])
-    for part, colour in ((prefix, "32"), (suffix, "34"), (middle, "35")):
-        assert part.strip()
-        assert f"\x1b[{colour}m{part}" in coloured
+    for text, colour in ((prefix, "32"), (suffix, "34"), (middle, "35")):
+        assert text.strip()
+        assert f"\x1b[{colour}m{text.rstrip()}" in coloured
+    assert run(["show", str(rearranged), "--row", "0", "--json"]) == 0
+    found = json.loads(capfdbinary.readouterr().out)["segments"][0]["parts"]
+    assert [part["role"] for part in found] == roles
+    assert found[1]["text"] == prefix
+
+
+@pytest.mark.parametrize("rearranged", [None], indirect=True)
+def test_sentinels_are_known_by_name_where_the_store_is_gone(rearranged: Path) -> None:
+    parts = show(rearranged, 0).segments[0].parts
+    (rearranged.parent / "store").rename(rearranged.parent.parent / f"{rearranged.parent.name}-elsewhere")
+    assert show(rearranged, 0).segments[0].parts == parts
+
+
+def test_a_text_that_spells_sentinels_was_not_rearranged(tmp_path: Path) -> None:
+    spec = shapes.with_added(*(AddedToken(text, special=True) for text in TOKENS))
+    (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one <fim_prefix> two"}) + "\n")
+    with pytest.warns(packtool.warnings.PacktoolWarning, match="texts hold special tokens"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", tokenizer=tmp_path)
+    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="padding", sequence_length=64)
+    assert show(tmp_path / "packed", 0).segments[0].parts == []

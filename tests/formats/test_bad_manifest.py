@@ -119,6 +119,8 @@ def at(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
         ("packed", at(*SHARD, "surprise"), 1, "unknown field `surprise` - at `$.buckets[0].shards[0]`"),
         ("packed", at("ledger"), None, "Object missing required field `ledger`"),
         ("packed", at("dtype"), "|O", "Expected `str` matching regex"),
+        ("packed", at("pad_id"), 1 << 16, "its ids of padding or EOS are no <u2"),
+        ("packed", at("tokenizer", "eos_id"), 1 << 16, "its ids of padding or EOS are no <u2"),
         ("packed", at("documents"), 10, "it does not have 10 documents"),
         ("packed", at("store_documents"), [4, 4], "its documents are not those of its stores"),
         ("packed", at("store_documents"), [4, 5], "it does not count the documents of 1 stores"),

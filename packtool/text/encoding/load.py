@@ -55,7 +55,7 @@ class FoundTokenizer:
     def vocab(self) -> dict[str, int]:
         """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
         vocab, added = self.spec["model"].get("vocab"), self.spec.get("added_tokens") or ()
-        if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
+        if isinstance(vocab, list) and self.spec["model"]["type"] == "Unigram":  # [token, score] pairs in id order
             vocab = {pair[0]: number for number, pair in enumerate(vocab)}
         if not isinstance(vocab, dict):
             raise self._bad("its model has no vocabulary")
