@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from tokenizers import AddedToken, Tokenizer, decoders
 import packtool
 from packtool.cli import run
 from packtool.errors import UsageError
+from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
 from packtool.text.encoding.special import SENTINELS, sentinels
 from packtool.text.tokenizing.fim import FillInTheMiddle, Piece, cut, rearranged
@@ -219,6 +222,44 @@ def test_the_bytes_do_not_depend_on_workers_order_or_filters(tmp_path: Path, mon
     hashes = TokenStore(plain.path).origins()["hash"]
     assert set(one.origins()["hash"].tolist()) <= set(hashes.tolist()), "provenance is of the text as it was"
     assert packtool.verify(stores[0]).problems == []
+
+
+def test_all_else_sees_the_texts_as_they_were(tmp_path: Path) -> None:
+    """Filters of texts, hold-outs and duplicates choose the same documents, and Parquet gives the same ids."""
+    folder, _ = tokenizer_of(tmp_path, FAMILIES[TEXTS])
+    texts = [*corpus(), *corpus()[:40]]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    options: dict[str, Any] = {"tokenizer": folder, "workers": 1, "min_words": 3, "max_chars": 60_000}
+    plain, moved, other = (tmp_path / name for name in ("plain", "moved", "other"))
+    packtool.tokenize(tmp_path / "a.jsonl", plain, **options)
+    packtool.tokenize(tmp_path / "a.jsonl", moved, fim_rate="90%", **options)
+    packtool.tokenize(tmp_path / "a.parquet", other, fim_rate="90%", **options)
+    stores = [TokenStore(store) for store in (plain, moved, other)]
+    hashes = [store.origins()["hash"].tolist() for store in stores]
+    assert hashes[0] == hashes[1] == hashes[2]
+    assert 0 < len(hashes[0]) < len(texts)
+    documents = [[store.document(number).tolist() for number in range(store.documents)] for store in stores]
+    assert documents[0] != documents[1] == documents[2]
+    choice: dict[str, Any] = {"holdout": "30%", "drop_duplicates": True, "strategy": "bfd", "sequence_length": 512}
+    chosen = []
+    for store in (plain, moved):
+        packtool.pack(store, tmp_path / f"{store.name}-packed", **choice)
+        [numbers] = PackedDataset(tmp_path / f"{store.name}-packed").chosen() or []
+        chosen.append(numbers.tolist())
+    assert chosen[0] == chosen[1]
+    assert 0 < len(chosen[0]) < len(set(hashes[0])), "some are held out"
+
+
+@pytest.mark.slow
+def test_the_bytes_are_the_same_on_a_cluster(tmp_path: Path) -> None:
+    folder, _ = tokenizer_of(tmp_path, FAMILIES[TEXTS])
+    for part in range(3):
+        (tmp_path / f"{part}.jsonl").write_bytes(jsonl(corpus()[part::3]))
+    inputs, options = sorted(tmp_path.glob("?.jsonl")), {"tokenizer": folder, "fim_rate": "70%", "fim_split": "\n"}
+    packtool.tokenize(inputs, tmp_path / "here", workers=1, **options)
+    packtool.tokenize(inputs, tmp_path / "there", scheduler="local", workers=2, **options)
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
 
 
 def test_a_text_that_spells_a_sentinel_is_warned_of(tmp_path: Path) -> None:
