@@ -15,7 +15,7 @@ from packtool.support.version import __version__
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",
     "numpy": "arrays",
-    "obstore": "object stores at s3://",
+    "obstore": "object stores",
     "pyarrow": "reads Parquet, moves tokens",
     "rich": "draws tables",
     "tokenizers": "encoder for every tokenizer.json",
@@ -26,7 +26,7 @@ REQUIRED = {
 if sys.version_info < (3, 14):  # which has it
     REQUIRED["backports-zstd"] = "reads zstd"
 OPTIONAL = {
-    "boto3": "AWS profiles that sign in, take a role or run a program",
+    "boto3": "AWS profiles",
     "gigatoken": "fast encoder for nearly all BPE tokenizers",
     "fastokens": "fast encoder for BPE on bytes with other regular expressions",
     "distributed": "--scheduler, a cluster of machines",

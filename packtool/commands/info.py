@@ -18,7 +18,7 @@ from msgspec import UnsetType
 
 from packtool.commands.inputs import find_files
 from packtool.commands.places import result_path
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import TOKENIZER, UNFINISHED
 from packtool.formats.schema import (
@@ -32,7 +32,7 @@ from packtool.formats.schema import (
 from packtool.options.arguments import command_line
 from packtool.options.inspecting import InfoArguments
 from packtool.options.signature import takes
-from packtool.outputs.output import begun_at
+from packtool.outputs.claim import look
 from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
@@ -198,7 +198,10 @@ def _order_of(shuffle: Shuffle) -> str:
 
 
 def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
-    begun = begun_at(place)
+    try:
+        begun = look(place).unfinished
+    except PacktoolError:
+        begun = None
     command = begun.command if begun else "?"
     facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
     path, quoted = result_path(place), shlex.quote(str(place))

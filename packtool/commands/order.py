@@ -1,6 +1,7 @@
 """Write an order as plain arrays, for readers without packtool; with it, `dataset.epoch(n)` computes the same order.
 
-Files are whole or not there, and `run.json` comes last. There is no manifest: an order is not a dataset.
+Files are whole or not there, and `run.json` comes last; a lock keeps other runs out meanwhile. There is no manifest: an
+order is not a dataset.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import NpyWriter, write_array, write_bytes
-from packtool.formats.names import BATCHES, ORDER_FILE
+from packtool.formats.names import BATCHES, LOCK, ORDER_FILE, UNFINISHED
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import Shuffle
 from packtool.formats.segment_table import no_segments
+from packtool.outputs import lock
 from packtool.outputs.claim import key_of, output_place
 from packtool.outputs.output import State
 from packtool.places.local import PARTIAL, LocalPlace
@@ -56,12 +58,13 @@ def write_order(
     if not isinstance(output, LocalPlace):
         what, remedy = "an order is written to a directory of this machine", "give one, and copy the files from there"
         raise UsageError("unsupported-store", what, remedy=remedy, where=str(output))
-    if _is_there(job, output, State(job.command, key)):
-        return DatasetResult(path=output.path, run=manifests.read_run(output), kept=True)
     try:
-        _write(job, output.path, dataset, plans, record, table)
-        facts = {"command": job.command, "key": key, "written": job.clock.seconds()}
-        write_bytes(output.path / manifests.RUN, manifests.encode(facts))
+        with lock.held(output.path / UNFINISHED, job.command, str(output)):
+            if _is_there(job, output, State(job.command, key)):
+                return DatasetResult(path=output.path, run=manifests.read_run(output), kept=True)
+            _write(job, output.path, dataset, plans, record, table)
+            facts = {"command": job.command, "key": key, "written": job.clock.seconds()}
+            write_bytes(output.path / manifests.RUN, manifests.encode(facts))
     except OSError as error:
         what, where = f"can't be written ({error.strerror})", str(output)
         raise DataError("output-not-writable", what, remedy="choose another", where=where) from None
@@ -104,8 +107,8 @@ def _is_there(job: DatasetJob, output: LocalPlace, state: State) -> bool:
     Raises:
         UsageError: anything else is there.
     """
-    names = output.names()
-    for name in names:
+    names = set(output.names()) - {f"{UNFINISHED}/{LOCK}"}
+    for name in sorted(names):
         if not _OURS.fullmatch(name):
             what, remedy = f"holds {name}, which is not a file of an order", "move it away, or choose another output"
             raise UsageError("output-has-other-files", what, remedy=remedy, where=str(output))

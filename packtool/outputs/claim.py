@@ -28,7 +28,7 @@ from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
-from packtool.outputs.output import Begun, Output, State, begun_at
+from packtool.outputs.output import Begun, Output, State, begun
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory, place_of
@@ -43,13 +43,18 @@ class Found:
         names: of every file there, with its bytes; none where a run was killed before it had marked the place.
         manifest: the digest of the manifest there; "" where there is none.
         finished: who wrote the dataset there; None where there is none, or nobody knows.
-        unfinished: who is writing one, or was.
+        marker: its contents; None where there is none.
     """
 
     names: dict[str, int]
-    manifest: str
-    finished: State | None
-    unfinished: Begun | None
+    manifest: str = ""
+    finished: State | None = None
+    marker: bytes | None = None
+
+    @property
+    def unfinished(self) -> Begun | None:
+        """Who is writing a dataset there, or was; None where nobody is, or the marker is damaged."""
+        return None if self.marker is None else begun(self.marker)
 
     @property
     def state(self) -> State | None:
@@ -61,20 +66,27 @@ def look(place: Place) -> Found:
     """Look at the place of an output, without touching it."""
     names = place.names()
     if not any(map(is_begun, names)):
-        return Found({}, "", None, None)
+        return Found({})
 
-    unfinished = begun_at(place) if MARKER in names else None
+    marker: bytes | None = None
+    if MARKER in names:
+        try:
+            marker = place.read(MARKER)
+        except FileNotFoundError:  # removed in between
+            marker = None
+        except OSError:
+            marker = b""  # nobody's
     if manifests.MANIFEST not in names:
-        return Found(names, "", None, unfinished)
+        return Found(names, marker=marker)
     try:
         digest = manifests.input_entry(place).xxh3_128
-    except FileNotFoundError:  # removed in between
-        return Found(names, "", None, unfinished)
+    except FileNotFoundError:
+        return Found(names, marker=marker)
     try:
         finished = manifests.decode(place.read(manifests.RUN), State)
     except (OSError, ValueError, PacktoolError):
         finished = None
-    return Found(names, digest, finished, unfinished)
+    return Found(names, digest, finished, marker)
 
 
 def lies_at(place: Place, command: str, key: str) -> str:
@@ -129,7 +141,7 @@ def claim(typed: Typed, command: str, options: Writing, *, key: str, inputs: Ite
                 contents = _settled(output, options)  # now that nobody else changes it
             if not output.finished:
                 _begin(output, options, contents)
-            elif isinstance(place, LocalPlace) or output.state.same(contents.unfinished):
+            elif isinstance(place, LocalPlace) or contents.marker is None or output.state.same(contents.unfinished):
                 output.leave()  # what a run that was killed had still to remove
             else:
                 output.release()  # there is no lock, and the marker is another run's
@@ -176,11 +188,9 @@ def _begin(output: Output, options: Writing, contents: Found) -> None:
     replaces = contents.manifest if options.overwrite else ""
     if output.resumed and contents.unfinished is not None:
         replaces = contents.unfinished.replaces
-    begun = Begun(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, replaces)
-    output.mark = manifests.sealed(begun)
-    if MARKER in contents.names:
-        place.write(MARKER, output.mark)
-    elif not place.create(MARKER, output.mark):
+    arguments = plain_arguments(options)
+    output.mark = manifests.sealed(Begun(state.command, state.key, arguments, uuid.uuid4().hex, replaces))
+    if not place.create(MARKER, output.mark, replaces=contents.marker):
         raise taken(place)
     now = look(place)
     if now.manifest not in ("", replaces):
@@ -248,10 +258,10 @@ def _had_finished(place: Place, contents: Found, state: State) -> bool:
             remedy = "copy it again, or give --overwrite to make all of it again"
             raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
         return True
-    begun = contents.unfinished
-    if begun is not None and state.same(begun) and contents.manifest in ("", begun.replaces):
+    work = contents.unfinished
+    if work is not None and state.same(work) and contents.manifest in ("", work.replaces):
         return False
-    found: State | None = contents.finished if contents.manifest else begun
+    found: State | None = contents.finished if contents.manifest else work
     if found is None:
         if set(contents.names) == {MARKER}:
             return False  # it came to harm, but nothing was made yet

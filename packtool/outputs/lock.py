@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -60,6 +61,18 @@ def take(directory: Path, command: str, where: str) -> Lock:
             os.close(handle)
             raise
         os.close(handle)  # its holder ended just now, and removed it
+
+
+@contextmanager
+def held(directory: Path, command: str, where: str) -> Iterator[None]:
+    """Hold the lock of a directory in the block. Arguments and errors are those of `take`."""
+    lock = take(directory, command, where)
+    try:
+        yield
+    finally:
+        lock.release()
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _flock(handle: int, where: str) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 import xxhash
 
 from packtool.engines import Engine
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
@@ -63,11 +63,11 @@ class Begun(State, frozen=True):
     replaces: str = ""
 
 
-def begun_at(place: Place) -> Begun | None:
-    """Return what the marker at a place holds; None if there is none, or it is damaged."""
+def begun(marker: bytes) -> Begun | None:
+    """Decode a marker; None if it is damaged."""
     try:
-        return manifests.decode(manifests.unsealed(place.read(MARKER)), Begun)
-    except (OSError, ValueError, PacktoolError):
+        return manifests.decode(manifests.unsealed(marker), Begun)
+    except ValueError:
         return None
 
 
@@ -159,9 +159,9 @@ class Output:
                 remedy = "run the command again with --resume"
                 raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
         require_mark(self.place, self.mark)
-        if manifests.MANIFEST in there:
-            raise taken(self.place)
-        self._remove(there, keep={*files, manifests.RUN})  # of attempts that were given up
+        # What is there but not in the manifest is of attempts that were given up; a manifest, of a run that was taken
+        # over while it sent it, and will find that out.
+        self._remove(there, keep={*files, manifests.RUN})
         if not manifests.write(self.place, manifest):
             raise taken(self.place)
         self.leave()
@@ -178,11 +178,17 @@ class Output:
         self.place.remove(name for name in names if name not in keep and not name.startswith(work) and is_ours(name))
 
     def leave(self) -> None:
-        """Remove all that is unfinished, the marker last, and unlock the output."""
+        """Remove all that is unfinished, the marker last, and unlock the output.
+
+        Raises:
+            DataError: another run has taken the output over, so that the manifest is not to be relied on.
+        """
         left = [name for name in self.place.names() if name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)]
         self.place.remove(name for name in left if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}"))
         shutil.rmtree(self.scratch, ignore_errors=True)
-        self.place.remove([MARKER])
+        if MARKER in left:
+            require_mark(self.place, self.mark)
+            self.place.remove([MARKER])
         self.release()
 
     def release(self) -> None:

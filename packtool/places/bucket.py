@@ -1,18 +1,16 @@
-"""Buckets of object stores: what a place needs of them, through the libraries that speak their protocols.
+"""Buckets of object stores, through `obstore`; and repositories of the Hugging Face Hub, which are only read.
 
-`obstore` serves Amazon S3 and compatible stores; `pyarrow.fs` serves Google's, the Hugging Face Hub and all others.
+Credentials, regions and endpoints come from the environment and the files of the stores' own tools, never from a URL.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,14 +25,9 @@ REQUESTS = 16
 CONNECT_SECONDS = 10
 REQUEST_SECONDS = 60
 """How long one request may take, with its data: a store that does not answer any more is given up after two."""
-S3_RETRY_SECONDS = 30
+RETRY_SECONDS = 30
 """How long the library tries a request again, after delays that double."""
 RETRIES = 10
-GOOGLE_RETRY_SECONDS = 15
-"""How long the client of Google's store tries a request; without a limit, minutes."""
-_DENIED = re.compile(
-    "HTTP status 40[13]|PERMISSION_DENIED|UNAUTHENTICATED|create a OAuth2 access token|Client error '40[13]"
-)
 
 
 class DeniedError(OSError):
@@ -67,46 +60,44 @@ class Bucket(ABC):
         with ThreadPoolExecutor(REQUESTS) as pool:
             return list(pool.map(lambda at, size: self.read(key, at, size), first, count))
 
-    @abstractmethod
     def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
         """Make an object of blocks of `PART_BYTES`, the last one shorter; return whether the store confirms them."""
+        raise DeniedError("it is only read")
 
-    @abstractmethod
-    def create(self, key: str, data: bytes) -> bool:
-        """Make an object unless there is one; whether it was made."""
+    def create(self, key: str, data: bytes, replaces: bytes | None = None) -> bool:
+        """Make an object unless there is one, or replace one that still holds what it did; whether it was made."""
+        raise DeniedError("it is only read")
 
-    @abstractmethod
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects, whether they are there or not."""
+        raise DeniedError("it is only read")
 
 
-class S3Bucket(Bucket):
-    """A bucket of S3. Credentials, region and endpoint come from the environment and the AWS files only."""
+class StoreBucket(Bucket):
+    """A bucket of Amazon S3, Google's store, or another that `obstore` knows, by the URL of the bucket."""
 
-    def __init__(self, bucket: str) -> None:
+    def __init__(self, url: str) -> None:
         import obstore
-        from obstore.store import S3Store
+        from obstore.store import from_url
 
-        endpoint, region = s3_location()
-        options: dict[str, Any] = credentials()
-        if endpoint:
-            options["endpoint"] = endpoint if "://" in endpoint else f"https://{endpoint}"
-        if region:
-            options["region"] = region
+        options: dict[str, Any] = {}
+        if url.startswith("s3://"):
+            options = {"checksum_algorithm": "crc64nvme", **profile()}
         self._obstore = obstore
-        # Amazon itself refuses a body that differs from its checksum; of other stores only some look.
-        self._checks = endpoint is None
-        self._store = S3Store(
-            bucket,
-            checksum_algorithm="crc64nvme",
+        self._store: Any = from_url(
+            url,
             client_options={
                 "allow_http": True,
                 "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                 "timeout": timedelta(seconds=REQUEST_SECONDS),
             },
-            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=S3_RETRY_SECONDS)},
+            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
             **options,
         )
+        # Amazon itself refuses a body that differs from its checksum; of other stores only some look.
+        given = any(name.startswith("AWS_ENDPOINT") for name in os.environ)
+        endpoint = options.get("endpoint", "" if given else "https://s3.amazonaws.com")
+        self._checks = url.startswith("s3://") and ".amazonaws.com" in endpoint
 
     def below(self, prefix: str) -> dict[str, int]:
         with _obstore_errors():
@@ -147,19 +138,30 @@ class S3Bucket(Bucket):
             expected = f"{whole.hexdigest()}-{len(digests)}"
         return self._checks or str(stored["e_tag"]).strip('"') == expected
 
-    def create(self, key: str, data: bytes) -> bool:
-        from obstore.exceptions import AlreadyExistsError
+    def create(self, key: str, data: bytes, replaces: bytes | None = None) -> bool:
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
 
+        mode: Any = "create"
         with _obstore_errors():
+            if replaces is not None:
+                there = self._obstore.get(self._store, key)
+                if bytes(there.bytes()) != replaces:
+                    return False
+                mode = {name: tag for name in ("e_tag", "version") if (tag := there.meta.get(name)) is not None}
             try:
-                self._obstore.put(self._store, key, data, mode="create", use_multipart=False)
-            except AlreadyExistsError:
+                self._obstore.put(self._store, key, data, mode=mode, use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
                 return False
         return True
 
     def remove(self, keys: Sequence[str]) -> None:
         with _obstore_errors():
-            self._obstore.delete(self._store, list(keys))
+            try:
+                self._obstore.delete(self._store, list(keys))
+            except FileNotFoundError:  # Google's removes one by one, up to the first that is not there
+                for key in keys:
+                    with suppress(FileNotFoundError):
+                        self._obstore.delete(self._store, key)
 
 
 @contextmanager
@@ -173,185 +175,98 @@ def _obstore_errors() -> Iterator[None]:
         raise FileNotFoundError(reason(error)) from None
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise DeniedError(reason(error)) from None
-    except exceptions.AlreadyExistsError:
-        raise
     except exceptions.BaseError as error:
-        said = reason(error)
-        denied = re.search(r": 40[13] ", said)  # where it lists, the library has no exception of its own for it
-        raise (DeniedError if denied else FailedError)(said) from None
-
-
-class ArrowBucket(Bucket):
-    """One bucket of a store that `pyarrow.fs` reads, by its scheme, such as `gs`; or a repository of the Hub, `hf`."""
-
-    def __init__(self, scheme: str, bucket: str) -> None:
-        from pyarrow import fs
-
-        self._bucket = bucket
-        if scheme == "gs":
-            self._store = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=GOOGLE_RETRY_SECONDS))
-        elif scheme == "s3":
-            options: dict[str, Any] = {"background_writes": False}
-            endpoint, region = s3_location()
-            if region:
-                options["region"] = region
-            if endpoint:
-                protocol, separator, host = endpoint.rpartition("://")
-                options |= {"endpoint_override": host.rstrip("/"), "scheme": protocol if separator else "https"}
-            self._store = fs.S3FileSystem(**options)
-        elif scheme == "hf":
-            from huggingface_hub import HfFileSystem
-
-            self._store = fs.PyFileSystem(fs.FSSpecHandler(HfFileSystem()))
-        else:
-            self._store, root = fs.FileSystem.from_uri(f"{scheme}://{bucket}/")
-            self._bucket = root.rstrip("/")
-
-    def _path(self, key: str) -> str:
-        return f"{self._bucket}/{key}" if key else self._bucket or "/"
-
-    def below(self, prefix: str) -> dict[str, int]:
-        from pyarrow import fs
-
-        selector = fs.FileSelector(self._path(prefix), recursive=True, allow_not_found=True)
-        with _arrow_errors():
-            entries = self._store.get_file_info(selector)
-        start = len(self._bucket) + 1
-        return {each.path[start:]: int(each.size) for each in entries if each.type == fs.FileType.File}
-
-    def about(self, key: str) -> tuple[int, int] | None:
-        from pyarrow import fs
-
-        with _arrow_errors():
-            info = self._store.get_file_info(self._path(key))
-        return (int(info.size), int(info.mtime_ns or 0)) if info.type == fs.FileType.File else None
-
-    def read(self, key: str, first: int, count: int) -> memoryview:
-        with _arrow_errors(), self._store.open_input_file(self._path(key)) as file:
-            return memoryview(file.read_at(count, first))
-
-    def ranges(self, key: str, first: Sequence[int], count: Sequence[int]) -> list[memoryview]:
-        with (
-            _arrow_errors(),
-            self._store.open_input_file(self._path(key)) as file,
-            ThreadPoolExecutor(REQUESTS) as pool,
-        ):
-            return [memoryview(each) for each in pool.map(file.read_at, count, first)]
-
-    def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
-        del size
-        with _arrow_errors():
-            stream = self._store.open_output_stream(self._path(key), compression=None)
-        try:
-            for block in blocks:
-                with _arrow_errors():
-                    stream.write(block)
-            with _arrow_errors():
-                stream.close()
-        except BaseException:
-            # The client completes the upload of what was written so far when a stream goes, unless it never goes.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
-            raise
-        return False
-
-    def create(self, key: str, data: bytes) -> bool:
-        if self.about(key) is not None:
-            return False
-        self.put(key, iter([data]), len(data))
-        return True
-
-    def remove(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            try:
-                with _arrow_errors():
-                    self._store.delete_file(self._path(key))
-            except FileNotFoundError:
-                continue
-
-
-@contextmanager
-def _arrow_errors() -> Iterator[None]:
-    """Translate errors of the library, and of those behind it, to those of a `Bucket`."""
-    try:
-        yield
-    except (FileNotFoundError, DeniedError, FailedError):
-        raise
-    except Exception as error:
-        if _DENIED.search(str(error)):
-            raise DeniedError(reason(error)) from None
-        if type(error).__module__.partition(".")[0] in ("builtins", "pyarrow") and not isinstance(error, OSError):
-            raise
-        raise FailedError(reason(error)) from None
-
-
-def s3_location() -> tuple[str | None, str | None]:
-    """Return endpoint and region of the store that the environment and the AWS files name; None where they don't."""
-    endpoint = setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    return endpoint, setting("region", "AWS_REGION", "AWS_DEFAULT_REGION")
-
-
-def credentials() -> dict[str, Any]:
-    """Return the settings that `obstore` does not find by itself: those of a profile in the AWS files."""
-    if os.environ.get("AWS_ACCESS_KEY_ID") and not os.environ.get("AWS_PROFILE"):
-        return {}
-    names = ("access_key_id", "secret_access_key", "session_token")
-    given = {name: value for name in names if (value := setting(f"aws_{name}"))}
-    if "access_key_id" in given and "secret_access_key" in given:
-        return given
-    if any(map(setting, ("sso_session", "sso_start_url", "role_arn", "credential_process", "source_profile"))):
-        try:
-            from boto3 import Session  # type: ignore[import-not-found]
-            from obstore.auth.boto3 import Boto3CredentialProvider
-        except ImportError:
-            raise UsageError(
-                "missing-extra",
-                "the AWS profile signs in, takes a role or runs a program, which the package boto3 does",
-                remedy=f"install it: {how_to_install('boto3')}",
-                where="AWS_PROFILE",
-            ) from None
-        return {"credential_provider": Boto3CredentialProvider(Session())}
-    return {}
-
-
-def setting(name: str, *variables: str) -> str | None:
-    """Return a setting from the first environment variable that is set, else from the profile in the AWS files."""
-    import configparser  # only object stores need it
-
-    for variable in variables:
-        if value := os.environ.get(variable):
-            return value
-    profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
-    folder = Path.home() / ".aws"
-    files = {
-        os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or folder / "credentials": profile,
-        os.environ.get("AWS_CONFIG_FILE") or folder / "config": profile
-        if profile == "default"
-        else f"profile {profile}",
-    }
-    for file, section in files.items():
-        parser = configparser.ConfigParser(interpolation=None)
-        try:
-            parser.read(file, encoding="utf-8")
-        except (configparser.Error, OSError, UnicodeDecodeError):
-            continue  # the store has the last word
-        if value := parser.get(section, name, fallback=None):
-            return value
-    return None
+        said = reason(error)  # where it lists, the library has no exception of its own for a refusal
+        raise (DeniedError if said.startswith(("401 ", "403 ")) else FailedError)(said) from None
 
 
 def reason(error: BaseException) -> str:
-    """Return the first line of a client's message, without request ids and possible secrets."""
-    said = str(error).strip()
-    text = (said or type(error).__name__).splitlines()[0]
-    text = re.sub(r"\s*\(Request ID: [^)]*\)|\s*error_info=.*", "", text)
-    if performed := re.search(
-        r"Error performing (\w+) \S+ in .*? - (?:Server returned non-2xx status code: )?(.*)", text
-    ):
-        code = re.search("<Code>([^<]+)</Code>", said)
-        text = f"{performed[1]}: {performed[2].partition(': <?xml')[0].partition(':<')[0].rstrip(': ')}"
-        text += f", {code[1]}" if code else ""
-    text = text.rstrip(". ")
-    for variable in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"):
-        if len(value := os.environ.get(variable, "")) >= 4:
-            text = text.replace(value, "…")
-    return text
+    """Return why a request failed: the last part of the library's first line, and the code in the store's answer.
+
+    >>> reason(OSError("Error performing GET http://h/b/k in 1ms - HTTP error: error sending request"))
+    'HTTP error: error sending request'
+    """
+    said = str(error) or type(error).__name__
+    text = said.splitlines()[0].partition(": <")[0].rpartition(" - ")[2]
+    code = said.partition("<Code>")[2].partition("</Code>")[0]
+    text = text.removeprefix("Server returned non-2xx status code: ").rstrip(":. ")
+    return f"{text}, {code}" if code else text
+
+
+def profile() -> dict[str, Any]:
+    """Return what boto3 finds in the AWS files, for `obstore`, which only reads the environment.
+
+    These count where a profile is named, or the environment has no keys.
+
+    Raises:
+        UsageError: they count, and boto3 is not there.
+    """
+    named = {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"} & os.environ.keys()
+    files = [
+        os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"),
+        os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+    ]
+    there = any(Path(file).expanduser().exists() for file in files)
+    if not named and ("AWS_ACCESS_KEY_ID" in os.environ or not there):
+        return {}
+    try:
+        from boto3 import Session
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        raise UsageError(
+            "missing-extra",
+            "AWS profiles are read by the package boto3",
+            remedy=f"install it: {how_to_install('boto3')}; or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            where="AWS_PROFILE" if named else "~/.aws",
+        ) from None
+    session = Session(region_name=os.environ.get("AWS_REGION"))
+    options: dict[str, Any] = {"endpoint": session.client("s3").meta.endpoint_url}
+    if session.get_credentials() is not None:
+        options["credential_provider"] = Boto3CredentialProvider(session)
+    return options
+
+
+class HubBucket(Bucket):
+    """Repositories of the Hugging Face Hub, of one kind or owner: what comes first in their paths."""
+
+    def __init__(self, name: str) -> None:
+        from huggingface_hub import HfFileSystem
+
+        self._hub = HfFileSystem()
+        self._name = name
+
+    def below(self, prefix: str) -> dict[str, int]:
+        try:
+            with _hub_errors():
+                found: Any = self._hub.find(f"{self._name}/{prefix}", detail=True)
+        except FileNotFoundError:
+            return {}
+        return {path.removeprefix(f"{self._name}/"): int(each["size"]) for path, each in found.items()}
+
+    def about(self, key: str) -> tuple[int, int] | None:
+        try:
+            with _hub_errors():
+                about = self._hub.info(f"{self._name}/{key}")
+        except FileNotFoundError:
+            return None
+        return (int(about["size"]), 0) if about["type"] == "file" else None
+
+    def read(self, key: str, first: int, count: int) -> memoryview:
+        with _hub_errors():
+            return memoryview(self._hub.cat_file(f"{self._name}/{key}", start=first, end=first + count))
+
+
+@contextmanager
+def _hub_errors() -> Iterator[None]:
+    """Translate errors of the Hub's client, and of those that it calls with, to those of a `Bucket`."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
+        kinds = {401: DeniedError, 403: DeniedError, 404: FileNotFoundError}
+        raise kinds.get(status, FailedError)(said) from None

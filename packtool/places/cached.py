@@ -162,7 +162,7 @@ class CachedPlace(StorePlace):
     sound = True
 
     def __init__(self, place: StorePlace, cache: Cache, ranged: Sequence[str] = ()) -> None:
-        super().__init__(place.url, place.bucket)
+        super().__init__(place.url)
         self.cache = cache
         self.ranged = ranged
         self.arrays = None if cache.limit is None else MAPPED

@@ -120,8 +120,13 @@ class LocalPlace(Place):
         self._write_apart(path, data).replace(path)
         sync_directory(path.parent)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
         path = self.path / name
+        if replaces is not None:
+            if not path.exists() or path.read_bytes() != replaces:
+                return False
+            self.write(name, data)
+            return True
         apart = self._write_apart(path, data)
         try:
             path.hardlink_to(apart)

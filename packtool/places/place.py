@@ -132,10 +132,11 @@ class Place(ABC):
         """Write a small file, which appears whole or not at all and replaces what had its name."""
 
     @abstractmethod
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
         """Write a small file as `write` does, unless there is one; whether it is this one, of several that try.
 
-        A store that can't tell says True to all of them.
+        Args:
+            replaces: contents that the file must still have: in a directory, whoever calls has its lock.
         """
 
     @abstractmethod

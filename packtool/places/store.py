@@ -9,7 +9,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar, cast
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError, PacktoolError
-from packtool.places.bucket import PART_BYTES, ArrowBucket, Bucket, DeniedError, FailedError, S3Bucket, reason
+from packtool.places.bucket import PART_BYTES, Bucket, DeniedError, FailedError, HubBucket, StoreBucket
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place, StoppedError
 
@@ -41,12 +41,12 @@ class StorePlace(Place):
 
     arrays: int | None = 12
 
-    def __init__(self, url: str, bucket: Callable[[], Bucket] | None = None) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
         self._scheme, _, rest = url.partition("://")
         self._name, _, self._prefix = rest.partition("/")
-        variables = [item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_"))]
-        self.bucket = bucket or _client(self._scheme, self._name, frozenset(variables))
+        settings = (item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "HF_")))
+        self._settings = frozenset(settings)
 
     def __str__(self) -> str:
         return self.url
@@ -61,7 +61,7 @@ class StorePlace(Place):
         return f"{self.url}/{name}" if name else self.url
 
     def below(self, name: str) -> StorePlace:
-        return StorePlace(self.where(name), self.bucket) if name else self
+        return StorePlace(self.where(name)) if name else self
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -133,9 +133,10 @@ class StorePlace(Place):
     def write(self, name: str, data: bytes) -> None:
         self._send(name, lambda: iter([data]), len(data), xxhash.xxh3_128_hexdigest(data))
 
-    def create(self, name: str, data: bytes) -> bool:
-        made = self._tried(lambda: self._ask(lambda bucket: bucket.create(self._key(name), data), name))
+    def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
+        key = self._key(name)
         try:
+            made = self._tried(lambda: self._ask(lambda bucket: bucket.create(key, data, replaces), name))
             there = self.read(name)
         except FileNotFoundError:
             return False  # whoever had it has removed it
@@ -206,8 +207,12 @@ class StorePlace(Place):
 
     def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
         """Make a request, and let errors say where; FileNotFoundError passes."""
+        if _first_process() != os.getpid():
+            what = "clients of object stores do not survive a fork, and this process was forked from one that used them"
+            remedy = "spawn processes instead, such as with multiprocessing_context='spawn'"
+            raise DataError("forked-process", what, remedy=remedy, where=self.where(name))
         try:
-            return request(self.bucket())
+            return request(_bucket(self._scheme, self._name, self._settings))
         except DeniedError as error:
             raise DataError(
                 "store-denied",
@@ -309,39 +314,29 @@ def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
     return begin, stop - begin, request
 
 
-class _Client:
-    """The client of a bucket, made when it is first needed, and again in another process.
+@lru_cache(64)
+def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Bucket:
+    """Make the client of a bucket, which costs connections: all places of a process share it.
 
     Args:
         settings: what tells clients where to connect, and as whom; others get another client.
     """
-
-    def __init__(self, scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> None:
-        del settings
-        self._scheme, self._name = scheme, name
-        self._made: Bucket | None = None
-        self._process = 0
-
-    def __call__(self) -> Bucket:
-        if self._made is not None and self._process == os.getpid():
-            return self._made
-        try:
-            # The threads of obstore do not survive a fork: a process that was forked from one that has used them waits
-            # for ever. Those of pyarrow are started again.
-            obstore = self._scheme == "s3" and not self._process
-            self._made = S3Bucket(self._name) if obstore else ArrowBucket(self._scheme, self._name)
-        except PacktoolError:
-            raise
-        except Exception as error:
-            raise DataError(
-                "no-such-store",
-                f"can't open this object store ({reason(error)})",
-                remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
-                where=f"{self._scheme}://{self._name}",
-            ) from None
-        self._process = os.getpid()
-        return self._made
+    del settings
+    try:
+        return HubBucket(name) if scheme == "hf" else StoreBucket(f"{scheme}://{name}")
+    except PacktoolError:
+        raise
+    except Exception as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+        raise DataError(
+            "no-such-store",
+            f"can't open this object store ({said})",
+            remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
+            where=f"{scheme}://{name}",
+        ) from None
 
 
-_client = lru_cache(64)(_Client)
-"""Making a client costs connections, so all places of a process share one."""
+@cache
+def _first_process() -> int:
+    """Return the process that was the first to use a store: this one, or one that it was forked from."""
+    return os.getpid()

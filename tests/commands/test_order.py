@@ -14,8 +14,9 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.commands.dataset_job import DatasetResult
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
+from packtool.outputs import lock
 from packtool.places.local import PARTIAL
 from tests.stores import write_store
 
@@ -97,6 +98,12 @@ def test_what_lies_at_its_output(store: Path, tmp_path: Path) -> None:
     (out / "run.json").unlink()  # as if it had been interrupted
     (out / f"order.npy{PARTIAL}").write_bytes(b"half")
     assert not shuffle(epoch=2, resume=True).kept
+    assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
+    (out / "unfinished").mkdir()
+    (out / "unfinished" / "lock").touch()  # of a run that was killed
+    assert not shuffle(epoch=1, overwrite=True).kept
+    with lock.held(out / "unfinished", "shuffle", str(out)), pytest.raises(DataError, match="is writing here"):
+        shuffle(epoch=2, overwrite=True)
     assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
     (out / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"holds notes\.txt, which is not a file of an order"):

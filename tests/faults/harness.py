@@ -19,6 +19,7 @@ from packtool.formats import manifest as manifests
 from tests.stores import write_store
 
 HERE = Path(__file__).parent
+ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
 SPARED = ("unlink", "rmdir", "link", "mkdir")
 """Calls that may fail in a run that ends well: removing what is left over; a link, for which renaming stands in;
 making a directory that is there."""
@@ -127,6 +128,9 @@ def make_inputs(place: Path) -> None:
         ),
         encoding="utf-8",
     )
+    (place / "foreign").mkdir()
+    for number in range(3):
+        shutil.copy(place / "ids.jsonl", place / "foreign" / f"{number}.jsonl")
     write_store(place / "store", LENGTHS, per_shard=20)
     packtool.pack(place / "store", place / "packed", strategy="bfd", sequence_length=64, shard_tokens=1024)
     packtool.pack(
@@ -171,6 +175,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "materialize": ["materialize", str(place / "index"), *plain],
         "shuffle": ["shuffle", str(place / "packed"), "--epoch", "3", *plain],
         "shuffle, two passes": ["shuffle", str(place / "stream"), "--epoch", "3", *small],
+        "import": ["import", str(place / "foreign"), "--format", "jsonl", "--tokenizer", str(ASSET), "-q"],
         "export": ["export", str(place / "packed"), "--format", "parquet", "-q"],
         "run": ["run", str(place / "c.toml"), "--input", str(place / "store"), *plain],
     }

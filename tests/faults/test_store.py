@@ -18,7 +18,10 @@ import packtool
 from tests.faults.harness import Faults, commands, faults, scratch, undisturbed
 from tests.places.s3_server import Bucket
 
-NAMES = ["tokenize", "tokenize, ids", "pack", "pack, two passes", "materialize", "shuffle, two passes", "export"]
+NAMES = [
+    *["tokenize", "tokenize, ids", "pack", "pack, two passes", "materialize", "shuffle, two passes", "export"],
+    *["import", "run"],
+]
 URL = "s3://bucket/made"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and cc")
@@ -46,7 +49,7 @@ def disturbed(bucket: Bucket, server: Faults, place: Path, count: int, seed: int
         if name not in known:
             whole, _ = undisturbed(server, given[name], place / "out" / "local")
             begun = time.perf_counter()
-            assert server.run([*given[name], "-o", f"{URL}/timed", *staging, "--overwrite"], place / "out").status == 0
+            assert server.run([*given[name], "-o", f"{URL}/timed", *staging], place / "out").status == 0
             known[name] = whole, time.perf_counter() - begun
         whole, seconds = known[name]
         bucket.objects.clear()
@@ -56,18 +59,24 @@ def disturbed(bucket: Bucket, server: Faults, place: Path, count: int, seed: int
         end = server.run([*given[name], *output], place / "out", after=chance.uniform(0, seconds))
         bucket.damage = []
         assert end.status in (0, 1, -9), end
-        if f"made/{number}/manifest.json" in bucket.objects:
-            assert packtool.verify(f"{URL}/{number}", store=_stores(place, name)).problems == []
+        for key in bucket.names(f"made/{number}"):
+            if key.endswith("manifest.json"):
+                made = f"{URL}/{number}/{key}".rpartition("/")[0]
+                assert packtool.verify(made, store=_stores(place, name)).problems == []
         if number % 3 == 1:
             shutil.rmtree(place / "staging", ignore_errors=True)  # as on another machine
-        how = "--overwrite" if number % 5 == 4 else "--resume"
-        again = server.run([*given[name], *output, how], place / "out")
+        how = [] if name == "run" else ["--overwrite" if number % 5 == 4 else "--resume"]
+        again = server.run([*given[name], *output, *how], place / "out")
         # Its marker may have changed on its way; its partitions were in the staging directory.
         if "marker is damaged" in again.stderr or "damaged-scratch" in again.stderr:
             again = server.run([*given[name], *output, "--overwrite"], place / "out")
         assert again.status == 0, (name, end, again)
         found = {each: bucket.get(f"made/{number}/{each}") for each in bucket.names(f"made/{number}")}
-        assert {each: data for each, data in found.items() if each != "run.json"} == whole, (name, end, again)
+        assert {each: data for each, data in found.items() if not each.endswith("run.json")} == whole, (
+            name,
+            end,
+            again,
+        )
         ends[end.status] += 1
     return ends
 

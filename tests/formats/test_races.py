@@ -72,6 +72,50 @@ def test_a_run_whose_manifest_comes_late_leaves_that_of_a_faster_one(bucket: Buc
     assert packtool.info(URL).facts["documents"] == 1
 
 
+@pytest.mark.parametrize("way", ["overwrite", "resume"])
+def test_of_two_that_take_over_at_the_same_time_one_goes_on(bucket: Bucket, tmp_path: Path, way: str) -> None:
+    """Both have seen the marker that a killed run left; what the faster one has put since is not removed."""
+    piece(begin(tmp_path / "killed"), 0)
+    made = []
+
+    def take_over() -> None:
+        made.append(begin(tmp_path / "two", **{way: True}))
+        piece(made[0], 1)
+
+    before(bucket, MARKER, take_over)
+    with pytest.raises(DataError, match="another run of packtool is writing here"):
+        begin(tmp_path / "one", **{way: True})
+    finish(made[0], 2)
+    assert bucket.names("set") == FILES
+    assert packtool.verify(URL).problems == []
+
+
+def test_a_run_that_is_taken_over_while_it_sends_its_manifest_does_not_end_well(bucket: Bucket, tmp_path: Path) -> None:
+    """Its manifest arrives after the other has removed its files; whoever has the marker replaces it."""
+    first, made = begin(tmp_path / "one"), []
+
+    def take_over() -> None:
+        made.append(begin(tmp_path / "two", "other", overwrite=True))
+        piece(made[0], 0, value=0)
+
+    before(bucket, "manifest.json", take_over)
+    with pytest.raises(DataError, match="another run of packtool is writing here"):
+        finish(first, 2)
+    assert MARKER in bucket.names("set")
+    finish(made[0], 1)
+    assert packtool.verify(URL).problems == []
+    assert packtool.info(URL).facts["documents"] == 1
+    assert not [name for name in bucket.names("set") if name.startswith("unfinished")]
+
+
+def test_a_record_that_outlived_its_dataset_goes_with_the_next_run(bucket: Bucket, tmp_path: Path) -> None:
+    """Its removal may have changed on its way."""
+    finish(begin(tmp_path / "staging"), 2)
+    bucket.put("set/unfinished/pieces/shard/00000.json", b"{}")
+    assert begin(tmp_path / "staging", resume=True).finished
+    assert bucket.names("set") == FILES
+
+
 def test_of_two_that_begin_at_the_same_time_one_goes_on(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,8 @@ from packtool.places.store import StorePlace
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "packtool-test", "Zk3-a-secret-of-this-test"
+PUBLIC = "public"
+"""A bucket that everybody may read and write."""
 LARGE = ("--strategy", "bfd", "-L", "1024", "--shard-tokens", "524288", "--quiet")
 PACK = ("--strategy", "bfd", "-L", "64", "--shard-tokens", "16384", "--quiet")
 
@@ -52,7 +54,8 @@ def object_store(directory: Path) -> Iterator[str]:
     weed = Path(made.stdout.strip()).parent / "weed"
     actions = ["Admin", "Read", "Write", "List", "Tagging"]
     identity = {"name": "test", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": actions}
-    (directory / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    public = {"name": "anonymous", "actions": [f"{action}:{PUBLIC}" for action in actions]}
+    (directory / "s3.json").write_text(json.dumps({"identities": [identity, public]}))
     (directory / "data").mkdir()
     ports = dict(zip(("s3.port", "master.port", "volume.port", "filer.port"), free_ports(4), strict=True))
     command = [
@@ -216,11 +219,18 @@ def files_below(directory: str | Path) -> Iterator[tuple[str, int]]:
 
 Fault = Callable[[str, str, int], "int | float | None"]
 """What to do with a request: method, path and number; a status answers at once, a float waits so many seconds."""
+Headers = Callable[[dict[str, str]], dict[str, str]]
 
 
 @contextmanager
-def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
-    """The endpoint of a proxy before a store, and the requests that came."""
+def failing(
+    endpoint: str, fault: Fault, *, to_store: Headers = dict, to_client: Headers = dict
+) -> Iterator[tuple[str, list[str]]]:
+    """The endpoint of a proxy before a store, and the requests that came.
+
+    Args:
+        to_store, to_client: change the headers on their way.
+    """
     target = endpoint.partition("://")[2]
     seen: list[str] = []
 
@@ -262,12 +272,12 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
 
         def _forward(self, connection: HTTPConnection, body: bytes) -> None:
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in self.headers.items():  # Host stays as it was signed
+            for name, value in to_store(dict(self.headers.items())).items():  # Host stays as it was signed
                 connection.putheader(name, value)
             connection.endheaders(body)
             reply = connection.getresponse()
             data = reply.read()
-            self._answer(reply.status, dict(reply.getheaders()), data)
+            self._answer(reply.status, to_client(dict(reply.getheaders())), data)
 
         def _answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
             self.send_response(status)

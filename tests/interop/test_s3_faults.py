@@ -126,8 +126,10 @@ def test_of_two_machines_that_write_one_prefix_at_the_same_time_one_goes_on(ther
 
     with failing(endpoint, lambda *_: 0.2) as (proxy, _), ThreadPoolExecutor() as both:
         done = sorted(both.map(shuffled, ("3", "4")), key=lambda each: each.returncode)
-    assert [each.returncode for each in done] == [0, 1]
-    assert f"error[output-in-use]: {url}: another run of packtool is writing here" in done[1].stderr
+    # On a machine that is busy one may begin when the other has ended.
+    codes = {0: "nothing", 1: "output-in-use", 2: "output-not-empty"}
+    assert [done[0].returncode, done[1].returncode > 0] == [0, True]
+    assert f"error[{codes[done[1].returncode]}]: {url}: " in done[1].stderr
     assert len(done[1].stderr.strip().splitlines()) == 1
     good("verify", url, env=env)
     assert not [name for name in store.names("corpus/both/shuffled") if name.startswith("unfinished")]

@@ -173,11 +173,21 @@ class _Handler(BaseHTTPRequestHandler):
         elif "uploadId" in query:
             self.bucket.uploads[query["uploadId"]][int(query["partNumber"])] = data
             self.answer(200, ETag=etag(data))
-        elif self.headers.get("If-None-Match") == "*" and key in objects:
-            self.refuse(412, "PreconditionFailed")
-        else:
-            objects[key] = data
+        elif self.put_if(key, data):
             self.answer(200, ETag=etag(data))
+        else:
+            self.refuse(412, "PreconditionFailed")
+
+    def put_if(self, key: str, data: bytes) -> bool:
+        """Make an object where the conditions of the request hold; whether they do."""
+        objects, asked = self.bucket.objects, self.headers.get("If-Match")
+        with self.bucket.lock:
+            if self.headers.get("If-None-Match") == "*" and key in objects:
+                return False
+            if asked is not None and (key not in objects or etag(objects[key]) != asked):
+                return False
+            objects[key] = data
+            return True
 
     def on_post(self, key: str, query: dict[str, str], data: bytes) -> None:
         uploads = self.bucket.uploads

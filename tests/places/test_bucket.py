@@ -6,61 +6,75 @@ from pathlib import Path
 
 import pytest
 
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
 from packtool.places import bucket
+from packtool.places.store import StorePlace
+from tests.places.s3_server import Bucket
+
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+    """A directory for the AWS files, with no setting anywhere else."""
+    places = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
+    for name in (*KEYS, *places):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     return tmp_path
 
 
-def test_settings_come_from_the_environment_then_from_the_profile(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def endpoint() -> str | None:
-        return bucket.setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-
-    assert endpoint() is None
-    text = "[default]\nendpoint_url = http://a\n[profile lab]\nendpoint_url = http://b%41\nregion = x\n"
-    (files / "config").write_text(text)
-    assert endpoint() == "http://a"
-    monkeypatch.setenv("AWS_PROFILE", "lab")
-    assert endpoint() == "http://b%41"
-    assert bucket.setting("region", "AWS_REGION") == "x"
-    monkeypatch.setenv("AWS_PROFILE", "other")
-    assert endpoint() is None
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://c")
-    assert endpoint() == "http://c"
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://d")
-    assert endpoint() == "http://d"
-    (files / "config").write_text("not a configuration")
-    assert bucket.setting("region", "AWS_REGION") is None
-
-
-def test_keys_of_a_profile_are_those_of_its_files(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_is_read_with_a_profile(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
+    server = Bucket(monkeypatch)
+    server.put("packed/a", b"1")
+    address = f"http://127.0.0.1:{server.server.server_address[1]}"
+    for name in (*KEYS, "AWS_ENDPOINT_URL", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    text = "[profile lab]\nservices = ours\nregion = eu-north-1\n[services ours]\ns3 =\n  endpoint_url = "
+    (files / "config").write_text(f"{text}{address}\n[profile keyless]\nendpoint_url = {address}\n")
     (files / "credentials").write_text("[lab]\naws_access_key_id = ours\naws_secret_access_key = secret\n")
-    assert bucket.credentials() == {}
     monkeypatch.setenv("AWS_PROFILE", "lab")
-    assert bucket.credentials() == {"access_key_id": "ours", "secret_access_key": "secret"}
-    monkeypatch.delenv("AWS_PROFILE")
+    assert StorePlace("s3://bucket/packed").read("a") == b"1"
+    assert ("get", "packed/a") in server.requests
+    found = bucket.profile()
+    assert found["endpoint"] == address
+    assert found["credential_provider"]()["access_key_id"] == "ours"
+    assert found["credential_provider"].config == {"region": "eu-north-1"}
+    monkeypatch.setenv("AWS_REGION", "us-east-2")
+    assert bucket.profile()["credential_provider"].config == {"region": "us-east-2"}
+    monkeypatch.setenv("AWS_PROFILE", "keyless")
+    assert bucket.profile() == {"endpoint": address}
+    monkeypatch.setenv("AWS_PROFILE", "unheard-of")
+    with pytest.raises(
+        DataError, match=r"s3://bucket: can't open this object store \(The config profile \(unheard-of\)"
+    ):
+        StorePlace("s3://bucket/packed").read("a")
+
+
+def test_files_count_where_the_environment_has_no_keys(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bucket.profile() == {}
+    (files / "credentials").write_text("[default]\naws_access_key_id = ours\naws_secret_access_key = secret\n")
+    assert bucket.profile()["credential_provider"]()["access_key_id"] == "ours"
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    assert bucket.credentials() == {}
-
-
-def test_a_profile_that_signs_in_needs_boto3(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (files / "config").write_text("[default]\nsso_session = lab\n")
+    assert bucket.profile() == {}
+    monkeypatch.setenv("AWS_PROFILE", "default")
     monkeypatch.setitem(__import__("sys").modules, "boto3", None)
-    with pytest.raises(UsageError, match="which the package boto3 does") as caught:
-        bucket.credentials()
+    with pytest.raises(UsageError, match="AWS_PROFILE: AWS profiles are read by the package boto3") as caught:
+        bucket.profile()
     assert caught.value.code == "missing-extra"
 
 
-def test_reasons_hold_no_secret_and_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "abcd-efgh")
-    error = OSError("Error performing PUT http://h/b/k in 1ms - HTTP status 403, signed with abcd-efgh\nmore")
-    assert bucket.reason(error) == "PUT: HTTP status 403, signed with …"
+def test_reasons_hold_no_address_and_no_secret() -> None:
+    said = "Generic S3 error: Error performing PUT http://h/b/k in 1ms, after 2 retries - "
+    status = "Server returned non-2xx status code: 403 Forbidden: "
+    body = (
+        "<?xml version='1.0'?>\n<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>"
+    )
+    for text, expected in (
+        (said + status + body, "403 Forbidden, SignatureDoesNotMatch"),
+        (said + status + "\n\nDebug source:\nmore", "403 Forbidden"),
+        (said + "HTTP error: error sending request", "HTTP error: error sending request"),
+    ):
+        assert bucket.reason(OSError(text)) == expected

@@ -67,7 +67,7 @@ def test_what_passes_is_tried_again(hub: Hub, corpus: Path, tmp_path: Path, fail
     ("url", "message"),
     [
         ("hf://datasets/lab/corpus/no.jsonl", "error[missing-input]: hf://datasets/lab/corpus/no.jsonl: no such file"),
-        ("hf://datasets/lab/other", "error[store-unreachable]: hf://datasets/lab/other: the store failed"),
+        ("hf://datasets/lab/other", "error[missing-input]: hf://datasets/lab/other: no such file"),
     ],
 )
 def test_what_is_not_there(hub: Hub, tmp_path: Path, url: str, message: str) -> None:
