@@ -133,6 +133,32 @@ def test_the_site_can_show_it(page: Path) -> None:
         assert not [target for target in LINK.findall(text) if target.startswith("../") and target.endswith(".md")]
 
 
+LOADERS = {"Loader", "ValidationLoader", "Samples", "Stream"}
+"""What makes batches for a model."""
+
+
+def test_models_that_shift_labels_themselves_are_given_labels_that_are_not_shifted() -> None:
+    """Wherever a page, an example or a test hands batches to a model of Transformers."""
+    codes = {f"{page.name}, block {n}": code for page in PAGES for n, (_, _, code) in enumerate(blocks(page))}
+    files = [path for place in ("examples", "tests", "benchmarks") for path in (ROOT / place).rglob("*.py")]
+    codes |= {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
+    seen, wrong = 0, []
+    for name, code in codes.items():
+        if not re.search(r"\b\w+ForCausalLM\(", code):
+            continue
+        for call in ast.walk(ast.parse(code)):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in LOADERS:
+                given = [ast.unparse(each.value) for each in call.keywords if each.arg == "labels"]
+                seen += given == ["'same'"]
+                wrong += [f"{name}: {ast.unparse(call)}"] if given != ["'same'"] else []
+    # Of these, one compares both kinds, and one computes its loss from the outputs.
+    assert [each for each in wrong if not re.match(r"tests/torch/test_labels\.py|benchmarks/gpu\.py", each)] == []
+    assert seen >= 3
+    for page in PAGES:
+        for paragraph in re.split(r"\n\n|\n(?=\|)", page.read_text(encoding="utf-8")):
+            assert "model(**batch" not in paragraph or 'labels="same"' in paragraph, f"{page.name}: {paragraph}"
+
+
 def test_the_reading_order_names_every_module() -> None:
     order = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "packtool").rglob("*.py") if path.stat().st_size}

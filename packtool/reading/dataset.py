@@ -53,6 +53,7 @@ class _Packed:
 
     def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
         """Read what a training batch of some rows (from 0) is made of: tokens, and the rest where needed."""
+        self.require(options)
         segments: Segments | None
         fields = options.get("fields", self.fields)
         attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
@@ -68,25 +69,43 @@ class _Packed:
         loss = rows.loss(numbers, segments) if with_loss else None
         return RawBatch(tokens, segments, loss, self._following(rows, numbers, options), documents)
 
+    def require(self, options: Mapping[str, Any]) -> None:
+        """Refuse options of `packtool.reading.make_batch` that do not go with these rows.
+
+        Raises:
+            UsageError: an extra token, where rows go on in those of the next batch.
+        """
+        if self.lanes and options.get("extra_token"):
+            what = "rows of the partial shuffle go on in the next batch, and the model would not read their last tokens"
+            remedy = "leave it out: the label of a row's last token is the first token of the row that goes on"
+            raise UsageError("bad-option", what, remedy=remedy, where="extra_token")
+
+    @property
+    def lanes(self) -> int | None:
+        """In how many rows after it each row goes on: those of a batch of the partial shuffle. None if rows don't."""
+        shuffle = self.manifest.shuffle
+        return None if shuffle is None else shuffle.batch_size
+
     def _following(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> I64 | None:
         """Find the target of each row's last token where rows go on in those of the next batch: the partial shuffle's.
 
         Returns:
             (rows): `IGNORED` at the end of a lane, and where the next token is none; None where rows do not go on.
         """
-        shuffle = self.manifest.shuffle
-        if shuffle is None or shuffle.batch_size is None or TARGETS.isdisjoint(options.get("fields", FIELDS)):
+        if self.lanes is None or TARGETS.isdisjoint(options.get("fields", FIELDS)):
             return None
         # Row i of a batch is of lane i, which goes on in row i of the next batch.
         following = np.full(len(numbers), IGNORED)
-        here = np.flatnonzero(numbers + shuffle.batch_size < len(rows))
-        ahead = numbers[here] + shuffle.batch_size
+        here = np.flatnonzero(numbers + self.lanes < len(rows))
+        ahead = numbers[here] + self.lanes
         tokens, segments = rows.with_segments(ahead)
-        begins = segments.start[segments.offsets[:-1]] == 0
         loss = rows.loss(ahead, segments)
         trains = np.ones(len(here), np.bool_) if loss is None else loss[:, 0] > 0
-        if not options.get("train_across_documents", True):
-            trains &= ~begins
+        across = options.get("train_across_documents", True)
+        if loss is not None or not across:
+            # Where a lane was rotated, a piece of one document may follow another; as inside a row, that is no target.
+            begins = across & (segments.start[segments.offsets[:-1]] == 0)
+            trains &= begins | _goes_on(rows.segments_of(numbers[here]), segments)
         following[here[trains]] = tokens[trains, 0]
         return following
 
@@ -252,6 +271,14 @@ class BucketDataset(_Packed):
                 where=str(self.recipe.place),
             )
         return self.batches
+
+
+def _goes_on(rows: Segments, after: Segments) -> npt.NDArray[np.bool_]:
+    """Return for each of some rows whether another one begins where it ends, in the same document."""
+    last, first = rows.offsets[1:] - 1, after.offsets[:-1]
+    goes_on: npt.NDArray[np.bool_] = rows.document[last] == after.document[first]
+    goes_on &= rows.start[last] + rows.length[last] == after.start[first]
+    return goes_on
 
 
 def open_recipe(recipe: Recipe) -> Dataset | BucketDataset:

@@ -102,6 +102,7 @@ class Stream:
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
         self._pairs: dict[int, I64] = {}
         first = self.epoch(0)
+        first.require(options)
         self.options.setdefault("fields", first.fields)
         self.bucketed = isinstance(first, BucketDataset)
         self.items = len(first)

@@ -7,7 +7,10 @@ sampler with state) and `collate`.
 >>> from packtool.torch import Loader                           # doctest: +SKIP
 >>> loader = Loader("packed", batch_size=64, num_workers=2)     # doctest: +SKIP
 >>> for batch in loader:                                        # doctest: +SKIP
-...     loss = model(batch["input_ids"], batch["labels"])
+...     logits = model(batch["input_ids"]).flatten(0, 1)        # doctest: +SKIP
+...     loss = cross_entropy(logits, batch["labels"].flatten()) # doctest: +SKIP
+
+A label is the token after its place. For a model that shifts labels itself, give ``labels="same"``.
 """
 
 from __future__ import annotations
@@ -26,12 +29,15 @@ except ImportError:
     ) from None
 
 from packtool.torch.attention import block_mask, document_mask, varlen_attention
+from packtool.torch.labels import NextLabels, SameLabels
 from packtool.torch.loader import Loader, Samples, collate
 from packtool.torch.validation import ValidationLoader
 
 __all__ = [
     "GlobalBatches",
     "Loader",
+    "NextLabels",
+    "SameLabels",
     "Samples",
     "ValidationLoader",
     "block_mask",

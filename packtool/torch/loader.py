@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from packtool.reading.blend_stream import open_stream
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Key, Stream
+from packtool.torch.labels import KINDS
 
 _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library learns nothing
 
@@ -64,6 +65,7 @@ class Loader:
         consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
             handed out, whatever workers read ahead.
         left_out: samples at the end of a pass that fill no global batch.
+        labels: the kind that its batches have, ``next`` or ``same``, as their type says, too.
         sources: the names of a blend's sources, or of the token stores that a dataset was packed from, by the numbers
             that `source` has in a batch.
         sampler, batch_sampler: the samples of each batch, by the names that trainers look for to set the epoch.
@@ -140,7 +142,8 @@ class Loader:
     def __repr__(self) -> str:
         sampler = self.sampler
         place = f"{sampler.passed} of {len(sampler.stream)} samples consumed, {sampler.left_out} left out"
-        return f"<packtool loader: rank {sampler.rank} of {sampler.world_size}, {place}, {sampler.stream!r}>"
+        rank = f"rank {sampler.rank} of {sampler.world_size}"
+        return f"<packtool loader: {rank}, {place}, labels {self.labels!r}, {sampler.stream!r}>"
 
     @property
     def consumed(self) -> int:
@@ -155,6 +158,10 @@ class Loader:
         """Batches that this rank has yet to get in this pass."""
         self._settle()
         return self.sampler.remaining
+
+    @property
+    def labels(self) -> Literal["next", "same"]:
+        return cast("Literal['next', 'same']", self.sampler.stream.options.get("labels", "next"))
 
     @property
     def dataset(self) -> Any:
@@ -335,6 +342,7 @@ def end_with_parent() -> None:
 
 
 def tensors(read: RawBatch, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a batch of tensors; `options` as of `packtool.reading.make_batch`."""
+    """Return a batch of tensors, of the type of its labels; `options` as of `packtool.reading.make_batch`."""
     fields = read.batch(**options).items()
-    return {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in fields}
+    kind = KINDS[options.get("labels", "next")]
+    return kind({name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in fields})

@@ -52,5 +52,10 @@ class ValidationLoader:
         """Count the batches that this rank gets in a loop."""
         return self._batches
 
+    @property
+    def labels(self) -> str:
+        """The kind that its batches have, as of `Loader`."""
+        return self._loader.labels
+
     def __repr__(self) -> str:
         return f"<packtool validation: {self._batches} of {len(self._loader)} batches, {self._loader!r}>"

@@ -15,6 +15,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.planning.plan import offsets_of
 from packtool.reading import Dataset
 from packtool.reading.batch import IGNORED
+from packtool.reading.stream import Stream
 from tests.commands.rebuilt import rebuilt
 from tests.stores import document_loss, write_store
 
@@ -127,9 +128,24 @@ def test_the_last_label_of_a_row_is_the_next_token_of_its_lane(
                             begins = places[(starts == 0) & (places > 0) & (places < lane)]
                             expected[begins - 1] = IGNORED
                         # Where a loss column says what trains, another document never predicts the rest of one.
-                        inside = places[joined & (starts > 0) & (places % 32 > 0) & (places < lane)]
+                        inside = places[joined & (starts > 0) & (places < lane)]
                         expected[inside - 1] = IGNORED
                     np.testing.assert_array_equal(found, expected)
+
+
+def test_the_last_place_of_a_row_of_a_lane_in_other_kinds_of_labels(store: Path, tmp_path: Path) -> None:
+    """A model that shifts labels itself has no target there; an extra token would never be read."""
+    packtool.shuffle(store, tmp_path / "rows", **PARTIAL)
+    dataset = packtool.open(tmp_path / "rows")
+    assert isinstance(dataset, Dataset)
+    batch = dataset.batch(range(8), labels="same")
+    assert (batch["labels"][:, 0] == IGNORED).all()
+    np.testing.assert_array_equal(batch["labels"][:, 1:], dataset[:8][:, 1:])
+    message = "extra_token: rows of the partial shuffle go on in the next batch"
+    with pytest.raises(UsageError, match=message):
+        dataset.batch([0], extra_token=True)
+    with pytest.raises(UsageError, match=message):
+        Stream(tmp_path / "rows", extra_token=True)
 
 
 def test_lanes_that_are_not_rotated_are_the_stream(store: Path, tmp_path: Path) -> None:

@@ -44,41 +44,62 @@ def in_peer(peer: str, place: Path, *arguments: object) -> str:
 
 
 TORCHTITAN = """
-import io, sys
+from dataclasses import replace
+from itertools import islice
 import torch
 import torch.distributed.checkpoint as dcp
 
-def make(rank, world):
-    config = PackedDataLoader.Config(dataset_path="rows", epochs=2)
-    return config.build(
-        dp_world_size=world, dp_rank=rank, tokenizer=None, seq_len=32, local_batch_size=8 // world,
-        snapshot_every_n_steps=1,
-    )
+CONFIG = PackedDataLoader.Config(dataset_path="rows", epochs=3)
+
+def make(rank, world, rows=8, config=CONFIG):
+    options = {"dp_world_size": world, "dp_rank": rank, "tokenizer": None, "seq_len": 32}
+    return config.build(**options, local_batch_size=rows // world, snapshot_every_n_steps=1)
 
 def rows(batches):
     return [row for inputs, labels in batches for row in torch.stack([inputs["input"], labels], 1).tolist()]
 
+def pairs(tokens):
+    return [[row[:-1], row[1:]] for row in tokens.tolist()]
+
+def in_order(ranks):
+    return [row for shares in zip(*ranks, strict=True) for row in shares]
+
+dataset = packtool.open("rows", dtype="int64")
+expected = [row for number in range(3) for row in pairs(dataset.epoch(number)[:])]
 whole = rows(make(0, 1))
-expected = packtool.open("rows", dtype="int64").epoch(0)
-assert whole[0] == [expected[0][:-1].tolist(), expected[0][1:].tolist()]
+assert whole == expected[: len(expected) // 8 * 8]
 inputs, labels = next(iter(make(0, 1)))
 assert inputs["positions"].shape == inputs["input"].shape == labels.shape == (8, 32)
 ends = inputs["input"][:, :-1] == EOS
 assert ends.any() and (inputs["positions"][:, 1:] == torch.where(ends, 0, inputs["positions"][:, :-1] + 1)).all()
 
-first = make(0, 1)
-batches = iter(first)
-before = rows(next(batches) for _ in range(3))
-dcp.save({"dataloader": first}, checkpoint_id="saved", no_dist=True)
-ranks = [make(rank, 2) for rank in range(2)]
-for each in ranks:
-    dcp.load({"dataloader": each}, checkpoint_id="saved", no_dist=True)
-after = [row for shares in zip(*map(rows, ranks)) for row in shares]
-assert before + after == whole
+def validate():
+    for rank in range(2):  # as its Validator has it: built anew each time, for some batches or for all
+        some = make(rank, 2, config=replace(CONFIG, infinite=True))
+        assert rows(islice(some, 2)) == expected[rank:16:2]
+    assert rows(make(0, 1, config=replace(CONFIG, infinite=False))) == pairs(dataset[:])
+
+steps = 2 * len(dataset) // 8 + 2  # in the third epoch
+first = [make(rank, 2) for rank in range(2)]
+parts = [[], []]
+for number, each in enumerate(first):
+    for step, batch in zip(range(steps), each):
+        parts[number] += rows([batch])
+        if step % 20 == 0:
+            validate()
+had = in_order(parts)
+assert had == expected[: steps * 8]
+dcp.save({"dataloader": first[1]}, checkpoint_id="saved", no_dist=True)
+for world, size in ((2, 8), (2, 16), (1, 8), (4, 32)):
+    ranks = [make(rank, world, size) for rank in range(world)]
+    for each in ranks:
+        dcp.load({"dataloader": each}, checkpoint_id="saved", no_dist=True)
+    rest = expected[steps * 8 :]
+    assert in_order([rows(each) for each in ranks]) == rest[: len(rest) // size * size]
 """
 
 
-def test_torchtitan_reads_rows_and_goes_on(tmp_path: Path) -> None:
+def test_torchtitan_reads_rows_validates_and_goes_on(tmp_path: Path) -> None:
     write_store(tmp_path / "store", LENGTHS)
     packtool.pack(
         tmp_path / "store",

@@ -15,7 +15,7 @@ from tests.stores import write_store
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
-from packtool.torch import Loader  # noqa: E402
+from packtool.torch import Loader, NextLabels  # noqa: E402
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
 
@@ -44,6 +44,7 @@ def lightning_model(seen: dict[tuple[str, int], list[list[int]]], counted: Loade
             self.weight = torch.nn.Parameter(torch.zeros(()))
 
         def training_step(self, batch: Any, _: int) -> Any:
+            assert isinstance(batch, NextLabels)
             seen.setdefault(("train", self.current_epoch), []).extend(batch["input_ids"].tolist())
             return self.weight * batch["labels"].float().mean()
 
@@ -131,6 +132,29 @@ def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, s
         assert parts["train", number] == whole[: had + rest].tolist()
 
 
+@pytest.mark.parametrize(("steps", "size", "lost"), [(2, 32, 32), (3, 24, 24), (3, 8, 0)])
+def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
+    rows: Path, tmp_path: Path, steps: int, size: int, lost: int
+) -> None:
+    """Why docs/training.md has `on_load_checkpoint`: without it, rows that would fill batches are not trained on."""
+    lightning = pytest.importorskip("lightning.pytorch")
+    save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
+    first: dict[tuple[str, int], list[list[int]]] = {}
+    lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
+        lightning_model(first), Loader(rows, batch_size=16)
+    )
+    had, whole = steps * 16, packtool.open(rows).epoch(0)[:].tolist()  # type: ignore[union-attr]
+    assert first["train", 0] == whole[:had]
+    for told in (False, True):
+        rest: dict[tuple[str, int], list[list[int]]] = {}
+        other = Loader(rows, batch_size=size)
+        lightning_trainer(tmp_path, max_epochs=1, enable_checkpointing=False).fit(
+            lightning_model(rest, counted=other if told else None), other, ckpt_path=tmp_path / f"step={steps}.ckpt"
+        )
+        went_on = (len(whole) - had) // size * size - (0 if told else lost)
+        assert rest.get(("train", 0), []) == whole[had : had + went_on]
+
+
 def transformers_trainer(
     loader: Loader, place: Path, seen: list[list[int]], *, valid: Any = None, validated: Any = None, **options: Any
 ) -> Any:
@@ -152,6 +176,10 @@ def transformers_trainer(
 
         def get_eval_dataloader(self, *_: Any) -> Any:
             return valid
+
+        def compute_loss(self, model: Any, inputs: Any, **options: Any) -> Any:
+            assert isinstance(inputs, NextLabels)
+            return super().compute_loss(model, inputs, **options)
 
     class SavePlace(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:

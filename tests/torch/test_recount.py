@@ -1,7 +1,7 @@
 """Every row reaches the model once an epoch, in its place: recounted in the model, whatever trainer it is in.
 
-Two processes train until the third epoch, with validations in between. Then one process goes on, with another batch
-size. Rows are compared as they are, one by one.
+Two processes train until the third epoch, with validations in between. Then they go on to its end, with the same batch
+size and with another; and a loader alone goes on in one process. Rows are compared as they are, one by one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import pytest
 
 import packtool
 from tests.stores import write_store
+from tests.test_docs import ROOT, blocks
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader  # noqa: E402
-from tests.torch.recount import FIELDS  # noqa: E402
+from tests.torch.recount import BATCH, EPOCHS, FIELDS, LENGTH, OTHER, STEPS  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
-STEPS, BATCH, EVERY = 14, 16, 6  # steps of two processes, rows of a step, steps of an epoch
 Rows = list[list[int]]
 
 
@@ -35,26 +34,21 @@ Rows = list[list[int]]
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("recount")
     write_store(place / "store", LENGTHS)
-    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64)
+    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=LENGTH)
     return place / "rows"
 
 
-def epochs(rows: Path, numbers: range) -> Rows:
-    """The rows of some epochs that fill batches."""
-    found: Rows = []
-    for number in numbers:
-        found += packtool.open(rows).epoch(number)[: EVERY * BATCH].tolist()  # type: ignore[union-attr]
-    return found
-
-
-def run(trainer: str, rows: Path, place: Path, environments: list[dict[str, str]]) -> list[dict[str, list[Rows]]]:
-    """Run a program in several processes; return what each rank's model got, batch by batch."""
-    command = [sys.executable, ROOT / "tests" / "torch" / "recount.py", trainer, rows, rows, place, STEPS]
+def run(trainer: str, rows: Path, place: Path, environments: list[dict[str, str]]) -> list[list[dict[str, list[Rows]]]]:
+    """Run the program in several processes; return for each of its runs what each rank's model got, batch by batch."""
+    (code,) = (code for _, name, code in blocks(ROOT / "docs" / "training.md") if name == "torchtitan_main.py")
+    (place / "torchtitan_main.py").write_text(code)
+    here = ROOT / "tests" / "torch"
     surrounding = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    surrounding |= {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, here / "titan", place))), "OMP_NUM_THREADS": "1"}
     processes = [
         subprocess.Popen(
-            list(map(str, command)),
-            env={**surrounding, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
+            [sys.executable, str(here / "recount.py"), trainer, str(rows), str(place)],
+            env={**surrounding, **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
@@ -62,14 +56,20 @@ def run(trainer: str, rows: Path, place: Path, environments: list[dict[str, str]
     ]
     errors = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), b"".join(errors)[-3000:].decode()
-    return [json.loads((place / f"rank-{rank}.json").read_text()) for rank in range(2)]
+    ranks = [json.loads((place / f"rank-{rank}.json").read_text()) for rank in range(2)]
+    return [list(runs) for runs in zip(*ranks, strict=True)]
 
 
-def as_of_torchrun() -> list[dict[str, str]]:
+def launched_by(launcher: str) -> list[dict[str, str]]:
+    """The environments that a launcher gives to two processes."""
+    if launcher == "lightning":  # starts the other process itself
+        return [{}]
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
-        port = str(one.getsockname()[1])
-    both = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCAL_WORLD_SIZE": "2"}
+        both = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(one.getsockname()[1])}
+    if launcher == "srun":  # whose names packtool does not know: a loader that is made now is rank 0 of 1
+        return [{**both, "SLURM_NTASKS": "2", "SLURM_PROCID": rank} for rank in ("0", "1")]
+    both |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     return [{**both, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")]
 
 
@@ -79,17 +79,38 @@ def in_order(ranks: list[list[Rows]]) -> Rows:
     return [row for shares in zip(*ranks, strict=True) for turn in zip(*shares, strict=True) for row in turn]
 
 
-@pytest.mark.parametrize("trainer", ["ddp", "transformers", "lightning"])
-def test_two_processes_and_then_one(rows: Path, tmp_path: Path, trainer: str) -> None:
-    if trainer != "ddp":
+@pytest.mark.parametrize(
+    ("trainer", "launcher"),
+    [
+        ("ddp", "torchrun"),
+        ("ddp", "srun"),
+        ("accelerate", "torchrun"),
+        ("transformers", "torchrun"),
+        ("lightning", "lightning"),
+        ("torchtitan", "torchrun"),
+    ],
+)
+def test_stopped_in_the_third_epoch_and_resumed(rows: Path, tmp_path: Path, trainer: str, launcher: str) -> None:
+    if trainer in ("accelerate", "transformers", "lightning"):
         pytest.importorskip(trainer)
-    ranks = run(trainer, rows, tmp_path, [{}] if trainer == "lightning" else as_of_torchrun())
-    trained = in_order([rank["train"] for rank in ranks])
-    assert trained == epochs(rows, range(3))[: STEPS * BATCH]
-    assert in_order([rank["validate"] for rank in ranks]) == packtool.open(rows)[: 2 * BATCH].tolist() * (STEPS // 2)
+    whole, same, other = run(trainer, rows, tmp_path, launched_by(launcher))
+    dataset = packtool.open(rows)
+    epochs = [dataset.epoch(number)[:].tolist() for number in range(EPOCHS)]  # type: ignore[union-attr]
+    if trainer == "lightning":  # each epoch is a pass, and leaves out what fills no batch
+        epochs[:-1] = [epoch[: len(epoch) // BATCH * BATCH] for epoch in epochs[:-1]]
+    expected = [row for epoch in epochs for row in epoch]
+    trained, rest = expected[: STEPS * BATCH], expected[STEPS * BATCH :]
+    assert len(expected) - len(epochs[-1]) < len(trained)
+    width = LENGTH - (trainer == "torchtitan")  # whose rows have a token more than its model reads
+    valid = (dataset.epoch(0) if trainer == "torchtitan" else dataset)[: 2 * BATCH].tolist()  # type: ignore[union-attr]
+    for ranks, wanted, size in ((whole, trained, BATCH), (same, rest, BATCH), (other, rest, OTHER)):
+        found = in_order([rank["train"] for rank in ranks])
+        assert found == [row[:width] for row in wanted[: len(wanted) // size * size]]
+        validated = in_order([rank["validate"] for rank in ranks])
+        assert validated
+        assert validated == [row[:width] for row in valid] * (len(validated) // len(valid))
     for size in (BATCH, BATCH // 2, 1):
-        rest = Loader(rows, batch_size=size, fields=FIELDS)
-        rest.load_state_dict(torch.load(tmp_path / "loader.pt"))
-        went_on = [row for batch in rest for row in batch["input_ids"].tolist()]
-        whole = packtool.open(rows).epoch(2)[:].tolist()  # type: ignore[union-attr]
-        assert went_on == whole[2 * BATCH : len(whole) // size * size]
+        alone = Loader(rows, batch_size=size, fields=FIELDS, epochs=1 if trainer == "lightning" else EPOCHS)
+        alone.load_state_dict(torch.load(tmp_path / "state.pt"))
+        went_on = [row for batch in alone for row in batch["input_ids"].tolist()]
+        assert went_on == rest[: len(rest) // size * size]

@@ -1,0 +1,20 @@
+"""Which kind of labels a batch has, as its type: what moves a batch to a device keeps that."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+
+class NextLabels(dict[str, Any]):
+    """A batch in which the label at a place is the token after it, for a loss on all outputs of the model."""
+
+
+class SameLabels(dict[str, Any]):
+    """A batch in which the label at a place is its own token, for models that shift labels themselves.
+
+    Those of `transformers` do, whose names end in ``ForCausalLM``, when they are given `labels`.
+    """
+
+
+KINDS: dict[Literal["next", "same"], type[NextLabels | SameLabels]] = {"next": NextLabels, "same": SameLabels}
+"""The type of a batch for each value of the option `labels`."""

@@ -1,0 +1,74 @@
+"""Which labels a batch holds, and what a model that shifts them itself trains on with either kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from tests.stores import write_store
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+torch = pytest.importorskip("torch")
+
+from packtool.torch import Loader, NextLabels, SameLabels  # noqa: E402
+
+LENGTHS = np.random.default_rng(3).integers(1, 60, 100).tolist()
+FIELDS = ("input_ids", "labels", "position_ids")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("labels")
+    write_store(place / "store", LENGTHS)
+    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64)
+    packtool.shuffle(place / "store", place / "lanes", method="partial", batch_size=4, sequence_length=64)
+    return place / "rows"
+
+
+def llama() -> Any:
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=1 << 16, **size)).eval()
+
+
+def test_models_of_transformers_train_on_the_next_token(rows: Path) -> None:
+    """With ``labels="same"``, as every example has it; with the others they would train on the token after the next."""
+    model, cross_entropy = llama(), torch.nn.functional.cross_entropy
+    after, own = (next(iter(Loader(rows, batch_size=8, labels=kind, fields=FIELDS))) for kind in ("next", "same"))
+    assert torch.equal(after["input_ids"], own["input_ids"])
+    with torch.no_grad():
+        logits = model(after["input_ids"], position_ids=after["position_ids"]).logits
+        right = cross_entropy(logits.flatten(0, 1), after["labels"].flatten())
+        late = cross_entropy(logits[:, :-1].flatten(0, 1), after["labels"][:, 1:].flatten())
+        torch.testing.assert_close(model(**own).loss, right)
+        torch.testing.assert_close(model(**after, shift_labels=after["labels"]).loss, right)
+        torch.testing.assert_close(model(**after).loss, late)
+    assert abs(float(right - late)) > 1e-4
+
+
+def test_labels_of_lanes_reach_a_model_of_transformers_as_shifted_ones(rows: Path) -> None:
+    """As docs/shuffling.md says: each row of a lane has a target for its last token, which no other kind has."""
+    model = llama()
+    batch = next(iter(Loader(rows.parent / "lanes", batch_size=4, fields=FIELDS[:2], shuffle=False)))
+    assert (batch["labels"][:, -1] == packtool.open(rows.parent / "lanes", dtype="int64")[4:8][:, 0]).all()
+    with torch.no_grad():
+        logits = model(batch["input_ids"]).logits
+        expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten())
+        torch.testing.assert_close(model(**batch, shift_labels=batch["labels"]).loss, expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"pin_memory": True}])
+def test_a_batch_says_which_labels_it_holds(rows: Path, options: dict[str, Any]) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    for kind, expected in (("next", NextLabels), ("same", SameLabels)):
+        loader = Loader(rows, batch_size=16, labels=kind, **options)
+        assert loader.labels == kind
+        assert f"labels {kind!r}" in repr(loader)
+        batch = next(iter(loader))
+        assert type(batch) is expected
+        assert type(accelerate.utils.send_to_device(batch, "cpu")) is expected
