@@ -51,7 +51,8 @@ def show(options: ShowArguments) -> Row:
         tokenizer = _tokenizer(dataset, options.tokenizer)
         found = _stores(dataset, stores)
         origins = Origins(dataset, found) if found else None
-        if not stores and origins is not None and not origins.known:
+        asked = stores and not dataset.manifest.index_only  # which needs stores for its tokens
+        if origins is not None and not origins.known and not asked:
             origins = None
         missing = (
             manifests.input_names(place, dataset.manifest.inputs) if found is None and dataset.has_segments else []
