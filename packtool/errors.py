@@ -14,7 +14,7 @@ _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u206
 
 
 class Explained(Exception):  # noqa: N818 - warnings are explained, too
-    """What a user is told: what is wrong, where, and what to do about it.
+    """A message to the user: what is wrong, where, and what to do about it.
 
     Args:
         code: stable name, such as ``unknown-strategy``; documented, never reused.

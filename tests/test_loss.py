@@ -215,7 +215,7 @@ def _swap(loss: np.ndarray) -> None:
         (lambda loss: loss.__setitem__((0, 3), 2), "has loss 2, which is neither 0 nor 1"),
         (lambda loss: loss.__setitem__((0, 3), loss[0, 3] ^ 1), "trained, but the ledger says"),
         (lambda loss: loss.__setitem__((-1, -1), 1), "its padding trains"),
-        (_swap, "what trains in it is not what trains in the store"),
+        (_swap, "its mask of trained tokens differs from that of the store"),
     ],
 )
 def test_verify_finds_a_column_that_is_wrong(stores: list[Path], tmp_path: Path, change: Any, message: str) -> None:

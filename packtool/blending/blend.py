@@ -1,4 +1,4 @@
-"""What a blend is, as people write it: named sources, and stages of weights; in a file or in Python.
+"""Blends as people write them: named sources, and stages of weights; in a file or in Python.
 
     tokens = "40B"                              the run: tokens, rows or steps (of batch-size rows)
 
@@ -40,7 +40,7 @@ from packtool.places.url import as_typed, is_remote
 from packtool.support.toml_file import Key, read_toml
 
 _UNITS = ("tokens", "rows", "steps")
-"""What the length of a run and the begin of a stage are given in."""
+"""Units of the length of a run, and of where a stage begins."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def names_blend(path: str | Path) -> bool:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What turns amounts into samples.
+    """The sizes that turn amounts into samples.
 
     Attributes:
         tokens: in a sample.

@@ -31,7 +31,7 @@ class _NoRoom(Exception):  # noqa: N818 - never seen outside
 
 
 class Dealing:
-    """Which source each sample is from, and which of its rows.
+    """The source of each sample, and which of its rows it is.
 
     Args:
         schedule: of the run.

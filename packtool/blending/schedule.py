@@ -20,7 +20,7 @@ import numpy.typing as npt
 Shares = npt.NDArray[np.float64]
 """The share of each source: (sources), 1 in all."""
 _CLOSE = 1e-6
-"""Rows, or samples, that are none: rounding errors of integrals over a billion samples."""
+"""Rows, or samples, that count as none: rounding errors of integrals over a billion samples."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which share of the samples of a run each source has, and which of them have an end.
+    """The share of the samples of a run that each source has, and which sources have an end.
 
     Attributes:
         names: of the sources, in their order.
@@ -208,7 +208,7 @@ def _without(piece: Piece, going: npt.NDArray[np.bool_], instead: Shares) -> Pie
 
 
 def _reaches(piece: Piece, source: int, rows: float) -> float:
-    """Return the place in a piece at which a source has given so many rows of it; infinity if it does not."""
+    """Return the place in a piece at which a source has given this number of rows of it; infinity if it never does."""
     if piece.rows(np.array([piece.last]))[0, source] < rows - _CLOSE:
         return math.inf
     begin, end = float(piece.begin[source]), float(piece.end[source])

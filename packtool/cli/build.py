@@ -54,7 +54,7 @@ class Option(_AsTyped, TyperOption):
 
 @dataclass(frozen=True)
 class Definition:
-    """What a command is made from.
+    """The parts of a command.
 
     Attributes:
         name, summary: as the list of commands has them.

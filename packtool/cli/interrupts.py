@@ -14,8 +14,8 @@ from packtool.cli.failures import say
 
 INTERRUPTED = 130
 GRACE_SECONDS = 1.5
-"""What a command may take to stop. After that it is ended where it is, as if it were killed: everything it writes is
-made for that."""
+"""Seconds that a command may take to stop. Then it is ended where it is, as if killed, which everything it writes
+survives."""
 
 
 class Interrupts:

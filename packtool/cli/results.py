@@ -93,7 +93,7 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         listed = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
         lines.append(f"left out: {listed}{f' ({why})' * bool(why)}")
     if not documents:
-        lines.append(f"Wrote {result.path}, which holds no document. packtool info says of an input what it holds.")
+        lines.append(f"Wrote {result.path}, which holds no document. To see what an input holds: packtool info INPUT.")
     else:
         lines.append(f"Wrote {result.path}. What each strategy would make of it:")
         lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
@@ -233,7 +233,7 @@ _FOUND = {
     "finished": "which is finished already: --resume does nothing",
     "other": "which holds something else: it is refused without --overwrite",
 }
-"""What a dry run found at the output."""
+"""Descriptions of what a dry run found at the output."""
 
 
 def _describe_preview(preview: Preview) -> str:
@@ -356,7 +356,7 @@ _NOTES = {
     "would refuse": " (holds something else; --overwrite would replace it)",
     "would compare": " (kept if its input comes out as before)",
 }
-"""What a state of a stage means, where its name does not say enough."""
+"""Notes on the states of stages whose names do not say enough."""
 
 
 def print_stages(results: list[StageResult], *, full: bool) -> None:

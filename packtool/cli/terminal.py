@@ -1,4 +1,4 @@
-"""What the options of the command line itself do, before a command runs and until it ends."""
+"""Apply the options of the command line itself, from before a command runs until it ends."""
 
 from __future__ import annotations
 

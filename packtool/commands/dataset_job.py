@@ -52,7 +52,7 @@ from packtool.writing.stored_tokens import name_for
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DatasetResult(Result):
-    """What `pack`, `shuffle` or `materialize` wrote: a packed dataset, or the order of one.
+    """The result of `pack`, `shuffle` or `materialize`: a packed dataset, or the order of one.
 
     Attributes:
         report: the contents of its `report.json`; None for an order and after a dry run.
@@ -66,7 +66,7 @@ class DatasetResult(Result):
 
 @dataclass(frozen=True)
 class DatasetJob:
-    """Where a command reads and writes, and with what.
+    """A run of a command: its inputs, options and resources.
 
     Attributes:
         command: its name.
@@ -92,7 +92,7 @@ class DatasetJob:
         """Return the key of the output: a digest of all that it depends on.
 
         Args:
-            options: beside the inputs, packtool's version and `index_only`.
+            options: those that matter, apart from the inputs, packtool's version and `index_only`.
         """
         without_tokens = ["index-only"] if self.options.index_only else []
         return key_of(__version__, *options, *without_tokens, self.input_entries())
@@ -256,7 +256,7 @@ def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bo
 
 
 def index_names(stores: Sequence[Place], output: Typed) -> list[str]:
-    """Return what the manifest of a dataset without tokens calls its stores. Errors are those of `name_for`."""
+    """Return the names of stores in the manifest of a dataset without tokens. Raises what `name_for` raises."""
     return [name_for(store, str(output)) for store in stores]
 
 

@@ -34,9 +34,9 @@ OPTIONAL = {
     "jinja2": "chat templates, for packtool.text.conversations",
     "torch": "packtool.torch, the loader for PyTorch",
 }
-"""Package: what it is for."""
+"""The purpose of each package."""
 MODULES = {"backports-zstd": "backports.zstd"}
-"""Package: what to import, where that has another name."""
+"""The module of each package whose name differs."""
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, offsets_of
 from packtool.writing.stored_tokens import store_places
 
-_MOST_BESIDE = 10_000
-"""Entries of a directory that are looked at for stores."""
+_MOST_ENTRIES = 10_000
+"""Most entries of a directory to search for stores."""
 
 
-def stores_beside(dataset: PackedDataset) -> list[Path] | None:
+def stores_nearby(dataset: PackedDataset) -> list[Path] | None:
     """Find the stores that a dataset was packed from by their digests; None if one is missing.
 
     They are looked for in the directory of the dataset, in the one above it, and in the working directory.
@@ -37,7 +37,7 @@ def stores_beside(dataset: PackedDataset) -> list[Path] | None:
     beside: dict[DatasetEntry, Path] = {}
     for place in dict.fromkeys([path.parent, path.parent.parent, Path.cwd()]):
         with suppress(OSError):
-            for child in islice(place.iterdir(), _MOST_BESIDE):
+            for child in islice(place.iterdir(), _MOST_ENTRIES):
                 with suppress(OSError):
                     size = (child / manifests.MANIFEST).stat().st_size
                     if any(size == entry.bytes for entry in wanted):
@@ -46,7 +46,7 @@ def stores_beside(dataset: PackedDataset) -> list[Path] | None:
 
 
 def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Place]:
-    """Find the stores that a dataset was packed from: as given, where its manifest says, or beside it.
+    """Find the stores that a dataset was packed from: as given, where its manifest says, or next to it.
 
     Raises:
         UsageError: none of these.
@@ -54,10 +54,10 @@ def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Pl
     """
     stores = places_of(given)
     if not stores and not dataset.manifest.index_only:
-        beside = stores_beside(dataset)
+        beside = stores_nearby(dataset)
         if beside is None:
             names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
-            what = f"what the dataset was packed from ({names}) does not lie beside it"
+            what = f"what the dataset was packed from ({names}) is not next to it"
             raise UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
         stores = places_of(beside)
     return store_places(dataset, stores)
@@ -164,7 +164,7 @@ class Origins:
 
     @property
     def known(self) -> bool:
-        """Whether every store says where its documents came from."""
+        """Whether every store records where its documents came from."""
         return all(store.has_origins for store in self._stores)
 
     def id(self, document: int) -> str | None:
@@ -217,7 +217,7 @@ class Origins:
         return stored
 
     def _stored(self, document: int) -> tuple[int, int]:
-        """Store and number in it of a document of the dataset."""
+        """Return the store of a document of the dataset, and its number there."""
         source = int(np.searchsorted(self._firsts, document, side="right")) - 1
         number = document - int(self._firsts[source])
         return source, number if self._chosen is None else int(self._chosen[source][number])

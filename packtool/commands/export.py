@@ -37,10 +37,10 @@ from packtool.writing.input_check import InputCheck
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ExportResult(Result):
-    """What `export` wrote.
+    """The result of `export`.
 
     Attributes:
-        manifest: all there is to know of it; None after a dry run.
+        manifest: of the export; None after a dry run.
     """
 
     manifest: ExportManifest | None = None
@@ -54,7 +54,7 @@ class ExportResult(Result):
 def export(options: ExportArguments) -> ExportResult:
     """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
 
-    Every token comes in the stored order. What the format can't keep beside them is in the result's `lost`.
+    Every token comes in the stored order. The manifest's `lost` says what the format can't keep.
 
     Raises:
         UsageError: the format can't hold this; options that make no sense.

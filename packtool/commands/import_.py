@@ -43,7 +43,7 @@ from packtool.support.progress import Progress
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ImportResult(StoreResult):
-    """What `import_` wrote: its counts are documents, tokens, empty documents left out, and EOS tokens added."""
+    """The result of `import_`; it counts documents, tokens, empty documents left out, and EOS tokens added."""
 
 
 @takes(ImportArguments)
@@ -51,13 +51,13 @@ def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
     Check every id against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
-    the format does not say where documents end, each EOS ends one. What says which tokens train is kept beside them.
-    What says that rows hold several documents is refused, since the store would lose it; `ids_only` leaves both out.
+    the format does not say where documents end, each EOS ends one. Masks that say which tokens train are kept.
+    Boundaries of documents in rows are refused, since the store would lose them; `ids_only` ignores both.
 
     Raises:
         UsageError: options that make no sense.
-        DataError: an input is missing, damaged or of another format; an id is not in the vocabulary; something beside
-            the ids would be lost.
+        DataError: an input is missing, damaged or of another format; an id is not in the vocabulary; something
+            other than the ids would be lost.
     """
     clock = Clock()
     chosen = format_named(options.format, IMPORTS)

@@ -45,9 +45,9 @@ from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CONVERSATION, Fields, Span
 
 MOST_FILES = 10_000
-"""Files of a directory that packtool did not write that are counted."""
+"""Most files to count in a directory that packtool did not write."""
 MOST_BYTES = 1 << 30
-"""Of a file of conversations that is read to count them."""
+"""Most bytes to read of a file of conversations, to count them."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
         if isinstance(manifest.stores, list):
             size, tokens = sum(file.bytes for file in files), manifest.ledger.output * np.dtype(manifest.dtype).itemsize
             facts["rows gathered from"] = ", ".join(manifest.stores)
-            facts["index"] = f"{show_bytes(size)}, beside {show_bytes(tokens)} that the tokens of its rows would take"
+            facts["index"] = f"{show_bytes(size)}; the tokens of its rows would take {show_bytes(tokens)}"
             following.insert(0, f"packtool materialize {quoted} -o packed")
         if manifest.shuffle is None:
             following.insert(0, f"packtool shuffle {quoted} -o shuffled")

@@ -96,7 +96,7 @@ def _write(
             out.close()
     if table is not None:
         write_array(path / BATCHES, table)
-    if job.options.check_input:  # beside the numbers in the manifest, an order is made of the lists of atoms alone
+    if job.options.check_input:  # apart from numbers in the manifest, an order is made of the lists of atoms alone
         with InputCheck(dataset.atom_files()) as check:
             check.require_sound()
 

@@ -79,7 +79,7 @@ def check_options(options: PackArguments) -> Strategy:
     check(strategy, options)
     check_choice(options)
     if options.index_only and not options.segments:
-        what, remedy = "a dataset without tokens is its segment table", "leave one of the two out"
+        what, remedy = "a dataset without tokens needs its segment table", "leave one of the two out"
         raise UsageError("bad-option", what, remedy=remedy, where="--index-only")
     return strategy
 

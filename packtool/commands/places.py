@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     """The arguments of commands that make a dataset of others."""
 
 READ_BYTES = 4 << 30
-"""Most bytes of arrays to keep on disk for a command that only reads a dataset of a store, beside those it has open."""
+"""Most bytes of arrays to keep on disk for a command that only reads a dataset of a store, open ones not counted."""
 _SAMPLE = 256
-"""Consecutive units that are looked at together."""
+"""Consecutive units in a sample."""
 _SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 

@@ -18,7 +18,7 @@ from packtool.text.corpus.records import CorpusFile
 
 @dataclass(frozen=True)
 class Preview:
-    """What a command would do, as far as that is known before anything is planned, filtered or encoded.
+    """A dry run of a command, as far as its effect is known before anything is planned, filtered or encoded.
 
     Attributes:
         command: its name.

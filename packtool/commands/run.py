@@ -90,7 +90,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class StageResult:
-    """What became of a stage.
+    """The outcome of a stage.
 
     Attributes:
         stage: what was to be done.
@@ -159,7 +159,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
     if "-" in stage.inputs:
         raise UsageError(
             "stdin-no-resume",
-            "standard input can't be read twice, so a run could not go on",
+            "standard input can't be read twice, so a run could not be resumed",
             remedy="write it to a file first, or use packtool tokenize -",
             where=stage.table.place(INPUT),
         )
@@ -250,7 +250,7 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
     Args:
         tables: from `packtool.config.read`, in order.
         inputs: corpus for `tokenize`; without such a table, token stores (or a dataset) for what comes first.
-        root: directory or URL that relative outputs lie in; pages lie beside it only in a directory.
+        root: directory or URL that relative outputs lie in; pages lie next to it only in a directory.
 
     Raises:
         UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
@@ -322,7 +322,7 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
         remedy = "give --input, or name it in the table"
         raise UsageError("missing-input", f"{table.stage} has no input", remedy=remedy, where=table.place())
     if len(outputs) > 1 and table.stage != "pack":
-        raise _ambiguous(table, f"could read {', '.join(outputs)}", "name one of them: input = ...")
+        raise _ambiguous(table, f"has several possible inputs: {', '.join(outputs)}", "name one of them: input = ...")
     return outputs
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.document_origins import Origins, stores_beside, stores_of
+from packtool.commands.document_origins import Origins, stores_nearby, stores_of
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
@@ -66,7 +66,7 @@ def _stores(dataset: PackedDataset, given: Sequence[Place]) -> Sequence[Typed] |
     """Find the stores that a dataset was packed from; None where they are not to be found."""
     if dataset.manifest.index_only:
         return stores_of(dataset, given)
-    return given or (stores_beside(dataset) if dataset.has_segments else None)
+    return given or (stores_nearby(dataset) if dataset.has_segments else None)
 
 
 def _roles(dataset: PackedDataset, stores: Sequence[Typed], tokenizer: Tokenizer | None) -> list[dict[int, str]]:
@@ -102,7 +102,7 @@ def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
 
 
 def _decoder(tokenizer: Tokenizer | None) -> Decode:
-    """Return what decodes ids to text, special tokens included; to None where there is no tokenizer."""
+    """Return a function that decodes ids to text, special tokens included; to None where there is no tokenizer."""
     if tokenizer is None:
         return lambda ids: None
     return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=False))

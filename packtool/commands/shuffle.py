@@ -142,7 +142,7 @@ def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
         what = f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order"
         remedy = "shuffle what packtool pack --no-shuffle writes, or pack again with packtool pack --atom-size"
     elif atom_size % manifest.multiple:
-        what = f"documents begin at multiples of {manifest.multiple}, and {atom_size} is none"
+        what = f"documents begin at multiples of {manifest.multiple}, but {atom_size} is not one"
         remedy = "give a multiple of it, or pack again with another --document-multiple"
     else:
         require_fit(atom_size, dataset.buckets[0].sequence_length)

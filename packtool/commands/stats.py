@@ -73,7 +73,7 @@ _OF_PLANS = tuple(
 )
 """Options of plans that strategies are compared with, other than the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
-"""Options that say how to read text files."""
+"""Options of how text files are read."""
 _STORE = "tokens"
 """The store of text files that are not tokenized yet."""
 _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
@@ -123,7 +123,7 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         if tried:
             raise UsageError(
                 "not-a-store",
-                "a packed dataset, where strategies are compared on documents",
+                "a packed dataset, but strategies are compared on documents",
                 remedy="give the token store it was packed from, or leave --compare out",
                 where=str(places[0]),
             )
@@ -273,7 +273,7 @@ def _store_report(
 
 
 def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
-    """Mark the documents that are conversations; None if none is.
+    """Mark the documents that are conversations; None if there are none.
 
     Raises:
         UsageError: `--too-long` where there are none.
@@ -399,11 +399,11 @@ def _is_dataset(typed: Typed) -> bool:
 
 
 def _require_one(paths: Sequence[Typed], where: str) -> None:
-    """Refuse several paths; `where` is the one that is no token store."""
+    """Refuse several paths; `where` is the one that is not a token store."""
     if len(paths) != 1:
         raise UsageError(
             "not-a-store",
-            "several paths are measured together, which only token stores can be",
+            "only token stores can be measured together",
             remedy="give token stores alone, or one path",
             where=where,
         )

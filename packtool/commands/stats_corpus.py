@@ -83,7 +83,7 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
         if options.text_field is None and begins_with_conversation(files, "text"):
             raise UsageError(
                 "not-tokenized",
-                "it holds conversations, whose lengths a chat template makes",
+                "holds conversations, whose lengths depend on a chat template",
                 remedy="tokenize them, and give stats the store; packtool info counts them",
                 where=location,
             )

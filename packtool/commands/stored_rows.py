@@ -1,4 +1,4 @@
-"""Write the rows of a packed dataset once more: in another order, with or without their tokens."""
+"""Write the rows of a packed dataset again: in another order, with or without their tokens."""
 
 from __future__ import annotations
 

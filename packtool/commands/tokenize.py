@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TokenizeResult(StoreResult):
-    """What `tokenize` did."""
+    """The result of `tokenize`."""
 
 
 @takes(TokenizeArguments)

@@ -89,7 +89,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         DataError: a file or tokenizer is not there, or can't be read.
     """
     inputs = [str(each) for each in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
-    _check_options(options, inputs, "standard input" if records is None else "what a program yields")
+    _check_options(options, inputs, "standard input" if records is None else "a stream of records")
     limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
     filters = Filters({name: limit for name, limit in limits.items() if limit is not None})
     by_input = [
@@ -132,14 +132,14 @@ def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: st
                 what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
                 raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
     for each in given(options, ["ids_field", "conversations"]):
-        refuse(options, ["text_field"], f"has no effect beside {each.flag}", "leave one of the two out")
+        refuse(options, ["text_field"], f"has no effect with {each.flag}", "leave one of the two out")
     for name in ("id_field", "ids_field", "text_field", "columns", "conversations"):
         named = getattr(options, name)
         if "" in (named if name == "columns" else [named]):
             raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=flag(name))
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
-        raise UsageError("no-input", "no input is named", remedy=remedy)
+        raise UsageError("no-input", "no input is given", remedy=remedy)
     stdin = inputs.count(STDIN)
     if stdin > 1:
         raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)

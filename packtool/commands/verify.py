@@ -40,14 +40,14 @@ from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.stored_tokens import open_packed, store_places
 
 AGAIN = "make the dataset again, or copy it again"
-"""What to do about any damage."""
+"""The remedy for any damage."""
 SEGMENTS = 1 << 23
-"""Segments, about, that are held at a time to see that no two of them overlap: some 400 MB."""
+"""Segments to hold at a time, about, when looking for overlaps: 400 MB."""
 
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What `verify` checked.
+    """The result of `verify`.
 
     Attributes:
         path: the dataset.
@@ -298,7 +298,7 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
             _check_loss_of_rows(bucket, first, rows, loss)
             tallies[bucket.sequence_length].add_loss(rows, loss)
             if gather_loss is not None and (wrong := np.flatnonzero(gather_loss(rows) != loss)).size:
-                raise _bad_row(bucket, first, wrong[0], "what trains in it is not what trains in the store")
+                raise _bad_row(bucket, first, wrong[0], "its mask of trained tokens differs from that of the store")
     counted, where = list(tallies.values()), str(dataset.place)
     require_counted(manifest.ledger, counted, has_loss=manifest.has_loss, remedy=AGAIN, where=where)
 
@@ -315,7 +315,7 @@ def _check_tokens(
         raise _bad_row(bucket, first, ends[wrong[0]], "a document's end is not EOS")
     begins = offsets_of(rows.length)[:-1][real]
     if (wrong := np.flatnonzero(begins % dataset.manifest.multiple)).size:
-        what = f"a document begins at no multiple of {dataset.manifest.multiple}"
+        what = f"a document does not begin at a multiple of {dataset.manifest.multiple}"
         raise _bad_row(bucket, first, begins[wrong[0]], what)
     padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
     if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 """In place of an address: a scheduler and workers of this run's own, on this machine."""
 PATIENCE = "30s"
-"""How long to wait for a scheduler."""
+"""Time to wait for a scheduler."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """Encoders are one for each process, whatever number of threads a worker has."""

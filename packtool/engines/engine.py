@@ -1,4 +1,4 @@
-"""What all engines share: how a function is called with its tasks, and the order in which errors are raised."""
+"""The interface of all engines: how a function is called with its tasks, and in which order errors are raised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Advance = Callable[[int], object]
 
 
 class Worker:
-    """What runs a task, as the task sees it.
+    """The runner of a task, as the task sees it.
 
     Args:
         on_advance: called with the amount of work done since the last call.
@@ -101,8 +101,8 @@ class Engine(ABC):
         return self
 
     @property
-    def beside(self) -> Engine:
-        """An engine for what happens beside the work that counts: one thread, where this machine does it."""
+    def background(self) -> Engine:
+        """An engine for work in the background: one thread, where this machine does it."""
         return self
 
     def __enter__(self) -> Engine:

@@ -85,7 +85,7 @@ class Threads(Engine):
         return Processes(self.workers)
 
     @property
-    def beside(self) -> Engine:
+    def background(self) -> Engine:
         return Threads(1)
 
 

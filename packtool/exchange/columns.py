@@ -13,7 +13,7 @@ from packtool.exchange.model import ReadOptions
 from packtool.reading.batch import IGNORED
 
 IDS = ("input_ids", "tokens", "token_ids", "ids")
-"""Where a reader looks for ids, in this order, unless a column is named."""
+"""Columns to look for ids in, in this order, unless one is named."""
 MASKS = ("labels", "loss_mask", "completion_mask", "assistant_masks")
 """Columns that say which tokens train; a token does where all that there are say so."""
 _ROWS = ("seq_lengths", "seq_start_id", "position_ids", "cu_seqlens")

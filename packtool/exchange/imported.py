@@ -25,7 +25,7 @@ Ids = npt.NDArray[Any]
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """What became of one input.
+    """The result of one input.
 
     Attributes:
         shards: the files of each: tokens, offsets and perhaps loss.

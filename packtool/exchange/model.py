@@ -1,4 +1,4 @@
-"""What all formats share: sequences of tokens, what is known of them, and what a format can hold.
+"""The types that all formats share: sequences of tokens, what is known of them, and what a format can hold.
 
 A *sequence* is a document of a token store, or a row of a packed dataset.
 """
@@ -193,7 +193,7 @@ class Format:
         loss: it keeps which tokens train.
         several_lengths: its rows may have several lengths.
         shared: all parts fill one file.
-        beside: where files lie that one that is read may need; None where there are none.
+        companions: (file) to the files that are read with it; None where there are none.
         part: (directory, contents, part) writes one part; None for what can only be imported.
         finish: (directory, contents, written by the parts, in order) writes what stands for the whole.
         read: (file, options) to what is in it; None for what can only be exported.
@@ -211,15 +211,15 @@ class Format:
     loss: bool = False
     several_lengths: bool = False
     shared: bool = False
-    beside: Callable[[Path], list[Path]] | None = None
+    companions: Callable[[Path], list[Path]] | None = None
     part: Callable[[Path, Contents, Part], list[ExportedFile]] | None = None
     finish: Callable[[Path, Contents, list[ExportedFile]], list[ExportedFile]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
     says_loss: Callable[[Path, ReadOptions], bool] | None = None
 
     def read_with(self, path: Path) -> list[Path]:
-        """List a file that is read, and those that lie beside it."""
-        return [path, *(other for other in (self.beside(path) if self.beside else []) if other.is_file())]
+        """List a file that is read, and its companions."""
+        return [path, *(other for other in (self.companions(path) if self.companions else []) if other.is_file())]
 
     def dtype(self, contents: Contents) -> np.dtype[Any]:
         """Return the type that tokens are stored as."""

@@ -30,7 +30,7 @@ class HashedFile:
     What was written is flushed to the disk in the background meanwhile, so that little is left to wait for.
 
     Args:
-        path: final path; the bytes go to a temporary name beside it first.
+        path: final path; the bytes go to a temporary name next to it first.
         region: the byte to begin with, in a file that others write to as well and that stays under its temporary name;
             None for a file of its own.
     """

@@ -51,12 +51,12 @@ _FORMATS = {
     PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION)),
     EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
 }
-"""What this version reads."""
+"""The formats that this version reads."""
 _WANTED: dict[type[Manifest], tuple[str, str, str]] = {
     StoreManifest: ("not-a-store", TOKEN_STORE, "the output of packtool tokenize"),
     PackedManifest: ("not-packed", PACKED, "what packtool pack or packtool shuffle wrote"),
 }
-"""Where another kind of dataset lies: the code of the error, the kind that is needed, and what to give."""
+"""Errors where another kind of dataset lies: the code, the kind that is needed, and what to give."""
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
 _Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest)

@@ -14,7 +14,7 @@ TOKENIZER_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
 """Configurations that may lie next to it, most telling first."""
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES)
-"""All of a tokenizer's files."""
+"""All files of a tokenizer."""
 LENGTHS = "lengths.npy"
 ORDER_FILE = "order.npy"
 CHOSEN = "chosen.npy"
@@ -25,7 +25,7 @@ UNFINISHED = "unfinished"
 """Directory for what only an unfinished output has."""
 LOCK = "lock"
 MARKER = f"{UNFINISHED}/state.json"
-"""Which command works here."""
+"""The file that says which command works here."""
 PIECES = f"{UNFINISHED}/pieces"
 """Directory for the records of finished pieces."""
 SCRATCH = f"{UNFINISHED}/scratch"
@@ -67,7 +67,7 @@ def shard_file(kind: str, number: int | tuple[int, int]) -> str:
 
 
 def bucket_directory(sequence_length: int) -> str:
-    """Name of the directory of one bucket of a multi-bucket dataset.
+    """Return the name of the directory of one bucket of a multi-bucket dataset.
 
     >>> bucket_directory(2048)
     'bucket-02048'

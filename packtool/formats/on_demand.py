@@ -109,7 +109,7 @@ def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
 
 
 def slice_reader(files: Sequence[tuple[Place, FileEntry]], dtype: np.dtype[Any]) -> SliceReader | None:
-    """Return what reads slices of arrays that memory does not hold; None where it does, or files are not local."""
+    """Return a reader of slices of arrays larger than memory; None where they fit, or files are not local."""
     local = [(place, entry) for place, entry in files if isinstance(place, LocalPlace)]
     if len(local) < len(files) or sum(entry.bytes for _, entry in local) <= machine_memory():
         return None

@@ -2,7 +2,7 @@
 
 A shard is `tokens-NNNNN.npy` (rows × sequence_length), `segments-NNNNN.npy` and `segment_offsets-NNNNN.npy`
 (rows + 1), and `atoms-NNNNN.npy` where atoms span a varying number of rows: the rows of this shard at which an atom
-begins. `lengths.npy` beside the manifest has every document's length, EOS included, so that the dataset alone can
+begins. `lengths.npy`, next to the manifest, has every document's length, EOS included, so that the dataset alone can
 account for every token.
 """
 
@@ -45,7 +45,7 @@ _SPOOL_BYTES = 1 << 25
 
 
 class Gather(Protocol):
-    """What brings the tokens of rows from token stores."""
+    """Brings the tokens of rows from token stores."""
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, into one array."""

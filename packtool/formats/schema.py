@@ -21,16 +21,16 @@ from packtool.support.version import __version__
 
 FORMAT_VERSION = 3
 INDEX_VERSION = 4
-"""Of packed datasets without tokens, which earlier versions of packtool can't read."""
+"""The version of packed datasets without tokens, which earlier versions of packtool can't read."""
 LOSS_VERSION = 5
-"""Of stores and packed datasets that say which tokens train: read without that, all of them would."""
+"""The version of datasets that say which tokens train: an earlier packtool would train on all of them."""
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
 EXPORT = "packtool export"
 
 NOT_DRAWN = "not_drawn"
-"""Why documents are left out that a mixture could have drawn."""
+"""The reason for leaving out documents that a mixture could have drawn."""
 
 Options = dict[str, Any]
 Positive = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
@@ -44,7 +44,7 @@ StoreName = Annotated[str, Meta(pattern=r"^[^\0]+\Z")]
 
 
 class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
-    """What later stages must know of the tokenizer.
+    """The facts about the tokenizer that later stages need.
 
     Attributes:
         sha256: of the tokenizer.json that was used.
@@ -72,7 +72,7 @@ class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
-    """A file of a dataset that is no array; its name is one that packtool gives."""
+    """A file of a dataset other than an array, with a name that packtool gives."""
 
     def __post_init__(self) -> None:
         _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is not a file of a dataset")
@@ -90,7 +90,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         documents: where its documents came from; None with `--no-provenance`.
-        columns: the scalars kept beside its tokens, where there are any.
+        columns: the scalars kept with its tokens, where there are any.
         first_record: records of the input file that come before those of the shard, where it is a part of a file.
         loss: which of its tokens train; left out where all of them do.
     """
@@ -124,7 +124,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         counts: documents, tokens, and whatever was left out, by reason.
         rejected: the file of rejected records, where there is one.
-        tokenizer_files: the tokenizer.json and what lay beside it; none where only ids were imported.
+        tokenizer_files: the tokenizer.json and its other files; none where only ids were imported.
     """
 
     format: str = TOKEN_STORE
@@ -237,7 +237,7 @@ class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How the rows came into their order.
+    """The order of the rows, and how it came about.
 
     Attributes:
         method: atom, partial or bucket (docs/shuffling.md).
@@ -314,7 +314,7 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which documents of the stores were packed.
+    """The choice of the documents that were packed.
 
     Attributes:
         options: how they were chosen.
@@ -416,7 +416,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def seed(self) -> int:
-        """Of its order, or else what it was packed with: epochs are orders of one seed."""
+        """The seed of its order, or else the one it was packed with: epochs are orders of one seed."""
         packed: Any = self.options.get("seed", DEFAULT_SEED)
         return int(packed) if self.shuffle is None else self.shuffle.seed
 
@@ -486,16 +486,16 @@ Manifest = StoreManifest | PackedManifest | ExportManifest
 
 def listed(manifest: Manifest) -> Iterator[InputEntry]:
     """Yield every file that a manifest lists, by its name relative to the manifest."""
-    beside: list[FileEntry | InputEntry | None]
+    files: list[FileEntry | InputEntry | None]
     if isinstance(manifest, StoreManifest):
-        beside = [file for shard in manifest.shards for file in shard.files]
-        beside += [manifest.rejected, *manifest.tokenizer_files]
+        files = [file for shard in manifest.shards for file in shard.files]
+        files += [manifest.rejected, *manifest.tokenizer_files]
     elif isinstance(manifest, ExportManifest):
-        beside = [*manifest.files, *manifest.tokenizer_files]
+        files = [*manifest.files, *manifest.tokenizer_files]
     else:
         chosen = manifest.choice.documents if manifest.choice else None
-        beside = [manifest.batches, manifest.report, manifest.lengths, chosen, *manifest.tokenizer_files]
-    for file in beside:
+        files = [manifest.batches, manifest.report, manifest.lengths, chosen, *manifest.tokenizer_files]
+    for file in files:
         if file is not None:
             yield InputEntry(file.name, file.bytes, file.xxh3_128)
     for bucket in manifest.buckets if isinstance(manifest, PackedManifest) else ():

@@ -186,7 +186,7 @@ class TokenStore:
 
     @property
     def has_origins(self) -> bool:
-        """Whether it says where its documents came from."""
+        """Whether it records where its documents came from."""
         return all(shard.documents is not None for shard in self.manifest.shards)
 
     def origin(self, number: int) -> str:
@@ -212,12 +212,12 @@ class TokenStore:
 
     @property
     def kept_fields(self) -> list[str]:
-        """The fields that were kept beside the tokens."""
+        """The fields that were kept with the tokens."""
         options = self.manifest.options
         return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
 
     def column(self, name: str) -> Any:
-        """Return a field that was kept beside the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
+        """Return a field that was kept with the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
         import pyarrow as pa
 
         parts = [read_column(self.place, s.columns, name) for s in self.manifest.shards if s.columns is not None]
@@ -396,7 +396,7 @@ class Corpus:
             store.release()
 
     def locate(self, document: I64) -> I64:
-        """Place of each document's first token in the stream of all shards, one after the other."""
+        """Return the place of each document's first token in the stream of all shards."""
         if self._starts is None:
             self._starts = offsets_of(self.stored_lengths(), self._arrays)
         return self._starts[document if self._behind is None else self._behind[document]]

@@ -22,7 +22,7 @@ _OF_ONE_CALL = (
     "staging",
     "staging_limit",
 )
-"""Where a call writes, and how it goes about it."""
+"""Options that say where a call writes, and how."""
 
 
 def plain_arguments(arguments: object) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     """Write a call as its command line.
 
     Args:
-        command: one of those that write.
-        given: its arguments, of `again`.
+        command: one that writes.
+        given: its arguments, as `plain_arguments` returns them.
         output: where it writes.
 
     >>> command_line("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")

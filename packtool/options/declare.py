@@ -30,7 +30,7 @@ Group = Literal[
     "Tuning of strategies",
     "Rarely needed",
 ]
-"""What an option is about, in the order of `--help` and docs/cli.md."""
+"""Groups of options, in the order of `--help` and docs/cli.md."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ class Declared:
 
     @property
     def flag(self) -> str:
-        """Its spelling on the command line; the metavar of an argument."""
+        """The spelling on the command line; the metavar of an argument."""
         return self.metavar if self.option.positional else flag(self.name)
 
     @property
     def key(self) -> str:
-        """Its key in a TOML file, with underscores."""
+        """The key in a TOML file, with underscores."""
         return "input" if self.option.positional else self.name
 
     @property
@@ -157,7 +157,7 @@ def _declared(arguments: Any) -> dict[str, Declared]:
 
 
 def accepted(arguments: type, chosen: str) -> frozenset[str]:
-    """List the options that this strategy or method takes, and some others do not."""
+    """List the options that this strategy or method takes but others do not."""
     return frozenset(
         name
         for name, each in declared(arguments).items()

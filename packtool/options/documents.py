@@ -1,4 +1,4 @@
-"""Options of which documents are taken, and how often."""
+"""Options that choose documents, and how often each is taken."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _choosing = partial(Option, group="Which documents")
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentOptions:
-    """The options that choose documents; `pack`, `stats` and `export` take the same ones."""
+    """The options that choose documents, the same for `pack`, `stats` and `export`."""
 
     mix: Annotated[
         Sequence[str] | Mapping[str, str | float],

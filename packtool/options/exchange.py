@@ -28,7 +28,7 @@ class ImportArguments(Writing):
             "The tokenizer that made the ids: a tokenizer.json, a directory with one, or a hub id.",
             "Tokens",
             metavar="FILE|DIR|HUB_ID",
-            default="that of an export of packtool's own",
+            default="the one an export of packtool's holds",
         ),
     ] = None
     revision: Revision = None

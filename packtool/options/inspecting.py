@@ -39,7 +39,7 @@ class ShowArguments:
             PLACES,
             "The stores it was packed from, to name file and line of each segment.",
             metavar="STORE",
-            default="found by their digests, beside the dataset or in the working directory",
+            default="found by their digests, next to the dataset or in the working directory",
         ),
     ] = ()
 
@@ -65,7 +65,7 @@ class FindArguments:
             PLACES,
             "The store it was packed from; repeatable, in the same order.",
             metavar="STORE",
-            default="found by its digest, beside the dataset or in the working directory",
+            default="found by its digest, next to the dataset or in the working directory",
         ),
     ] = ()
 

@@ -51,7 +51,7 @@ def parse_flag(value: object) -> bool:
 
 
 def parse_number(value: str | int) -> int:
-    """Parse a whole number, or one in digits.
+    """Parse a whole number, or its digits.
 
     >>> parse_number("-3"), parse_number(7)
     (-3, 7)
@@ -119,7 +119,7 @@ def parse_temperature(value: Decimal | float | str) -> Decimal:
 
 @dataclass(frozen=True)
 class Part:
-    """How much to hold out: a share of the texts, or a number of documents or tokens.
+    """An amount to hold out: a share of the texts, or a number of documents or tokens.
 
     Attributes:
         text: as it was written.
@@ -249,4 +249,4 @@ PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _
 INPUTS = Kind(PLACES.words, "PATH", _PATHS, _parse_inputs, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)
 OF_PLACES = (PATH, PATHS, PLACE, PLACES, INPUTS)
-"""The kinds whose values say where something lies."""
+"""The kinds whose values are paths or URLs."""

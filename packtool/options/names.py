@@ -78,7 +78,7 @@ OTHER_OPTIONS = {
     "--eos": "--eos-token",
     "--shard-size": "--shard-tokens",
 }
-"""What other tools call an option, and what it is called here."""
+"""Names of options in other tools, and here."""
 OTHER_STRATEGIES = {
     "bestfit": "bfd",
     "best-fit-decreasing": "bfd",
@@ -96,7 +96,7 @@ OTHER_STRATEGIES = {
     "stream": "concat",
     "wrapped": "concat",
 }
-"""What papers and other tools call a strategy, without hyphens or with, and its name here."""
+"""Names of strategies in papers and other tools, and here; with or without hyphens."""
 
 
 def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:

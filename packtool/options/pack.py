@@ -88,7 +88,7 @@ class PackOptions:
         bool | None,
         _rows(
             FLAG,
-            "Exchange documents between rows, so that each holds many lengths; padding and truncation stay.",
+            "Exchange documents between rows, so that each holds many lengths, at the same padding and truncation.",
             default="yes for ffd and bfd, no for the others",
             taken_by=_EXCHANGING,
         ),
@@ -97,17 +97,17 @@ class PackOptions:
         int | None,
         _length(
             "Begin each document, and each piece of one, at a multiple of this many tokens of its row, with padding "
-            "between: for context parallelism, twice its size.",
+            "in between; for context parallelism, twice its size.",
             low=1,
-            default="1, so anywhere",
+            default="1: anywhere",
         ),
     ] = None
     max_documents_per_row: Annotated[
         int | None,
         _rows(
             COUNT,
-            "At most this many documents in a row, for trainers that capture graphs of fixed shapes: the shortest of a "
-            "fuller row go to rows of their own.",
+            "Most documents in a row, for trainers that capture graphs of fixed shapes; the shortest of a fuller row "
+            "move to rows of their own.",
             unit="documents",
             low=1,
             taken_by=("ffd", "bfd", "first-fit-shuffle", "buckets"),

@@ -1,4 +1,4 @@
-"""The options of `run`, with the stages that it runs, and of `merge`."""
+"""The options of `run`, and the stages that it runs."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -32,7 +32,7 @@ class RunArguments(Working):
             "Output",
             short="-o",
             metavar="DIR",
-            default="one named as the file, without .toml",
+            default="one named like the file, without .toml",
         ),
     ] = None
     staging: Staging = None
@@ -58,6 +58,6 @@ STAGES: dict[str, type] = {
     "export": ExportArguments,
     "stats": StatsArguments,
 }
-"""In the order in which `packtool run` goes through them."""
+"""The commands that are stages, in the order in which `packtool run` goes through them."""
 WRITING = {**STAGES, "import": ImportArguments}
-"""All that may be interrupted."""
+"""The stages, and `import`, which is not one."""

@@ -34,7 +34,7 @@ StagingLimit = Annotated[
     str | int | None,
     Option(
         SIZE,
-        "Disk space to use at most for inputs at URLs; larger ones are fetched shard by shard, and rows move twice.",
+        "Most disk space for inputs at URLs; larger inputs are fetched shard by shard, and rows move twice.",
         "Rarely needed",
         default="half of what is free there",
     ),
@@ -111,7 +111,7 @@ EosToken = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Working:
-    """Who does the work."""
+    """Options of who does the work."""
 
     workers: Workers = None
     scheduler: Annotated[
@@ -135,7 +135,7 @@ class Writing:
         bool,
         Option(
             FLAG,
-            "Remove the output of a packtool command first, its manifest before all else, and write it anew.",
+            "Replace an earlier output of packtool. The old one is gone as soon as the run begins.",
             "Output",
             in_file=False,
         ),
@@ -157,7 +157,7 @@ class MovingRows(Writing, Working):
         str | int | None,
         Option(
             SIZE,
-            "Memory for tokens and plans; beyond it tokens move twice, and plans lie on disk.",
+            "Memory for tokens and plans; larger jobs spill to disk.",
             "Resources",
             default="half of the machine's",
         ),

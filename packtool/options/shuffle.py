@@ -1,4 +1,4 @@
-"""The options of `shuffle` and `materialize`, which write the rows of a packed dataset once more."""
+"""The options of `shuffle` and `materialize`, which write the rows of a packed dataset again."""
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -35,7 +35,7 @@ class ShuffleArguments(MovingRows):
     atom_size: Annotated[
         int | None,
         _tokens(
-            "Tokens that move together; only a dataset of concat takes another number than the default.",
+            "Tokens that move together; only a dataset packed with concat takes another number than the default.",
             short="-A",
             default="as it was packed",
             taken_by=("atom",),

@@ -30,7 +30,7 @@ _count = partial(Option, COUNT, group="Report", low=1)
 
 
 def _tried(name: str, **changed: Any) -> Option:
-    """Declare an option of plans, which those of the strategies compared that take it are tried with."""
+    """Declare an option of plans again, for the compared strategies that take it."""
     of_pack = declared(PackOptions)[name].option
     return replace(of_pack, not_taken_by=(), instead="", required=False, recorded=False, **changed)
 
@@ -69,11 +69,11 @@ class StatsArguments(DocumentOptions, Working):
     ] = "drop"
     exact: Annotated[
         bool,
-        Option(FLAG, "Plan all documents to compare strategies on; else a sample of more than ten million.", "Rows"),
+        Option(FLAG, "Compare strategies on all documents; else, of more than ten million, on a sample.", "Rows"),
     ] = False
     sequence_length: Annotated[
         Several[int | str],
-        _tried("sequence_length", kind=COUNTS, help="Tokens in a row; of several lengths, each is tried."),
+        _tried("sequence_length", kind=COUNTS, help="Tokens in a row; several lengths are tried one by one."),
     ] = None
     buckets: Annotated[Sequence[int] | int | str | None, _tried("buckets")] = None
     atom_size: Annotated[int | None, _tried("atom_size")] = None

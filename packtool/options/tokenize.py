@@ -100,7 +100,7 @@ class FimOptions:
         _fim(SHARE, "Write this share of them suffix first.", default="50%"),
     ] = Fraction(1, 2)
     fim_seed: Annotated[
-        int, _fim(NUMBER, "Seed: which documents, and where they are cut.", low=0, high=(1 << 63) - 1)
+        int, _fim(NUMBER, "Seed of which documents are rearranged, and where they are cut.", low=0, high=(1 << 63) - 1)
     ] = 42
     fim_tokens: Annotated[
         Sequence[str],
@@ -108,12 +108,12 @@ class FimOptions:
             NAMES,
             "Sentinels before prefix, suffix and middle, by text or id.",
             metavar="PRE,SUF,MID",
-            default="those that the tokenizer has, by name",
+            default="the tokenizer's own, by their usual names",
         ),
     ] = ()
     fim_split: Annotated[
         str | None,
-        _fim(TEXT, "Rearrange what is between two of these separators by itself.", metavar="SEPARATOR"),
+        _fim(TEXT, "Rearrange each part between these separators by itself.", metavar="SEPARATOR"),
     ] = None
 
 
@@ -144,7 +144,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     id_field: Annotated[str | None, _field("Field with the id of each document, to find it by.")] = None
     columns: Annotated[
         Sequence[str],
-        Option(NAMES, "Other scalar fields to keep beside the tokens.", "Input", metavar="FIELD,...", recorded=True),
+        Option(NAMES, "Other scalar fields to keep with the tokens.", "Input", metavar="FIELD,...", recorded=True),
     ] = ()
     format: Format = None
     include: Annotated[
@@ -166,7 +166,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         Literal["token", "text"],
         Option(
             TEXT,
-            "Encode special tokens that occur in a text, or in a message, as one token, or as plain text.",
+            "Encode special tokens that a text or message spells as one token each, or as plain text.",
             "Tokens",
             recorded=True,
         ),

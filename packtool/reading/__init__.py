@@ -1,6 +1,6 @@
 """The trainer's reader: rows, their segments, and what a training step takes of them.
 
-Beside NumPy it needs what packtool's manifests need, msgspec and xxhash, and loads nothing heavier. docs/format.md has
+It needs NumPy and, to read manifests, msgspec and xxhash; it loads nothing heavier. docs/format.md has
 a complete reader for those who want NumPy alone.
 
 >>> import packtool

@@ -23,7 +23,7 @@ from packtool.options.check import suggest
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 
 IGNORED = -100
-"""The label of what is not a target, as PyTorch's losses expect it."""
+"""The label of places without a target, as PyTorch's losses expect it."""
 
 DTYPES: dict[str, npt.DTypeLike] = {
     "input_ids": np.int64,
@@ -125,7 +125,7 @@ def make_batch(
         train_on_repeated: tokens that an earlier row has already are targets again.
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
         pad_cu_seqlens: sequences of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
-            shape is the same in every batch: sequences of no tokens follow the last. None for as many as there are.
+            shape is the same in every batch: empty sequences follow the last. None for as many as there are.
         trim: leave out the places at the end that are padding in every row: T is what the longest row needs.
         fields: of the batch, from `KNOWN`; the others are not computed.
 
@@ -232,7 +232,7 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
     ]
     for name in options:
         if name not in known:
-            raise UsageError("bad-option", "there is no such option", remedy=suggest(name, known), where=name)
+            raise UsageError("bad-option", "no such option", remedy=suggest(name, known), where=name)
 
 
 def _require(labels: str, fields: Collection[str], *, extra_token: bool, trim: bool) -> None:
@@ -287,7 +287,7 @@ def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> No
 
 
 def _with_room(cu_seqlens: npt.NDArray[np.int32], sequences: int) -> npt.NDArray[np.int32]:
-    """Add sequences of no tokens, up to so many."""
+    """Add empty sequences, up to this number of sequences."""
     if len(cu_seqlens) > sequences + 1:
         what = f"{len(cu_seqlens) - 1} sequences in a batch that has room for {sequences}"
         remedy = "give more, or pack with --max-documents-per-row"

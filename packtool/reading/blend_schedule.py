@@ -19,7 +19,7 @@ from packtool.options.check import suggest
 
 @dataclass(frozen=True)
 class Extent:
-    """How much a source has.
+    """The size of a source.
 
     Attributes:
         rows: in its first epoch.

@@ -21,7 +21,7 @@ from packtool.support.sizes import plural
 
 
 class _Packed:
-    """What every opened dataset has.
+    """The common parts of opened datasets.
 
     It pickles as the path and epoch it was opened with, so that a worker process opens it again and no tokens travel.
 

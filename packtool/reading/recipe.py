@@ -1,4 +1,4 @@
-"""What opens a dataset: its place and an order. Rows are as stored, or in the order of an epoch."""
+"""Recipes to open a dataset: its place and an order. Rows are as stored, or in the order of an epoch."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What opens a dataset, here or in another process.
+    """How to open a dataset, here or in another process.
 
     Attributes:
         place: of the dataset.

@@ -1,4 +1,4 @@
-"""Which token store each token of some rows is from."""
+"""Find the token store that each token of a row is from."""
 
 from __future__ import annotations
 

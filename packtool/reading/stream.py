@@ -156,7 +156,7 @@ class Stream:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What distinguishes this stream from those in which a number means another sample.
+        """The identity of this stream: another one may mean another sample by the same number.
 
         Returns:
             items: samples in an epoch.

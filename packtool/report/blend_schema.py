@@ -87,7 +87,7 @@ class WeightPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stats` reports of a blend.
+    """The report of `stats` on a blend.
 
     Attributes:
         path: what was measured, as given.
@@ -123,4 +123,4 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Report: TypeAlias = MeasuredReport | DocumentsReport | BlendReport
-"""Whatever `packtool.stats` reports."""
+"""Any report of `packtool.stats`."""

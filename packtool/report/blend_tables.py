@@ -11,7 +11,7 @@ from packtool.report.tables import Column, Table, table_of
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 40
-"""Of a picture of weights in a terminal."""
+"""Columns in a picture of weights in a terminal."""
 _NOTHING = 1e-9
 """A share that is a rounding error."""
 

@@ -16,9 +16,9 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 12, 28, 38
 COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""
 _INDENT, _STEP = 105, 20
-"""Of charts with one line a row: room for its label, height."""
+"""Sizes in charts with one line a row: room for its label, height."""
 _THICK, _STRIP = 16, 21
-"""Of pictures of rows: height of a strip, and from one to the next."""
+"""Sizes in pictures of rows: height of a strip, and distance from one to the next."""
 _NARROW = 1.2
 """Blocks narrower than this are drawn together with their neighbours of one colour."""
 _SHADES = 8
@@ -43,7 +43,7 @@ class Series(NamedTuple):
 
 
 Lines = Sequence[tuple[str, Sequence[tuple[str, str, float]]]]
-"""Of a chart with one line a row: its label and its parts, each with a name, a style class and a value."""
+"""A line of a chart: its label and its parts, each with a name, a style class and a value."""
 
 
 def tick_percent(value: float) -> str:
@@ -230,7 +230,7 @@ def _ticks(x: Scale, ticks: Sequence[float], write: Callable[[float], str], rows
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> str:
-    """Name series or parts beside their swatches: (name, style class of its swatch)."""
+    """Name series or parts next to their swatches: (name, style class of its swatch)."""
     items = "".join(f'<li><span class="swatch {css}"></span>{escape(name)}</li>' for name, css in entries)
     return f'<ul class="legend">{items}</ul>'
 
@@ -288,7 +288,7 @@ def _cut(x: float, top: int) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Where values lie along an axis.
+    """A scale of values along an axis.
 
     Attributes:
         low, high: values at the ends.

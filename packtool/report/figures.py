@@ -1,4 +1,4 @@
-"""How figures are written: the same in the terminal, on pages and in sentences."""
+"""Write figures, the same in the terminal, on pages and in sentences."""
 
 from __future__ import annotations
 

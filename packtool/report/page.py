@@ -36,7 +36,7 @@ from packtool.support.sizes import plural
 
 _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
 _OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
-"""What rows hold: names in the ledger, and in words."""
+"""Contents of rows: names in the ledger, and in words."""
 _MARKS = 6
 """Row lengths marked in a chart of lengths; of more, the longest only."""
 

@@ -217,7 +217,7 @@ class StoredSourceFigures(SourceFigures, frozen=True, kw_only=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one strategy, with its options, would make of the documents: the figures of the dataset `pack` would write.
+    """One strategy, with its options, tried on the documents: the figures of the dataset `pack` would write.
 
     Attributes:
         strategy: its name.
@@ -255,7 +255,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """What `seamless` can do with documents longer than a row.
+    """A forecast of what `seamless` does with documents longer than a row.
 
     Attributes:
         sequence_length: tokens in a row.
@@ -363,7 +363,7 @@ SCHEMA_VERSION: Literal[1] = 1
 
 
 class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`report.json`: what `pack` and `shuffle` write beside the manifest of a packed dataset.
+    """`report.json`, which `pack` and `shuffle` write next to the manifest of a packed dataset.
 
     Attributes:
         format: always the same.
@@ -433,7 +433,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
 
 
 class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stats` reports of one or more token stores.
+    """The report of `stats` on one or more token stores.
 
     Attributes:
         path: what was measured, as given; of several stores, set apart by spaces.
@@ -468,7 +468,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stats` reports of text files.
+    """The report of `stats` on text files.
 
     Attributes:
         path: what was measured, as given.
@@ -509,4 +509,4 @@ def _documents(report: StoreReport | CorpusReport) -> str:
 
 
 DocumentsReport: TypeAlias = StoreReport | CorpusReport
-"""Of documents that are not packed."""
+"""Batch size of documents that are not packed."""

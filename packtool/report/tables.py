@@ -64,7 +64,7 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True)
 class Cell:
-    """What one row has in one column.
+    """The entry of one row in one column.
 
     Attributes:
         text: as it is shown.
@@ -88,7 +88,7 @@ class Table(Generic[Row]):
         columns: from left to right; the first names the rows.
         groups: rows under headings of their own; one group without a heading where there are none.
         contest: whether a row competes with those of its group for the mark of the best figure of a column.
-        notes: what a reader should know beside it.
+        notes: what else a reader should know.
         facts: rows are facts, each with its own meaning: name, value, meaning.
     """
 

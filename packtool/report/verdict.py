@@ -37,7 +37,7 @@ WIDE = 8
 MUCH = 0.25
 """Share of tokens in documents longer than a row from which sliding windows matter."""
 DEGENERATE_CUT, DEGENERATE_PADDING = 0.5, 0.25
-"""What no figure is worth: more than half of the documents that fit cut, a quarter of the output padding."""
+"""A price that nobody pays: more than half of the documents that fit cut, or a quarter of the output padding."""
 _FAR = 1.75
 """Rows this many times as long as the mean document are far above it: in the paper 256 tokens and more, against 143."""
 _ALIKE = 0.5
@@ -103,7 +103,7 @@ def avoidably_cut(entry: Trial) -> float:
 
 
 def degenerate(entry: Trial) -> bool:
-    """Return whether an entry buys its good figures at a price that nobody pays, so that none is worth marking."""
+    """Return whether an entry cuts or pads too much for its good figures to be worth marking."""
     return cuts_too_much(entry) or pads_too_much(entry)
 
 
@@ -346,7 +346,7 @@ def _tokens(sizes: Sequence[int]) -> str:
 
 
 class Judgement(NamedTuple):
-    """What one figure of a packed dataset says.
+    """A judgement of one figure of a packed dataset.
 
     Attributes:
         good: nothing to do about it.

@@ -1,1 +1,1 @@
-"""What commands share and no other package has a better place for: sizes, progress, clocks, temporary directories."""
+"""Small tools that commands share: sizes, progress, clocks, temporary directories."""

@@ -14,11 +14,11 @@ PACKAGES = {
     "hub": "huggingface_hub",
     "torch": "torch",
 }
-"""What each extra installs."""
+"""The packages of each extra."""
 
 
 def how_to_install(*packages: str, prefix: str | None = None) -> str:
-    """Return the command that installs packages beside packtool.
+    """Return the command that installs packages into the environment of packtool.
 
     The packages are named, not an extra of packtool: that works however packtool was installed, from a clone as well.
 

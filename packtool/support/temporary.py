@@ -11,7 +11,7 @@ from pathlib import Path
 
 _made: set[Path] = set()
 _place: list[Path] = []
-"""Where this process makes them, if not in the system's place."""
+"""The directory for temporary ones of this process, if not the system's."""
 
 
 def make_in(place: Path) -> None:
@@ -31,18 +31,18 @@ def temporary_directory() -> Iterator[Path]:
 
 
 @contextmanager
-def own_directory(beside: Path | None, prefix: str) -> Iterator[Path]:
+def own_directory(parent: Path | None, prefix: str) -> Iterator[Path]:
     """Make a directory for one attempt at a task: a task whose worker seemed dead may run twice at the same time.
 
     Args:
-        beside: where what comes out of it stays; None for a disk of the worker's own.
-        prefix: of its name beside other work.
+        parent: where its results will stay; None for a disk of the worker's own.
+        prefix: of its name.
     """
-    if beside is None:
+    if parent is None:
         with temporary_directory() as path:
             yield path
     else:
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=beside) as name:
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as name:
             yield Path(name)
 
 

@@ -17,14 +17,14 @@ _BLOCK_BYTES = 1 << 24
 
 
 class InputCheck:
-    """Hashes files beside other work, from when it is entered until it is left.
+    """Hashes files in the background, from when it is entered until it is left.
 
     Nothing that was made of damaged input may be kept: what a resumed run would find waits in `keep` until all input is
     known to be sound.
 
     Args:
         files: the input.
-        engine: hashes them beside its other tasks.
+        engine: hashes them during its other tasks.
         shared: a file that all workers see.
     """
 
@@ -36,7 +36,7 @@ class InputCheck:
         shared: Path | None = None,
     ) -> None:
         self._files = list(files)
-        self._engine = (engine or Threads(1)).beside
+        self._engine = (engine or Threads(1)).background
         self._shared = shared
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="packtool-check")
         self._stopped = Event()

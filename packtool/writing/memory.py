@@ -20,12 +20,12 @@ DOCUMENT_BYTES = 64
 """Memory that planning takes for a document, at most, all of its arrays taken together."""
 _BLOCK_BYTES = 1 << 24
 _MOST_BITS = 14
-_UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
+_UNIT_BYTES = 256  # of working memory for each unit, without its tokens
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What one run may take.
+    """The resources that one run may take.
 
     Attributes:
         memory: for tokens, in bytes, for all workers together.

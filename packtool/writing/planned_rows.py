@@ -14,11 +14,11 @@ from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.source import Source, Tokens, Units, padding, split_loss
 
 _WITHOUT_TOKENS = 8
-"""How many times as many rows are laid out at a time without their tokens."""
+"""The factor by which more rows are laid out at a time without their tokens."""
 
 
 class Batch(NamedTuple):
-    """Some rows.
+    """A batch of rows.
 
     Attributes:
         segments: None where they are not known.

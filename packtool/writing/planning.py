@@ -83,7 +83,7 @@ def _plans(
 def _over(
     arrays: FileArrays, engine: Engine, plan: Callable[[Window], list[RowsPlan]], windows: Sequence[Window]
 ) -> list[list[RowsPlan]]:
-    """Plan each window in a process of its own; the plans lie beside the arrays."""
+    """Plan each window in a process of its own; the plans lie next to the arrays."""
     scratch = arrays.directory
     (scratch / "planner").mkdir()
     task = save(partial(_plan_and_save, plan, scratch), scratch / "planner")

@@ -1,7 +1,7 @@
 """Sources of units, with their segments and tokens: token stores under a plan, and packed datasets.
 
-Where it is known which tokens train, each token moves in a record with its loss; a row's tokens and loss are parted
-again where it is complete.
+Where it is known which tokens train, each token moves in a record with its loss; a row's tokens and loss are separated
+again once it is complete.
 """
 
 from __future__ import annotations

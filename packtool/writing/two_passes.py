@@ -46,7 +46,7 @@ _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28
 _BYTES_ON_CLUSTER = 1 << 26
 _MOST_FILES = 1 << 18
-"""What tasks leave for a cluster or in a store, all together; but there are as many as 64 of them."""
+"""Files that tasks leave for a cluster or in a store, all together; but 64 tasks are always allowed."""
 
 _KEY_BYTES = 64  # for each atom whose key is sorted: its key and index, twice over
 _KEYS_AT_ONCE = 1 << 20

@@ -96,7 +96,7 @@ def test_an_empty_corpus_is_not_sent_to_stats(place: Path, capsys: pytest.Captur
     assert run(["tokenize", "empty.jsonl", "-o", "t"]) == 0
     shown = capsys.readouterr()
     assert "warning[no-documents]" in shown.err
-    assert "which holds no document. packtool info says of an input what it holds." in shown.out
+    assert "which holds no document. To see what an input holds: packtool info INPUT." in shown.out
     assert "stats" not in shown.out
 
 

@@ -355,7 +355,7 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
     }
     (following,) = found.next
     assert following.startswith(f"packtool tokenize {source} -o tokens --tokenizer MODEL")
-    with pytest.raises(UsageError, match="it holds conversations, whose lengths a chat template makes") as error:
+    with pytest.raises(UsageError, match="holds conversations, whose lengths depend on a chat template") as error:
         packtool.stats(source)
     assert error.value.remedy == "tokenize them, and give stats the store; packtool info counts them"
     source.write_text('{"text": "a"}\n')
@@ -368,7 +368,7 @@ def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Pa
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     for other in ("conversations", "ids_field"):
         named: dict[str, Any] = {other: "messages"}
-        message = rf"--text-field: has no effect beside --{other.replace('_', '-')}\. Leave one of the two out\."
+        message = rf"--text-field: has no effect with --{other.replace('_', '-')}\. Leave one of the two out\."
         with pytest.raises(UsageError, match=message):
             packtool.tokenize(source, place, tokenizer=model, text_field="body", **named)
     with pytest.warns(PacktoolWarning, match="3 records can't be used and are left out"):

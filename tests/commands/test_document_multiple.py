@@ -132,7 +132,7 @@ def test_atoms_of_a_stream_change_only_to_multiples(store: Path, tmp_path: Path)
     np.testing.assert_array_equal(packtool.open(tmp_path / "shuffled")[:], packtool.open(tmp_path / "packed")[:])
     check(packtool.open(tmp_path / "shuffled"))
     message = (
-        "--atom-size: documents begin at multiples of 8, and 4 is none. Give a multiple of it, or pack again with "
+        "--atom-size: documents begin at multiples of 8, but 4 is not one. Give a multiple of it, or pack again with "
     )
     with pytest.raises(UsageError, match=re.escape(message + "another --document-multiple.")):
         packtool.shuffle(tmp_path / "rows", tmp_path / "other", atom_size=4)
@@ -150,7 +150,7 @@ def test_a_document_that_begins_elsewhere_is_found(store: Path, tmp_path: Path) 
     (bucket,) = load(tmp_path / "rows")["buckets"]
     rewrite(tmp_path / "rows", bucket["shards"][0]["segments"]["name"], move)
     (problem,) = packtool.verify(tmp_path / "rows").problems
-    assert re.search(r"row \d+: a document begins at no multiple of 8\.", str(problem))
+    assert re.search(r"row \d+: a document does not begin at a multiple of 8\.", str(problem))
 
 
 def test_rows_with_an_extra_token_are_refused(store: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import packtool
 from packtool.cli import run
-from packtool.commands.document_origins import stores_beside
+from packtool.commands.document_origins import stores_nearby
 from packtool.errors import UsageError
 from packtool.report.row_view import print_row
 from tests.commands.web_and_wiki import pack, web_and_wiki
@@ -56,7 +56,7 @@ def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Pa
         packtool.find(tmp_path / "p", "web.jsonl:1", store=stores[:1])
 
 
-def test_stores_beside_are_known_by_their_digests(
+def test_stores_nearby_are_known_by_their_digests(
     stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for store in stores:
@@ -67,9 +67,9 @@ def test_stores_beside_are_known_by_their_digests(
     assert row.missing_stores == []
     origin = next(segment.origin for segment in row.segments if segment.origin)
     assert packtool.find(tmp_path / "sub" / "p", origin) == packtool.find(tmp_path / "sub" / "p", origin, store=stores)
-    assert [path.name for path in stores_beside(dataset) or ()] == ["web-moved", "wiki-moved"]
+    assert [path.name for path in stores_nearby(dataset) or ()] == ["web-moved", "wiki-moved"]
     shutil.rmtree(tmp_path / "wiki-moved")
-    assert stores_beside(dataset) is None
+    assert stores_nearby(dataset) is None
     row = packtool.show(tmp_path / "sub" / "p", 3)
     assert {segment.origin for segment in row.segments} == {None}
     assert row.missing_stores == ["web", "wiki"]
@@ -77,7 +77,7 @@ def test_stores_beside_are_known_by_their_digests(
     print_row(row, console)
     said = "File and line of each document: give --store for what was packed (web, wiki)."
     assert said in console.file.getvalue()  # type: ignore[attr-defined]
-    message = r"--store: what the dataset was packed from \(web, wiki\) does not lie beside it\. Give the stores, in"
+    message = r"--store: what the dataset was packed from \(web, wiki\) is not next to it\. Give the stores, in"
     with pytest.raises(UsageError, match=message):
         packtool.find(tmp_path / "sub" / "p", origin)
     monkeypatch.chdir(stores[0].parent)

@@ -130,7 +130,7 @@ def test_options_are_passed_on(tmp_path: Path) -> None:
         ),
         (
             "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\noutput='b'\n[shuffle]\n",
-            "[ambiguous-input] FILE:7: shuffle: could read out/a, out/b. Name one of them: input = ....",
+            "[ambiguous-input] FILE:7: shuffle: has several possible inputs: out/a, out/b. Name one of them: ",
         ),
         ("[pack]\noutput='../x'\ninput='s'\n[shuffle]\noutput='../x'", "[same-output] FILE:5: writes out/../x"),
     ],

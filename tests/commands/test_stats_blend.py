@@ -124,7 +124,7 @@ def test_options_of_other_things(blend: Path, options: dict[str, Any], message: 
 
 
 def test_one_blend_at_a_time(blend: Path) -> None:
-    with pytest.raises(UsageError, match="several paths are measured together"):
+    with pytest.raises(UsageError, match="only token stores can be measured together"):
         packtool.stats([blend, blend])
 
 

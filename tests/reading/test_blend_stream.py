@@ -321,7 +321,7 @@ def test_what_a_blend_says_itself(sources: dict[str, Any], options: dict[str, An
     (name,) = options
     with pytest.raises(UsageError, match=f"^{name}: a blend says this itself, of each source. Write it in the blend"):
         stream_of(sources, **options)
-    with pytest.raises(UsageError, match="there is no such option"):
+    with pytest.raises(UsageError, match="no such option"):
         stream_of(sources, lables="same")
 
 

@@ -135,7 +135,7 @@ def test_what_makes_no_sense(rows: Path) -> None:
     with pytest.raises(UsageError, match="extra_token: a model that shifts labels itself"):
         Stream(rows, labels="same", extra_token=True)
     for unknown, meant in (("epoch", "epochs"), ("label", "labels")):
-        with pytest.raises(UsageError, match=rf"{unknown}: there is no such option\. Did you mean {meant}\?"):
+        with pytest.raises(UsageError, match=rf"{unknown}: no such option\. Did you mean {meant}\?"):
             Stream(rows, **{unknown: 8})
     with pytest.raises(
         UsageError, match=r"labels: 'hf' is not a kind of labels\. Give 'next', or 'same' for a model that"

@@ -167,7 +167,7 @@ def test_fields_are_chosen(rows: Path) -> None:
     assert set(batch) == {"input_ids", "position_ids"}
     with pytest.raises(UsageError, match="fields: 'mask' is not a field"):
         Loader(rows, fields=("mask",))
-    with pytest.raises(UsageError, match=r"batchsize: there is no such option\. Did you mean batch_size\?"):
+    with pytest.raises(UsageError, match=r"batchsize: no such option\. Did you mean batch_size\?"):
         Loader(rows, batchsize=8)
     with pytest.raises(UsageError, match="steps: a loader has epochs, not steps"):
         Loader(rows, steps=8)

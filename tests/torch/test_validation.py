@@ -82,7 +82,7 @@ def test_rows_of_several_lengths(rows: Path) -> None:
         ({"batches": 8}, "batches: 8 batches, but all rows make 7"),
         ({"epochs": 2}, "epochs: a validation reads stored rows once, in stored order"),
         ({"shuffle": True}, "shuffle: a validation reads stored rows once, in stored order"),
-        ({"batchsize": 1}, "batchsize: there is no such option"),
+        ({"batchsize": 1}, "batchsize: no such option"),
     ],
 )
 def test_options_that_make_no_validation(rows: Path, options: dict[str, Any], message: str) -> None:

@@ -294,12 +294,12 @@ def test_no_row_gathers_nothing(index: Path) -> None:
 def test_info_says_what_it_takes_and_where_its_tokens_are(index: Path) -> None:
     facts = packtool.info(index).facts
     assert facts["rows gathered from"] == "../store"
-    assert "that the tokens of its rows would take" in str(facts["index"])
+    assert "the tokens of its rows would take" in str(facts["index"])
 
 
 def test_an_index_without_segments_is_refused(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [5, 6])
-    with pytest.raises(UsageError, match="a dataset without tokens is its segment table"):
+    with pytest.raises(UsageError, match="a dataset without tokens needs its segment table"):
         packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=8, index_only=True, segments=False)
 
 

@@ -26,7 +26,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
 
 
 def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
-    """Write what `datasets.load_from_disk` needs beside the files: their names, and the columns."""
+    """Write the names of the files, and the columns, which `datasets.load_from_disk` needs."""
     column = {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
     about = {"features": dict.fromkeys(tables.schema(contents).names, column)}
     state: dict[str, Any] = {

@@ -34,12 +34,12 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
             more = write_ids(ids, [block], FORMAT.dtype(contents))
             sequences, tokens = sequences + more[0], tokens + more[1]
         # The others go first: with them there, the file is whole.
-        beside = [each.finish() for each in (index, loss) if each is not None]
-        return [ids.finish(sequences, tokens), *beside]
+        companions = [each.finish() for each in (index, loss) if each is not None]
+        return [ids.finish(sequences, tokens), *companions]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    index, mask = _beside(path, "index"), _beside(path, "loss") if says_loss(path, options) else None
+    index, mask = _companion(path, "index"), _companion(path, "loss") if says_loss(path, options) else None
     if not index.exists():
         if mask is not None:
             raise bad_mask(f"{mask.name} says which tokens train, but {index.name} is not there", str(path))
@@ -67,10 +67,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
-    return not options.ids_only and _beside(path, "loss").exists()
+    return not options.ids_only and _companion(path, "loss").exists()
 
 
-def _beside(path: Path, kind: str) -> Path:
+def _companion(path: Path, kind: str) -> Path:
     return path.with_name(f"{path.name}.{kind}")
 
 
@@ -81,7 +81,7 @@ FORMAT = Format(
     documents=True,
     boundaries=True,
     loss=True,
-    beside=lambda path: [_beside(path, "index"), _beside(path, "loss")],
+    companions=lambda path: [_companion(path, "index"), _companion(path, "loss")],
     part=part,
     read=read,
     says_loss=says_loss,

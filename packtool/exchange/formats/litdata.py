@@ -16,7 +16,7 @@ from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
 
 _TYPES = {"<u2": 5, "<u4": 6}
-"""How litdata numbers NumPy's types."""
+"""litdata's numbers of NumPy's types."""
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:

@@ -52,7 +52,7 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
 
 
 def read(path: Path, _: ReadOptions) -> Iterator[Found]:
-    """Read the documents of an index and the ids beside it."""
+    """Read the documents of an index and its file of ids."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(_HEAD.size)
@@ -101,7 +101,7 @@ FORMAT = Format(
     dtypes={2: "<u2", 4: "<i4"},
     documents=True,
     several_lengths=True,
-    beside=lambda path: [path.with_suffix(".bin")],
+    companions=lambda path: [path.with_suffix(".bin")],
     part=part,
     finish=finish,
     read=read,

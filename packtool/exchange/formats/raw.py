@@ -1,4 +1,4 @@
-"""What formats of bare token ids share: a file of ids, one after the other, that the parts fill."""
+"""Files of bare token ids, one after the other, which all parts of an export fill."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Parquet and Arrow, as Hugging Face `datasets` loads them: a row of the table for each sequence.
 
-Documents have `input_ids`, and `labels` where the store says which tokens train. Rows of a packed dataset have beside
-it what trainers of packed data take: `position_ids`, `seq_lengths` (of each segment of a document, and of padding), and
-`labels`. Labels are not shifted, and -100 for padding and for tokens that do not train. An EOS that a strategy inserted
-belongs to the segment before it.
+Documents have `input_ids`, and `labels` where the store says which tokens train. Rows of a packed dataset also
+have the columns that trainers of packed data take: `position_ids`, `seq_lengths` (of each segment of a document, and of
+padding), and `labels`. Labels are not shifted, and -100 for padding and for tokens that do not train. An EOS that a
+strategy inserted belongs to the segment before it.
 """
 
 from __future__ import annotations

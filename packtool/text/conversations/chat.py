@@ -1,4 +1,4 @@
-"""How conversations become texts: the options, and the templates and special tokens in the files beside a tokenizer."""
+"""How conversations become texts: options, and templates and special tokens from the files of a tokenizer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 class Chat(msgspec.Struct, frozen=True):
-    """How conversations become texts: what everything that renders them is given.
+    """How conversations become texts: everything that rendering depends on.
 
     Attributes:
         templates: chat templates by name.
@@ -25,10 +25,10 @@ class Chat(msgspec.Struct, frozen=True):
         special: texts of all special tokens of the tokenizer.
         control: those, and the added tokens that the templates write.
         as_text: encode control tokens that a conversation spells as plain text.
-        arguments: what templates are given beside conversations, as JSON.
+        arguments: of the templates, apart from conversations, as JSON.
         train_on: what trains.
         reasoning, tool_calls: what becomes of them.
-        date: what a template that asks gets for now, in ISO 8601; empty for none.
+        date: the present, for templates that ask, in ISO 8601; empty for none.
     """
 
     templates: tuple[tuple[str, str], ...]
@@ -49,7 +49,7 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
     A chat_template.jinja comes before a chat_template.json, and that before what tokenizer_config.json says.
 
     Args:
-        files: that lie beside it, by name.
+        files: of the tokenizer, by name.
 
     Raises:
         ConversationError: a file is not what its name says.

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
 _CALL = "function_call"
-"""Who says, in `conversations`, that a tool is called: the value is JSON."""
+"""The sender, in `conversations`, of a tool call: the value is JSON."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
-"""Those that every template may be given."""
+"""Roles that every template may be given."""
 Trained = Literal["assistant", "all", "last", "each", "completion"]
-"""What trains of a conversation."""
+"""The part of a conversation that trains."""
 Use = Literal["train", "mask", "drop"]
-"""What becomes of reasoning or tool calls: they train, they are only shown, or they are left out."""
+"""The treatment of reasoning or tool calls: they train, they are only shown, or they are left out."""
 _PARTS = ("text", "thinking")
 """Types of parts of a content; each has a text under the same name."""
 _REASONING = ("reasoning_content", "thinking", "reasoning")
@@ -63,7 +63,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     `chat_template_kwargs` arguments of the template.
 
     Raises:
-        ConversationError: there is none, or a message is none, or has no content.
+        ConversationError: there is none, or a message is not one, or has no content.
 
     >>> found = conversation_of({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]})
     >>> found.messages
@@ -104,13 +104,13 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
 
 
 def template_arguments(value: Any, name: str) -> dict[str, Any]:
-    """Check what a template is to be given beside the conversation; leave out what is null, as tables have it.
+    """Check the arguments of a template other than the conversation; leave out null ones, as tables have them.
 
     Args:
         name: what messages call it.
 
     Raises:
-        ConversationError: it is no object, or names what a conversation is made of.
+        ConversationError: it is not an object, or names a part of the conversation.
 
     >>> template_arguments({"enable_thinking": False, "style": None}, "chat_template_kwargs")
     {'enable_thinking': False}

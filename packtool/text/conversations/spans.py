@@ -31,7 +31,7 @@ Places = npt.NDArray[np.integer[Any]]
 
 
 class Document(NamedTuple):
-    """What is made of a conversation, or of a part of it.
+    """The rendering of a conversation, or of a part of it.
 
     Attributes:
         text: rendered.

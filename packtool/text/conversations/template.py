@@ -27,10 +27,10 @@ from packtool.text.conversations.record import ConversationError, texts_of
 SECONDS = 10.0
 """CPU time that all renderings of one conversation may take."""
 CHARACTERS = 1 << 26
-"""Of a rendering."""
+"""Most characters of a rendering."""
 _CUT = "the chat template cuts what is marked in its text, as generated or as control tokens"
 _REASON = 300
-"""Characters of what a template says is wrong."""
+"""Most characters of a template's error message."""
 _TICK = "the time"
 """A filter. Its name has a space, so that no template uses it by mistake."""
 _OF_DICTS = frozenset(dir(dict))

@@ -29,7 +29,7 @@ _BY_SUFFIX = {
     ".tab": "tsv",
 }
 _METADATA = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
-"""JSON files that other tools put beside data."""
+"""JSON files that other tools put next to data."""
 _HEAD = 1 << 14
 _ARRAY = re.compile(rb"\s*\[\s*\{")
 
@@ -142,7 +142,7 @@ def _is_object(line: bytes, *, whole: bool) -> bool:
 def looks_like_table(head: bytes, delimiter: str) -> bool:
     """Return whether a header of two or more names is followed by rows with as many values each.
 
-    A name is a word, in quotes or not: lines of prose with a comma in each are no table.
+    A name is a word, in quotes or not: lines of prose with a comma in each are not a table.
 
     >>> looks_like_table(b'id,text\\n1,"one, two"\\n', ","), looks_like_table(b"Dear Ann, hello\\nyours, Bob\\n", ",")
     (True, False)

@@ -101,7 +101,7 @@ class DecompressedStream:
                 return out
 
     def _begin(self) -> bool:
-        """Start the next member; whether there is one."""
+        """Start the next member; return whether there is one."""
         while True:
             data = self._waiting or self._raw.read(_READ)
             # gzip and xz files may be padded with zeros to whole blocks.

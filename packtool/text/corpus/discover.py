@@ -55,7 +55,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """What lies where an argument points: sorted by name; `searched` if it names a directory, or a URL like one."""
+    """The files where an argument points, sorted by name; `searched` if it names a directory, or a URL like one."""
 
     entries: list[_Entry]
     searched: bool = False
@@ -160,7 +160,7 @@ def _below(top: str) -> _Listed:
                 inside = sorted(scanned, key=lambda each: os.fsencode(each.name), reverse=True)
         except OSError as error:
             what = f"the directory can't be read ({_reason(error)})"
-            remedy = "give access to it, or name the files beside it one by one"
+            remedy = "give access to it, or name the other files one by one"
             raise DataError("unreadable-input", what, remedy=remedy, where=shown(folder)) from None
         for each in inside:
             if _is_hidden(each.name):

@@ -20,12 +20,12 @@ OF_TEXTS: dict[str, Callable[[str, int], bool]] = {
     "min_chars": lambda text, least: len(text) >= least,
     "max_chars": lambda text, most: len(text) <= most,
 }
-"""Whether to keep a text, given the limit; these are asked before anything is encoded."""
+"""Tests of whether to keep a text, given the limit, before anything is encoded."""
 OF_TOKENS: dict[str, Callable[[npt.NDArray[np.int64], int], Mask]] = {
     "min_tokens": lambda tokens, least: tokens >= least,
     "max_tokens": lambda tokens, most: tokens <= most,
 }
-"""The same for documents of so many tokens each, EOS included."""
+"""The same, given the number of tokens of each document, EOS included."""
 
 
 class DocumentCounts(msgspec.Struct):
@@ -55,7 +55,7 @@ class DocumentCounts(msgspec.Struct):
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """Which documents to keep.
+    """The filters of a run.
 
     Attributes:
         limits: by the names of filters; others are not asked.
@@ -70,7 +70,7 @@ class Filters(msgspec.Struct, frozen=True):
 
     @property
     def need_tokens(self) -> bool:
-        """Whether any of them asks for the number of tokens."""
+        """Whether any filter needs the number of tokens."""
         return not OF_TOKENS.keys().isdisjoint(self.limits)
 
     def of_texts(self, texts: Sequence[str]) -> Mask:

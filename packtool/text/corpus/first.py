@@ -13,7 +13,7 @@ from packtool.text.corpus.records import CONVERSATION, CorpusFile, Fields, Recor
 from packtool.warnings import warn
 
 _FILES = 10
-"""That are looked at, should the first of them hold no record."""
+"""Most files to look at, should the first of them hold no record."""
 
 
 def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:

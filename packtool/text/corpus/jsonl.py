@@ -40,11 +40,11 @@ _REJECTS = 1 << 12
 """Records of a batch that can't be used, about: each takes some hundred bytes, and a line may have one."""
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _SPACE = b" \t\r\n"
-"""What JSON takes for whitespace."""
+"""Whitespace in JSON."""
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n)++")
 _SCALAR = str | int | float | bool | None
 _Found = tuple[Any, list[str | None]]
-"""The document of a line, and the scalars beside it."""
+"""The document of a line, and its scalars."""
 _MISSING = object()
 
 
@@ -147,7 +147,7 @@ class _Parser:
         return RecordBatch(columns=[[] for _ in self._fields.columns])
 
     def _line(self, line: memoryview) -> _Found | None:
-        """Parse the text of a line and the fields kept beside it; None for a blank line."""
+        """Parse the text of a line and the fields to keep; None for a blank line."""
         size = len(line) - _ending(line)
         if size > self._limit:
             raise UnusableFieldError("record-too-large", too_large(size, self._limit))
@@ -204,7 +204,7 @@ class _Parser:
         return require_whole(value, name)
 
     def _scalar(self, record: dict[str, Any], name: str) -> str | None:
-        """Return a scalar that is kept beside the text."""
+        """Return a scalar to keep with the text."""
         value = _at(record, name)
         value = None if value is _MISSING else value
         if value is None and name == self._fields.required:

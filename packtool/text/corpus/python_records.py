@@ -15,7 +15,7 @@ from packtool.text.corpus.classify import classify
 from packtool.text.corpus.records import CorpusFile, Fields
 
 NAME = "records"
-"""What manifest and messages call them."""
+"""The name of these records in the manifest and in messages."""
 
 
 def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> CorpusFile:
@@ -26,7 +26,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         directory: for the file.
 
     Raises:
-        UsageError: they are no records; says which of them is wrong.
+        UsageError: they are not records; naming the first that is wrong.
     """
     if isinstance(records, Mapping):
         splits = ", ".join(map(str, records)) or "nothing"

@@ -1,4 +1,4 @@
-"""What all readers are given and deliver: files and spans of them, fields to read, batches of documents and rejects."""
+"""The types that all readers share: files and spans of them, fields to read, batches of documents and rejects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXCERPT = 1 << 16
 
 
 class Readable(Protocol):
-    """What readers need of a stream; those of a part of a file also need `seek`."""
+    """The methods of a stream that readers need; readers of a part of a file also need `seek`."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -97,7 +97,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 Block = tuple[Span, ...]
-"""What one task reads: a part of a big file, or several small files together."""
+"""The input of one task: a part of a big file, or several small files together."""
 
 
 class Fields(msgspec.Struct, frozen=True):
@@ -163,7 +163,7 @@ def scalar(value: Any, name: str) -> str | None:
     """Return a scalar as it is stored: text unchanged, other values as JSON writes them.
 
     Raises:
-        UnusableFieldError: it is no scalar.
+        UnusableFieldError: it is not a scalar.
 
     >>> scalar("a", "x"), scalar(3, "x"), scalar(0.5, "x"), scalar(True, "x"), scalar(None, "x")
     ('a', '3', '0.5', 'true', None)

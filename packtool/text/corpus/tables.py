@@ -266,7 +266,7 @@ class _Columns:
         return path
 
     def batch(self, table: Any) -> RecordBatch:
-        """Extract the documents of a record batch, with the scalars beside them."""
+        """Extract the documents of a record batch, with their scalars."""
         fields = self._fields
         if fields.chat:
             batch = _conversations(table, fields)

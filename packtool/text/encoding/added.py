@@ -1,4 +1,4 @@
-"""Added tokens that only the files beside a tokenizer.json have, as Transformers reads them."""
+"""Added tokens that only other files than the tokenizer.json name, as Transformers reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """List the added tokens that files beside a tokenizer.json name, in the order in which Transformers adds them.
+    """List the added tokens that configuration files name, in the order in which Transformers adds them.
 
     They are those of `added_tokens_decoder` by id, else those of added_tokens.json; then the special tokens that have
     names, but for EOS, and the lists of others.
@@ -65,7 +65,7 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]]) -> bytes
         wanted: as `added_tokens` lists them.
 
     Returns:
-        The same bytes where nothing is missing, or where it is no tokenizer.json.
+        The same bytes where nothing is missing, or where it is not a tokenizer.json.
     """
     try:
         entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])

@@ -57,7 +57,7 @@ NFC = {"type": "NFC"}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How a fast encoder encodes a tokenizer; all but the last two are passed to gigatoken.
+    """The way in which a fast encoder encodes with a tokenizer; all but the last two are passed to gigatoken.
 
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
@@ -226,7 +226,7 @@ def bytes_of_characters() -> dict[str, int]:
 
 
 def _foreign(vocab: Collection[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether a vocabulary has entries beside added tokens that no bytes can become.
+    """Return whether a vocabulary has entries, other than added tokens, that no bytes can become.
 
     gigatoken takes each entry for bytes, so that such an entry takes the place of another.
     """

@@ -23,12 +23,12 @@ from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, 
 from packtool.warnings import warn
 
 _BESIDE = (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES, ADDED_TOKENS)
-"""Files that may lie beside a tokenizer.json."""
+"""Files that may lie next to a tokenizer.json."""
 
 
 @dataclass(frozen=True)
 class FoundTokenizer:
-    """A tokenizer.json and the files beside it, parsed when somebody asks.
+    """A tokenizer.json and the files next to it, parsed when they are needed.
 
     Attributes:
         files: by name, as they are: the tokenizer.json and its configuration, most telling first.
@@ -118,7 +118,7 @@ def load(
 
     Args:
         source, revision: see `find`.
-        eos_token: text or id; None to take what the files beside the tokenizer say, or the only well-known one.
+        eos_token: text or id; None to take what its files say, or the only well-known one.
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
         chats: documents are conversations, whose template says what begins them.
@@ -188,7 +188,7 @@ def find(source: str | Path | None = None, revision: str | None = None) -> Found
 
 
 def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer:
-    """Return the tokenizer with the added tokens that only the files beside it name."""
+    """Return the tokenizer with the added tokens that only its other files name."""
     kept = {name: data for name, data in files.items() if name != ADDED_TOKENS}
     found = FoundTokenizer(kept, where)
     names = [name for name in TOKENIZER_CONFIGS if name in kept]
@@ -257,7 +257,7 @@ _NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", 
 
 
 def recognized(name: str, data: bytes) -> tuple[str, str] | None:
-    """Recognise a file that is no tokenizer.json, and say what to do; None if nobody can tell.
+    """Recognise a file that is not a tokenizer.json, and say what to do; None if that is unknown.
 
     Args:
         name: of the file.

@@ -31,12 +31,12 @@ _FITS = {
     BEFORE: re.compile(r"[ \n](?<=[^\W\d_].)", re.DOTALL),
     AT: re.compile(r" (?<=[^\W\d_].)(?=[^\W\d_])", re.DOTALL),
 }
-"""What follows the letter, or number such as ², after which a text may be cut."""
+"""The characters that follow the letter, or number such as ², after which a text may be cut."""
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
-"""What an added token must not have: it would reach over a cut, or, if it strips, take the whitespace after it."""
+"""Patterns that no added token may match: it would reach over a cut, or strip the whitespace after it."""
 _TAKES_THE_SPACE = re.compile(r"\A(?: ?\w| \Z)|\w\Z")
-"""Nor this, where the space is left out: the token would need it, or begin a piece, which then gets no mark, or stand
-before the space, which then gets a mark of its own."""
+"""Nor this one, where the space is left out: the token would need it, or begin a piece, which then gets no mark, or
+stand before the space, which then gets a mark of its own."""
 _JOINS = re.compile(r"[ ▁\n](?:(?<=[^\W\d_].)|(?<=<0x[0-9A-F]{2}>.))", re.DOTALL)
 """A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them; found by its end, since
 most entries have none."""

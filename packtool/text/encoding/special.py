@@ -9,7 +9,7 @@ from packtool.errors import UsageError
 
 
 class TokenizerWarning(NamedTuple):
-    """What to say of a tokenizer, as `packtool.warnings.warn` takes it."""
+    """A warning about a tokenizer, as `packtool.warnings.warn` takes it."""
 
     code: str
     what: str
@@ -34,7 +34,7 @@ ENDS_OF_TURNS = frozenset(
         *("<turn|>", "<|end_of_turn|>", "<|endofturn|>", "<|eot|>", "[/INST]"),
     }
 )
-"""What ends a turn of a chat, not a document: what the configurations of chat models name as their EOS."""
+"""Tokens that end a turn of a chat, not a document, which configurations of chat models name as EOS."""
 
 END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]", *CANDIDATES["bos"][0], "[CLS]"})
 """Special tokens that pad, mask or begin."""
@@ -49,7 +49,7 @@ SENTINELS = (
     ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),  # Seed-Coder
     ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # CodeGeeX, GLM
 )
-"""What begins prefix, suffix and middle where models fill in the middle."""
+"""Tokens that begin prefix, suffix and middle where models fill in the middle."""
 
 
 def sentinels(vocab: Collection[str]) -> tuple[str, str, str] | None:
@@ -114,7 +114,7 @@ def special(
         kind: ``eos`` or ``bos``.
         wanted: text or id; None to find it.
         vocab: every token's id.
-        configs: the files beside the tokenizer, most telling first.
+        configs: the configuration files of the tokenizer, most telling first.
         added: texts of special tokens.
 
     Raises:

@@ -22,7 +22,7 @@ from packtool.text.encoding.long_texts import AT
 from packtool.text.encoding.unicode import having, table
 
 SAMPLE = 512
-"""One text in so many is encoded by the reference too, whatever its length. The reference is some 50 to 80 times
+"""One in this many texts is encoded by the reference too, whatever its length. The reference is some 50 to 80 times
 slower, so this takes a tenth of the encoder's time, and three or four per cent of the whole command's."""
 _FIRST = 2
 """Texts at the beginning of a block that are checked in any case, unless they are long."""
@@ -67,7 +67,7 @@ class Verified:
         reference: what it is checked against. Texts with characters that are too new for one of them go to it, and
             those with a byte that has no entry.
         recipe: of the encoder.
-        sample: one text in so many is checked.
+        sample: one in this many texts is checked.
 
     Attributes:
         checked: texts that were compared since the block began.

@@ -53,7 +53,7 @@ _REMEDIES = {
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What all tasks of a run have in common.
+    """The settings that all tasks of a run share.
 
     Attributes:
         tokenizer_at: place of the tokenizer.json that workers load.
@@ -295,16 +295,16 @@ def shown_file(file: CorpusFile) -> str:
     return STDIN if file.name == STDIN else shown(file.location)
 
 
-def too_many(limit: int, where: str, some: str) -> DataError:
+def too_many(limit: int, where: str, example: str) -> DataError:
     """Return the error for more bad records than allowed.
 
     Args:
-        where: some of them are.
-        some: what is wrong with these.
+        where: one of them is.
+        example: what is wrong with it.
     """
     return DataError(
         "too-many-errors",
-        f"more than {limit} records can't be used; {some}",
+        f"more than {limit} records can't be used; {example}",
         remedy="look at them with --on-error quarantine and a higher --max-errors",
         where=where,
     )

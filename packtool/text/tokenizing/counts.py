@@ -18,7 +18,7 @@ _SUMS = (
 
 
 class SpanCounts(msgspec.Struct):
-    """What one span held, or the sum of several.
+    """Counts of one span, or of several together.
 
     Attributes:
         file: its number.
@@ -87,7 +87,7 @@ class SpanCounts(msgspec.Struct):
         """Require that documents read are stored, empty or filtered, and documents encoded stored or filtered.
 
         Args:
-            added: tokens that every stored document has beside its own: EOS, and BOS if there is one.
+            added: tokens that every stored document has in addition to its own: EOS, and BOS if there is one.
 
         Raises:
             DataError: it does not add up, which means a defect in packtool.

@@ -21,11 +21,11 @@ import xxhash
 _PURPOSE = int.from_bytes(b"fim")
 """Keeps what is drawn here apart from other hashes of the text by the same seed."""
 _PLACES = 1 << 63
-"""And this, places from the rest."""
+"""Keeps places apart from other draws."""
 
 
 class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
-    """How texts are rearranged.
+    """The way in which texts are rearranged.
 
     Attributes:
         rate: share of the texts.
@@ -62,7 +62,7 @@ class Piece(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where the middle of a text begins and ends, and whether its suffix comes first."""
+    """The begin and end of the middle of a text, and whether its suffix comes first."""
 
     begin: int
     end: int

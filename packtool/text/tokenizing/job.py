@@ -66,7 +66,7 @@ class Job:
 
     @property
     def encoders(self) -> set[str]:
-        """What encoded the blocks that are done."""
+        """The encoders of the blocks that are done."""
         return {result.encoder for result in self.done.values()}
 
     def fall_back(self, error: EncoderMismatchError | EncoderUnsuitableError) -> None:

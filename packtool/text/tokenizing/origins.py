@@ -1,4 +1,4 @@
-"""The origin of each document and a hash of its text, which a token store keeps beside the tokens."""
+"""The origin of each document and a hash of its text, which a token store keeps with the tokens."""
 
 from __future__ import annotations
 

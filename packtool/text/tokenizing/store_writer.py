@@ -28,7 +28,7 @@ class ShardWriter:
         directory: existing.
         block: its number.
         tokenizer: every id is below its size; its EOS ends every document, and its BOS, if any, begins it.
-        columns: names of the scalars that are kept beside the tokens.
+        columns: names of the scalars that are kept with the tokens.
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
@@ -91,7 +91,7 @@ class ShardWriter:
     def describe(
         self, kept: npt.NDArray[np.bool_], origins: Origins | None, columns: Sequence[Sequence[str | None]]
     ) -> None:
-        """Add what is stored beside the documents that ended.
+        """Add origins and columns of the documents that ended.
 
         Args:
             kept: which of them have ids, as `add` returned it.
