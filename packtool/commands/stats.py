@@ -252,8 +252,8 @@ def _store_report(
         corpus.choose([each.documents() for each in chosen.passes])
         known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
     lengths = corpus.lengths()
-    talks = _conversations(corpus, options, tried)
-    if talks is not None and options.too_long == "drop":
+    conversations = _conversations(corpus, options, tried)
+    if conversations is not None and options.too_long == "drop":
         tried = _keeping_whole(tried, options)
     counts = LengthCounts.of(lengths)
     stores = [_STORE] if before else [str(place) for place in places]
@@ -267,7 +267,14 @@ def _store_report(
         batch_size=options.batch_size,
         lengths=lengths_of(counts, "tokens"),
         comparison=_comparison(
-            lengths, counts, tried, command, options, engine, talks, _pass_by_pass(lengths, talks, chosen.passes)
+            lengths,
+            counts,
+            tried,
+            command,
+            options,
+            engine,
+            conversations,
+            _pass_by_pass(lengths, conversations, chosen.passes),
         ),
     )
 
@@ -278,11 +285,11 @@ def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Cand
     Raises:
         UsageError: `--too-long` where there are none.
     """
-    talks = [store.manifest.conversations for store in corpus.stores]
-    if not any(talks):
+    conversations = [store.manifest.conversations for store in corpus.stores]
+    if not any(conversations):
         refuse(options, ("too_long",), "no store holds conversations", "leave it out; --max-tokens leaves out texts")
         return None
-    return np.repeat(talks, corpus.store_documents) if tried else None
+    return np.repeat(conversations, corpus.store_documents) if tried else None
 
 
 def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
@@ -302,13 +309,13 @@ def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[
 
 
 def _pass_by_pass(
-    lengths: Ints, talks: npt.NDArray[np.bool_] | None, passes: Sequence[Passes] | None
+    lengths: Ints, conversations: npt.NDArray[np.bool_] | None, passes: Sequence[Passes] | None
 ) -> Documents | None:
     """Return the documents in the order in which `pack` plans them, if some come several times."""
     if passes is None or all(each.number < 2 for each in passes):
         return None
     order, ends = by_pass(passes)
-    return Documents(lengths[order], ends, None if talks is None else talks[order])
+    return Documents(lengths[order], ends, None if conversations is None else conversations[order])
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
@@ -345,7 +352,7 @@ def _comparison(
     command: str,
     options: StatsArguments,
     engine: Engine,
-    talks: npt.NDArray[np.bool_] | None = None,
+    conversations: npt.NDArray[np.bool_] | None = None,
     passes: Documents | None = None,
 ) -> Comparison | None:
     """Compare what each candidate would make of documents, which `command` would pack."""
@@ -359,7 +366,7 @@ def _comparison(
             options.batch_size,
             command=command,
             parameters=None if options.parameters is None else parse_amount(options.parameters),
-            talks=talks,
+            conversations=conversations,
             too_long=options.too_long,
             passes=passes,
             exact=options.exact,

@@ -138,7 +138,7 @@ def _rows(dataset: PackedDataset) -> Contents:
     runs = _shards(dataset) if table is None else _batches(dataset, table)
 
     def blocks(part: Part) -> Iterator[Block]:
-        return (_block(some) for some in _joined(_cut(runs[part.number])))
+        return (_block(group) for group in _joined(_cut(runs[part.number])))
 
     def files() -> Iterator[MappedFile]:
         yield from dataset.files()
@@ -197,16 +197,16 @@ def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
 
 def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
     """Join consecutive runs up to this many tokens; a longer one stays alone."""
-    some: list[_Run] = []
+    group: list[_Run] = []
     held = 0
     for run in runs:
-        if some and held + run.tokens > tokens:
-            yield some
-            some, held = [], 0
-        some.append(run)
+        if group and held + run.tokens > tokens:
+            yield group
+            group, held = [], 0
+        group.append(run)
         held += run.tokens
-    if some:
-        yield some
+    if group:
+        yield group
 
 
 def _block(runs: list[_Run]) -> Block:

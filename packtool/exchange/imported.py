@@ -67,24 +67,24 @@ def import_file(
     documents = tokens = empty = eos_added = trained = 0
 
     def close() -> None:
-        if any(len(some.ids) for some in waiting):
+        if any(len(part.ids) for part in waiting):
             at = number, len(shards)
-            offsets = offsets_of(np.concatenate([some.lengths for some in waiting]))
+            offsets = offsets_of(np.concatenate([part.lengths for part in waiting]))
             with delivery.attempt(f"file-{number:05d}.") as attempt:
-                shards.append([*write_shard(attempt, at, [some.ids for some in waiting], offsets, info.vocab_size)])
+                shards.append([*write_shard(attempt, at, [part.ids for part in waiting], offsets, info.vocab_size)])
                 if loss:
-                    shards[-1].append(write_loss(attempt, at, [some.trains for some in waiting]))
+                    shards[-1].append(write_loss(attempt, at, [part.trains for part in waiting]))
                 delivery.deliver(attempt, shards[-1])
         waiting.clear()
 
-    for some in _documents(chosen.read(file, options), info, str(file)):
-        waiting.append(some)
-        documents += len(some.lengths)
-        tokens += len(some.ids)
-        empty += some.empty
-        eos_added += some.eos_added
-        trained += int(np.count_nonzero(some.trains)) if loss else 0
-        if sum(len(each.ids) for each in waiting) >= SHARD_TOKENS:
+    for part in _documents(chosen.read(file, options), info, str(file)):
+        waiting.append(part)
+        documents += len(part.lengths)
+        tokens += len(part.ids)
+        empty += part.empty
+        eos_added += part.eos_added
+        trained += int(np.count_nonzero(part.trains)) if loss else 0
+        if sum(len(part.ids) for part in waiting) >= SHARD_TOKENS:
             close()
     close()
     return ImportedFile(shards, documents, tokens, empty, eos_added, trained)

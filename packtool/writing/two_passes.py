@@ -341,12 +341,14 @@ class PartitionedRows(PlannedRows):
             begin, end = int(self._first_units[number]), int(self._first_units[number + 1])
             stop = min(last, end)
             if first < stop:
-                some = reader.partition(number)
-                unit = some.units[first - begin : stop - begin]
-                held = some.atoms.unit_segments[unit].astype(np.int64)
+                loaded = reader.partition(number)
+                unit = loaded.units[first - begin : stop - begin]
+                held = loaded.atoms.unit_segments[unit].astype(np.int64)
                 counts.append(held)
-                tables.append(np.take(some.atoms.segments, ranges(some.segment_offsets[unit], held, offsets_of(held))))
-                tokens.append(np.take(some.atoms.tokens, unit, axis=0))
+                tables.append(
+                    np.take(loaded.atoms.segments, ranges(loaded.segment_offsets[unit], held, offsets_of(held)))
+                )
+                tokens.append(np.take(loaded.atoms.tokens, unit, axis=0))
             first, number = stop, number + 1
         segments = None
         if self._partitions.with_segments:

@@ -52,10 +52,10 @@ def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
     for block in contents.blocks(part):
         batch = pa.record_batch(_columns(block), schema=schema(contents))
         for first in range(0, batch.num_rows, _BATCH):
-            some = batch.slice(first, _BATCH)
-            writer.write_batch(some)
-            sequences += some.num_rows
-            tokens += len(some.column(0).flatten())
+            records = batch.slice(first, _BATCH)
+            writer.write_batch(records)
+            sequences += records.num_rows
+            tokens += len(records.column(0).flatten())
     return sequences, tokens
 
 

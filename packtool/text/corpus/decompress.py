@@ -73,7 +73,7 @@ class DecompressedStream:
         parts: list[bytes] = []
         held = 0
         try:
-            while held < size and (part := self._some(min(size - held, _STEP))):
+            while held < size and (part := self._next(min(size - held, _STEP))):
                 parts.append(part)
                 held += len(part)
         except (OSError, EOFError, self._error) as error:
@@ -83,7 +83,7 @@ class DecompressedStream:
                 raise self._damage from None
         return b"".join(parts)
 
-    def _some(self, size: int) -> bytes:
+    def _next(self, size: int) -> bytes:
         """Decompress a little; nothing at the end."""
         while True:
             if self._member is None and not self._begin():

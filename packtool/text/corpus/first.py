@@ -23,11 +23,11 @@ def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
         if first is not None:
             if not first.documents and first.rejects[0].code != "missing-text":
                 return False
-            talks = _first(file, Fields("", chat=True))
-            held = talks.documents[0] if talks is not None and talks.documents else {}
+            batch = _first(file, Fields("", chat=True))
+            conversation = batch.documents[0] if batch is not None and batch.documents else {}
             if first.documents:
-                _warn_of_both(held, text, shown(file.location))
-            return bool(held) and not first.documents
+                _warn_of_both(conversation, text, shown(file.location))
+            return bool(conversation) and not first.documents
     return False
 
 

@@ -125,8 +125,8 @@ class Verified:
             apart = [bool((part >= self.recipe.vocab_size).any()) for part in _split(ids, lengths)]
         encoded = []
         for to_reference, group in groupby(zip(apart, texts, strict=True), itemgetter(0)):
-            some = [text for _, text in group]
-            encoded.append(self.reference.encode(some) if to_reference else self._encode(some))
+            group_texts = [text for _, text in group]
+            encoded.append(self.reference.encode(group_texts) if to_reference else self._encode(group_texts))
         ids, lengths = map(np.concatenate, zip(*encoded, strict=True))
         return ids, lengths
 

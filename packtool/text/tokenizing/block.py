@@ -153,7 +153,7 @@ class _Attempt:
 
     def __init__(self, context: Context, directory: Path, number: int, worker: Worker) -> None:
         self.context = context
-        self.encoder, self.talks = prepare(context)
+        self.encoder, self.conversations = prepare(context)
         if self.encoder is not None:
             self.encoder.restart()
         self.writer = ShardWriter(directory, number, context.tokenizer, context.fields.columns)
@@ -178,8 +178,8 @@ class _Attempt:
         for batch in reader:
             if self.encoder is None:
                 require_ids(batch, context.tokenizer)
-            if self.talks is not None:
-                self.talks.render(batch)
+            if self.conversations is not None:
+                self.conversations.render(batch)
             if batch.rejects:
                 reader.require_unchanged()
                 self._reject(span, file, batch, counts)
@@ -190,9 +190,9 @@ class _Attempt:
             for part in parts:
                 counts.count_special(part.ids, context.special_ids)
                 ended.append(writer.add(part))
-                if self.talks is not None:
+                if self.conversations is not None:
                     counts.conversations += len(set(batch.numbers))
-                    counts.context += self.talks.repeated_context(part, batch.numbers)
+                    counts.context += self.conversations.repeated_context(part, batch.numbers)
             kept = np.concatenate(ended)
             sources = None
             if context.provenance:
@@ -207,8 +207,8 @@ class _Attempt:
             writer.close_full()
             self.worker.advance(batch.progress)
         counts.special = {number: times for number, times in counts.special.items() if times}
-        if self.talks is not None:
-            counts.special = self.talks.spelled(context.tokenizer.added_tokens)
+        if self.conversations is not None:
+            counts.special = self.conversations.spelled(context.tokenizer.added_tokens)
         counts.require_balance(self._added)
         counts.digest = reader.digest
         if span.start == 0 and not counts.digest:
@@ -227,11 +227,11 @@ class _Attempt:
             parts: Iterator[Parts] = iter([moved.encoded(self.encoder, counts)])
         else:
             parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
-            if self.talks is not None:
-                parts = iter([self.talks.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
+            if self.conversations is not None:
+                parts = iter([self.conversations.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
             parts = _counted(parts, counts)
         if filters.need_tokens:
-            every = joined(parts) if self.talks is None else next(parts)
+            every = joined(parts) if self.conversations is None else next(parts)
             tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
             fits = filters.of_tokens(tokens)
             self._keep(batch, counts, fits, tokens)

@@ -177,12 +177,12 @@ class PlainText:
         offsets: list[tuple[int, int]] = []
         at = 0
         for number, (begin, end) in enumerate((*apart, (len(text), len(text)))):
-            some, places = self._between(text[at:begin], first=number == 0)
-            ids += some
+            between, places = self._between(text[at:begin], first=number == 0)
+            ids += between
             offsets += [(at + a, at + b) for a, b in places]
-            some = self._plain(text[begin:end]) if begin < end else []
-            ids += some
-            offsets += [(begin, end)] * len(some)
+            plain = self._plain(text[begin:end]) if begin < end else []
+            ids += plain
+            offsets += [(begin, end)] * len(plain)
             at = end
         bounds = np.array(offsets, np.int64).reshape(-1, 2)
         return np.array(ids, np.uint32), token_mask(bounds[:, 0], bounds[:, 1], spans)
