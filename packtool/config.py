@@ -99,7 +99,7 @@ def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | No
     keys = (stage,) if number is None else (stage, number)
     table = Table(file.path, stage, file.line(*keys))
     options = declared(STAGES[stage])
-    known = {each.key: each for each in options.values() if each.option.in_file}
+    known = {declaration.key: declaration for declaration in options.values() if declaration.option.in_file}
     elsewhere = {*options, *declared(Terminal)} - known.keys()
     for key, value in entries.items():
         name = key.replace("-", "_")
@@ -108,7 +108,7 @@ def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | No
             remedy = f"leave it out and give {flag(name)} on the command line"
             raise UsageError("unknown-key", f"{key} is not for files", remedy=remedy, where=where)
         if name not in known:
-            remedy = suggest(spelling(name), [spelling(each) for each in known])
+            remedy = suggest(spelling(name), [spelling(key) for key in known])
             raise UsageError("unknown-key", f"{stage} has no option {key!r}", remedy=remedy, where=where)
         if name in table.values:
             raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)

@@ -169,11 +169,11 @@ def _counts(due: npt.NDArray[Any], samples: int, room: I64) -> I64:
     rest = samples - int(counts.sum())
     while rest > 0:
         owed = np.where(counts < room, due - counts, -np.inf)
-        neediest = np.argsort(-owed, kind="stable")[: min(rest, int(np.count_nonzero(counts < room)))]
-        if not len(neediest):
+        those = np.argsort(-owed, kind="stable")[: min(rest, int(np.count_nonzero(counts < room)))]
+        if not len(those):
             raise _NoRoom
-        counts[neediest] += 1
-        rest -= len(neediest)
+        counts[those] += 1
+        rest -= len(those)
     while rest < 0:  # a source that is ahead has what others are owed: less of those that are owed least
         counts[np.argmin(np.where(counts > 0, due - counts, np.inf))] -= 1
         rest += 1

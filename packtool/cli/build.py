@@ -94,7 +94,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.summary) for name, each in self._definitions.items()])
+            formatter.write_dl([(name, definition.summary) for name, definition in self._definitions.items()])
 
 
 class Command(TyperCommand):
@@ -105,7 +105,7 @@ class Command(TyperCommand):
         own = declared(getattr(import_module(f"packtool.options.{module}"), kind))
         self._handler = definition.handler
         self._quiet = "quiet" in own  # the function has one of its own
-        self._own = {name: each for name, each in own.items() if not each.option.python_only}
+        self._own = {name: declaration for name, declaration in own.items() if not declaration.option.python_only}
         self._terminal = {name: declared(Terminal)[name] for name in definition.terminal}
         super().__init__(
             definition.name,
@@ -118,7 +118,10 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         def values(options: Mapping[str, Declared]) -> Values:
             as_typed = {name for name in options if ctx.get_parameter_source(name).name != "DEFAULT"}
-            return {name: ctx.params[name] if name in as_typed else each.default for name, each in options.items()}
+            return {
+                name: ctx.params[name] if name in as_typed else declaration.default
+                for name, declaration in options.items()
+            }
 
         terminal = Terminal(**values(self._terminal))
         arguments = values(self._own)
@@ -130,9 +133,9 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", *typing.get_args(Group))}
-        for each in self.get_params(ctx):
-            group = "Arguments" if isinstance(each, Argument) else getattr(each, "rich_help_panel", None)
-            if (record := each.get_help_record(ctx)) is not None:
+        for parameter in self.get_params(ctx):
+            group = "Arguments" if isinstance(parameter, Argument) else getattr(parameter, "rich_help_panel", None)
+            if (record := parameter.get_help_record(ctx)) is not None:
                 sections[group or "General"].append(record)
         for title, records in sections.items():
             if records:
@@ -163,28 +166,28 @@ def _show_version(ctx: Any, parameter: Any, value: bool) -> None:
         ctx.exit()
 
 
-def _parameter(each: Declared) -> Argument | Option:
+def _parameter(declaration: Declared) -> Argument | Option:
     """Make an option in the form that Typer takes."""
-    option = each.option
-    default = None if each.required else _text(each.default)
+    option = declaration.option
+    default = None if declaration.required else _text(declaration.default)
     shared: dict[str, Any] = {
         "type_descriptor": _TEXT,
-        "required": each.required,
+        "required": declaration.required,
         "default": default,
-        "metavar": each.metavar or None,
-        "help": each.help,
-        "autocompletion": _completion(each) if option.suggestions or each.choices else None,
+        "metavar": declaration.metavar or None,
+        "help": declaration.help,
+        "autocompletion": _completion(declaration) if option.suggestions or declaration.choices else None,
     }
     if option.positional:
-        return Argument(param_decls=[each.name], nargs=-1 if option.kind.repeated else 1, **shared)
-    negates = option.kind is FLAG and each.default is not False  # it is on, or the strategy decides
-    flags = f"{each.flag}/--no-{each.flag.removeprefix('--')}" if negates else each.flag
-    eager: dict[str, Any] = {"callback": effects.configure, "is_eager": True} if each.name == "config" else {}
+        return Argument(param_decls=[declaration.name], nargs=-1 if option.kind.repeated else 1, **shared)
+    negates = option.kind is FLAG and declaration.default is not False  # it is on, or the strategy decides
+    flags = f"{declaration.flag}/--no-{declaration.flag.removeprefix('--')}" if negates else declaration.flag
+    eager: dict[str, Any] = {"callback": effects.configure, "is_eager": True} if declaration.name == "config" else {}
     return Option(
-        param_decls=[each.name, flags, *filter(None, [option.short])],
+        param_decls=[declaration.name, flags, *filter(None, [option.short])],
         is_flag=option.kind is FLAG,
         multiple=option.kind.repeated,
-        show_default=option.default or bool(each.default),
+        show_default=option.default or bool(declaration.default),
         rich_help_panel=option.group,
         **shared,
         **eager,
@@ -200,12 +203,12 @@ def _text(default: Any) -> Any:
     return str(default)
 
 
-def _completion(each: Declared) -> Callable[[Any, list[str], str], list[str]]:
+def _completion(declaration: Declared) -> Callable[[Any, list[str], str], list[str]]:
     """Suggest completions to the shell; for a list of values, of the last one."""
-    known = each.option.suggestions or each.choices
+    known = declaration.option.suggestions or declaration.choices
 
     def complete(ctx: Any, arguments: list[str], incomplete: str) -> list[str]:
-        before, comma, _ = incomplete.rpartition(",") if each.option.kind.many else ("", "", "")
+        before, comma, _ = incomplete.rpartition(",") if declaration.option.kind.many else ("", "", "")
         return [f"{before}{comma}{name}" for name in known]
 
     return complete

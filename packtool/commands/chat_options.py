@@ -30,9 +30,9 @@ AUTO = "auto"
 def check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
     """Refuse options of conversations where the input holds none, and options that make no sense with `chats`."""
     if not chats:
-        for each in given(options, declared(ConversationOptions)):
+        for declaration in given(options, declared(ConversationOptions)):
             what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
-            raise UsageError("bad-option", what, remedy=remedy, where=each.flag)
+            raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag)
         return
     template = "the chat template says what begins a conversation"
     against = (

@@ -73,8 +73,8 @@ def source_mix(
         return []
     mixes = []
     tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
-    for each in buckets:
-        rows = PackedBucket(output.place, each, dtype, None, keep=1)
+    for bucket in buckets:
+        rows = PackedBucket(output.place, bucket, dtype, None, keep=1)
         if not rows.has_segments:
             return []
         mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))

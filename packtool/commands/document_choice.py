@@ -67,7 +67,7 @@ def check_choice(options: DocumentOptions) -> None:
     if options.tokens is not None and not options.mix and options.temperature is None:
         remedy = "name each store's share: --mix web=70%,wiki=30%, or give --temperature"
         raise UsageError("bad-mixture", "needs --mix or --temperature", remedy=remedy, where="--tokens")
-    weights = [weight_of(each, shares=options.tokens is not None) for each in options.mix]
+    weights = [weight_of(weight, shares=options.tokens is not None) for weight in options.mix]
     if options.tokens is not None and weights:
         require_whole(dict(weights))
     if options.holdout is not None and parse_part(options.holdout).share == 1:
@@ -110,7 +110,7 @@ def choose(
     options = replace(options, sample_interval=asked.get("sample_interval"))
     reasons = reasons_of(stores, lengths, options, excluded, whole, arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(reasons, lengths, strict=True)]
-    left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
+    left = {name: int(count[1, 0]) for name, count in zip(names, counts, strict=True)}
     if options.temperature is not None:
         weights = shares_by_temperature(left, parse_temperature(options.temperature))
     if "mix" in asked:
@@ -154,7 +154,7 @@ def _source(
     return ChosenSource(
         documents=store.documents,
         tokens=store.tokens,
-        left_out={reason: LeftOut(*each.tolist()) for reason, each in left_out.items() if each[0]},
+        left_out={reason: LeftOut(*counts.tolist()) for reason, counts in left_out.items() if counts[0]},
         asked=asked,
         epochs=str(epochs),
         chosen_documents=int(packed[0]),

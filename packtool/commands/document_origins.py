@@ -190,7 +190,7 @@ class Origins:
         stored = [store.with_ids([record]) for store in self._stores]
         if not any(map(len, stored)):
             stored = self._at(record)
-        return np.concatenate([self._packed(source, each) for source, each in enumerate(stored)])
+        return np.concatenate([self._packed(source, documents) for source, documents in enumerate(stored)])
 
     def _at(self, record: str) -> list[I64]:
         """Find the documents of each store that came from FILE:LINE."""

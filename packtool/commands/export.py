@@ -125,7 +125,7 @@ def _write(output: Output, format: Format, contents: Contents, check: InputCheck
     known = pieces.found(parts, engine)
     if format.shared:
         first = {number: part.first_token * itemsize for number, part in parts.items()}
-        known = {n: done for n, done in known.items() if all(is_intact(filled, each, first[n]) for each in done)}
+        known = {n: done for n, done in known.items() if all(is_intact(filled, file, first[n]) for file in done)}
     by_part: dict[int, list[ExportedFile]] = {}
     with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
         for number, done in pieces.run(written, parts, engine, done=known, keep=check.keep):

@@ -73,7 +73,7 @@ def import_(options: ImportArguments) -> ImportResult:
     with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
     plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
     recorded = as_recorded(plain)
-    every = [each for file in files for each in chosen.read_with(file)]
+    every = [part for file in files for part in chosen.read_with(file)]
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
     if options.dry_run:
@@ -106,7 +106,7 @@ def _read_all(
     quiet: bool,
 ) -> list[ImportedFile]:
     finished: list[ImportedFile] = []
-    sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
+    sizes = [sum(part.stat().st_size for part in chosen.read_with(file)) for file in files]
     pieces = Pieces(place, "file", ImportedFile, lambda done: done.files)
     known = pieces.found(range(len(files)), Threads(1))
     with Progress(sum(sizes), "import", quiet=quiet) as bar:

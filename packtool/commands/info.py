@@ -231,11 +231,11 @@ def _file(path: Path) -> Info:
             if path.relative_to(whole).as_posix() in known:
                 kind = f"file of the {manifest.format.removeprefix('packtool ')} {whole}"
                 return Info(path, kind, "unknown", facts, next=[f"packtool info {shlex.quote(str(whole))}"])
-    if (counted := _conversations(path)) is not None:
+    if (talks := _conversations(path)) is not None:
         following = [
             f"packtool tokenize {quoted} -o tokens --tokenizer MODEL   renders them by the chat template of MODEL"
         ]
-        return Info(path, "conversations", "unknown", facts | counted, next=following)
+        return Info(path, "conversations", "unknown", facts | talks, next=following)
     return Info(path, "not written by packtool", "unknown", facts, next=[f"packtool tokenize {quoted} -o tokens"])
 
 

@@ -29,9 +29,9 @@ def find_files(
             what += f" ({len(corpus.skipped):,} files)"
         remedy = "name the files to read them, or give --include with a pattern, and --format if needed"
         warn("files-skipped", what, remedy=remedy, where=str(location))
-    for each in corpus.repeated:
+    for link in corpus.repeated:
         what = "leads to a directory that is read under another name, so it is not read again"
-        warn("directory-repeated", what, remedy="remove the link unless it is meant", where=each)
+        warn("directory-repeated", what, remedy="remove the link unless it is meant", where=link)
     return corpus.files
 
 

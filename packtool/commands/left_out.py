@@ -55,11 +55,11 @@ def reasons_of(
     """
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
     origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []
-    hashes = [each["hash"] for each in origins] if by_text else []
+    hashes = [origin["hash"] for origin in origins] if by_text else []
     excluded = [] if listed is None else listed_documents(stores, origins, listed, str(options.exclude))
     first = _first(stores, hashes, excluded) if options.drop_duplicates else []
     held = [] if options.holdout is None else _held_out(stores, hashes, lengths, options, arrays)
-    number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))
+    number, shards = (int(number) for number in (options.shard_of or "1/1").split("/"))
 
     def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
         if excluded:
@@ -134,7 +134,7 @@ def _held_out(
         def drawn(store: int, a: int, b: int) -> Mask:
             return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
 
-        held = [arrays.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
+        held = [arrays.filled(len(hashed), np.bool_, partial(drawn, store)) for store, hashed in enumerate(hashes)]
     else:
         every = np.concatenate(hashes), np.concatenate(lengths)
         held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), ends_of(stores))

@@ -100,7 +100,7 @@ def _longest_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
     if not (strategy.whole and strategy.keeps_eos):
         cuts = "cuts" if strategy.keeps_eos else "leaves out the EOS of"
         what = f"{strategy.name} {cuts} documents that would fit a row, and {stores[0].place} holds conversations"
-        keeping = ", ".join(name for name, each in STRATEGIES.items() if each.whole and each.keeps_eos)
+        keeping = ", ".join(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
         remedy = f"give --too-long cut, or a strategy that keeps documents whole: {keeping}"
         raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
     row = min(options.atom, options.row_length)

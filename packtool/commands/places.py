@@ -70,12 +70,12 @@ def places_to_read(given: Typed | Sequence[Typed]) -> Iterator[list[Place]]:
         given: what the user typed: one or several.
     """
     places = places_of(given)
-    if not any(isinstance(each, StorePlace) for each in places):
+    if not any(isinstance(place, StorePlace) for place in places):
         yield places
         return
     with temporary_directory() as directory:
         cache = Cache(directory, READ_BYTES)
-        yield [_copied(each, cache) for each in places]
+        yield [_copied(place, cache) for place in places]
 
 
 @contextmanager
@@ -88,15 +88,15 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
     Raises:
         UsageError: the staging limit is too small.
     """
-    groups = [places_of(each) for each in given]
-    stores = [each for group in groups for each in group if isinstance(each, StorePlace)]
+    groups = [places_of(group) for group in given]
+    stores = [place for group in groups for place in group if isinstance(place, StorePlace)]
     if not stores:
         yield groups
         return
     cache = _staging_cache(options, stores)
     cache.recheck()
     try:
-        yield [[_copied(each, cache) for each in group] for group in groups]
+        yield [[_copied(place, cache) for place in group] for group in groups]
     except BaseException:
         output = place_of(options.output)
         if not isinstance(output, LocalPlace) or not (output.path / UNFINISHED).exists():
@@ -116,7 +116,7 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     if not isinstance(options, MovingRows):
         return Cache(directory)
     limit = free_bytes(root) // 2 if options.staging_limit is None else parse_bytes(options.staging_limit)
-    sizes = {(str(place), each.name): each.bytes for place in stores for each in listed(manifests.read(place))}
+    sizes = {(str(place), file.name): file.bytes for place in stores for file in listed(manifests.read(place))}
     cluster = options.scheduler is not None
     if sum(sizes.values()) <= limit and not cluster:
         return Cache(directory)
@@ -147,13 +147,13 @@ def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:
 
 def in_part(inputs: Sequence[Place]) -> bool:
     """Return whether some inputs lie in stores and there is no room for all of them here."""
-    places = [each for each in inputs if isinstance(each, CachedPlace)]
+    places = [place for place in inputs if isinstance(place, CachedPlace)]
     limits = [place.cache.limit for place in places if place.cache.limit is not None]
     return bool(limits) and sum(entry.bytes for place in places for entry in _arrays(place)) > min(limits)
 
 
 def _arrays(place: Place) -> list[InputEntry]:
-    return [each for each in listed(manifests.read(place)) if each.name.endswith(".npy")]
+    return [file for file in listed(manifests.read(place)) if file.name.endswith(".npy")]
 
 
 def result_path(typed: Typed) -> Path | str:
@@ -166,7 +166,7 @@ def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
     """Warn if consecutive rows hold documents from so many shards that shards will be fetched again and again."""
     places = [store.place for store in corpus.stores]
     limits = [place.cache.limit for place in places if isinstance(place, CachedPlace)]
-    limit = min((each for each in limits if each is not None), default=None)
+    limit = min((limit for limit in limits if limit is not None), default=None)
     spread = max((_spread(corpus, plan) for plan in plans), default=0) * corpus.dtype.itemsize
     if limit is not None and spread > limit:
         warn(

@@ -118,7 +118,7 @@ def run(options: RunArguments) -> list[StageResult]:
         DataError: whatever a stage finds wrong with its input.
     """
     tables = read(options.configuration)
-    inputs = [str(each) for each in ([options.input] if isinstance(options.input, str | Path) else options.input)]
+    inputs = [str(path) for path in ([options.input] if isinstance(options.input, str | Path) else options.input)]
     name = Path(options.configuration).stem
     planned = stages(tables, inputs, options.output or (name if name != "-" else "run"))
     for stage in planned:
@@ -357,7 +357,7 @@ def _require_apart(stage: Stage, done: Sequence[Stage]) -> None:
     for other in done:
         if stage.output is None or other.output is None:
             continue
-        one, two = (each if isinstance(each, str) else str(each.resolve()) for each in (stage.output, other.output))
+        one, two = (place if isinstance(place, str) else str(place.resolve()) for place in (stage.output, other.output))
         if one == two or one.startswith(f"{two}/") or two.startswith(f"{one}/"):
             where = stage.table.place("output")
             what = f"writes {stage.output}, where {other.table.place()} writes {other.output}"

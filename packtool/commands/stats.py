@@ -246,10 +246,10 @@ def _store_report(
     known: Counter[str] = Counter()
     for store in corpus.stores:
         known.update(store.manifest.counts)
-    rows = {each.options.sequence_length or max(each.options.buckets) for each in tried}
+    rows = {candidate.options.sequence_length or max(candidate.options.buckets) for candidate in tried}
     chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None)
     if chosen.passes is not None:
-        corpus.choose([each.documents() for each in chosen.passes])
+        corpus.choose([passes.documents() for passes in chosen.passes])
         known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
     lengths = corpus.lengths()
     conversations = _conversations(corpus, options, tried)
@@ -299,20 +299,20 @@ def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[
         UsageError: one of them was named.
     """
     keeping = [name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos]
-    for each in tried:
-        if each.strategy.name not in keeping and each.strategy.name in _listed(options.compare):
-            cuts = "cuts" if each.strategy.keeps_eos else "leaves out the EOS of"
-            what = f"{each.strategy.name} {cuts} documents that would fit a row, and these are conversations"
+    for candidate in tried:
+        if candidate.strategy.name not in keeping and candidate.strategy.name in _listed(options.compare):
+            cuts = "cuts" if candidate.strategy.keeps_eos else "leaves out the EOS of"
+            what = f"{candidate.strategy.name} {cuts} documents that would fit a row, and these are conversations"
             remedy = f"give --too-long cut, or strategies that keep documents whole: {', '.join(keeping)}"
             raise UsageError("conversations-cut", what, remedy=remedy, where="--compare")
-    return [each for each in tried if each.strategy.name in keeping]
+    return [candidate for candidate in tried if candidate.strategy.name in keeping]
 
 
 def _pass_by_pass(
     lengths: Ints, conversations: npt.NDArray[np.bool_] | None, passes: Sequence[Passes] | None
 ) -> Documents | None:
     """Return the documents in the order in which `pack` plans them, if some come several times."""
-    if passes is None or all(each.number < 2 for each in passes):
+    if passes is None or all(taken.number < 2 for taken in passes):
         return None
     order, ends = by_pass(passes)
     return Documents(lengths[order], ends, None if conversations is None else conversations[order])
@@ -325,7 +325,10 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
     if all(store.has_origins for store in stores):
         hashes = [store.origins()["hash"] for store in stores]
         if corpus.chosen is not None:
-            hashes = [each[some] for each, some in zip(hashes, np.split(corpus.chosen, ends[:-1]), strict=True)]
+            hashes = [
+                store_hashes[some]
+                for store_hashes, some in zip(hashes, np.split(corpus.chosen, ends[:-1]), strict=True)
+            ]
         firsts = first_of_each(np.concatenate(hashes))
     trained = corpus.trained() if corpus.has_loss else None
     parts = [slice(end - count, end) for end, count in zip(ends.tolist(), corpus.store_documents, strict=True)]
@@ -366,7 +369,7 @@ def _comparison(
             options.batch_size,
             command=command,
             parameters=None if options.parameters is None else parse_amount(options.parameters),
-            conversations=conversations,
+            talks=conversations,
             too_long=options.too_long,
             passes=passes,
             exact=options.exact,
@@ -384,7 +387,7 @@ def _candidates(options: StatsArguments) -> list[Candidate]:
         return []
     chosen = {name: value for name in _OF_PLANS if (value := getattr(options, name)) is not None}
     tried = candidates(_listed(options.compare), _listed(options.sequence_length), chosen)
-    return [replace(each, options=replace(each.options, seed=options.seed)) for each in tried]
+    return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
 
 
 def _listed(values: Any) -> list[Any]:

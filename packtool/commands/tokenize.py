@@ -84,7 +84,7 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
         except BaseException:
             out.discard()  # nothing can resume it
             raise
-    files = [file for each in source.found for file in (copied if each is None else each)]
+    files = [file for files in source.found for file in (copied if files is None else files)]
     warn_of_repeats(files)
     return files if options.scheduler is None else list(map(found_from_anywhere, files))
 

@@ -66,7 +66,7 @@ class Source:
     @property
     def locations(self) -> list[str]:
         """List the inputs as named, and the files they resolve to, links followed."""
-        return [each for each in (*self.inputs, *(file.location for file in self.files)) if each != STDIN]
+        return [location for location in (*self.inputs, *(file.location for file in self.files)) if location != STDIN]
 
     @property
     def key(self) -> str:
@@ -88,14 +88,14 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         UsageError: options that make no sense, or do not fit together.
         DataError: a file or tokenizer is not there, or can't be read.
     """
-    inputs = [str(each) for each in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
+    inputs = [str(path) for path in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
     _check_options(options, inputs, "standard input" if records is None else "a stream of records")
     limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
     filters = Filters({name: limit for name, limit in limits.items() if limit is not None})
     by_input = [
-        None if each == STDIN else find_files(each, options.format, options.include, options.exclude) for each in inputs
+        None if path == STDIN else find_files(path, options.format, options.include, options.exclude) for path in inputs
     ]
-    files = [file for each in by_input for file in each or ()]
+    files = [file for found in by_input for file in found or ()]
     chats, records = _hold_conversations(options, files, records)
     check_conversations(options, chats=chats)
     _check_fim(options, chats=chats)
@@ -131,8 +131,8 @@ def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: st
             if getattr(options, name) is not None:
                 what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
                 raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
-    for each in given(options, ["ids_field", "conversations"]):
-        refuse(options, ["text_field"], f"has no effect with {each.flag}", "leave one of the two out")
+    for declaration in given(options, ["ids_field", "conversations"]):
+        refuse(options, ["text_field"], f"has no effect with {declaration.flag}", "leave one of the two out")
     for name in ("id_field", "ids_field", "text_field", "columns", "conversations"):
         named = getattr(options, name)
         if "" in (named if name == "columns" else [named]):
@@ -190,7 +190,7 @@ def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillI
     if wanted is None:
         what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
         raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
-    named = [named_token("--fim-tokens", each, tokenizer.vocab) for each in wanted]
+    named = [named_token("--fim-tokens", token, tokenizer.vocab) for token in wanted]
     if len(named) != 3 or len(set(named)) < 3:
         what, remedy = "three different tokens are needed", "name those of prefix, suffix and middle"
         raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")

@@ -59,7 +59,7 @@ def publish(path: Path, regions: list[ExportedFile]) -> ExportedFile:
         unfinished.replace(path)
         sync_directory(path.parent)
     size = path.stat().st_size
-    sequences, tokens = sum(each.sequences for each in regions), sum(each.tokens for each in regions)
+    sequences, tokens = sum(region.sequences for region in regions), sum(region.tokens for region in regions)
     return ExportedFile(path.name, size, digest(path, 0, size), sequences, tokens)
 
 

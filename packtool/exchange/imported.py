@@ -117,21 +117,21 @@ def _documents(parts: Iterable[Found], info: TokenizerInfo, where: str) -> Itera
     """Yield whole documents, each ended by EOS. Where boundaries are not known, a document ends with each EOS."""
     begun: list[Ids] = []  # of a document whose end is still to come
     read = 0
-    for each in parts:
-        _require_ids(each.tokens, info.vocab_size, read, where)
-        read += len(each.tokens)
-        if each.lengths is not None:
-            yield _ended(each.tokens, each.lengths, info.eos_id, each.loss)
+    for part in parts:
+        _require_ids(part.tokens, info.vocab_size, read, where)
+        read += len(part.tokens)
+        if part.lengths is not None:
+            yield _ended(part.tokens, part.lengths, info.eos_id, part.loss)
             continue
-        ends = np.flatnonzero(each.tokens == info.eos_id) + 1
+        ends = np.flatnonzero(part.tokens == info.eos_id) + 1
         last = int(ends[-1]) if len(ends) else 0
         if last:
-            ids = np.concatenate([*begun, each.tokens[:last]])
+            ids = np.concatenate([*begun, part.tokens[:last]])
             ends += len(ids) - last
             begun = []
             yield _ended(ids, np.diff(ends, prepend=0), info.eos_id)
-        if last < len(each.tokens):
-            begun.append(each.tokens[last:])
+        if last < len(part.tokens):
+            begun.append(part.tokens[last:])
     if begun:
         ids = np.concatenate(begun)
         yield _ended(ids, np.array([len(ids)]), info.eos_id)

@@ -41,7 +41,7 @@ class OnDemand(Sequence[_Content]):
             return self._made[number]
         number = range(len(self))[number]
         if isinstance(number, range):
-            return [self[each] for each in number]
+            return [self[index] for index in number]
         if number in self._made:  # the number counted from the end
             return self._made[number]
         made = self._make(number)
@@ -68,7 +68,7 @@ def open_all(
     """
     if place.near and keep is None:
         return [open_one(number) for number in range(len(sizes))]
-    limits = [each for each in (keep, place.arrays) if each is not None]
+    limits = [limit for limit in (keep, place.arrays) if limit is not None]
     return OnDemand(sizes, open_one, keep=min(limits, default=None))
 
 
@@ -82,7 +82,7 @@ def open_arrays(
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
     """Join the contents of several datasets, one after another."""
     if all(_is_held(part) for part in parts):
-        return [each for part in parts for each in part]
+        return [item for part in parts for item in part]
     places = [(part, number) for part in parts for number in range(len(part))]
     return OnDemand([size for part in parts for size in sizes_of(part)], lambda n: places[n][0][places[n][1]], keep=0)
 

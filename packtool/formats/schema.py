@@ -304,13 +304,13 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         for what in ("documents", "tokens"):
             once = getattr(self, f"chosen_{what}") - getattr(self, f"repeated_{what}")
-            left_out = sum(getattr(each, what) for each in self.left_out.values())
+            left_out = sum(getattr(removed, what) for removed in self.left_out.values())
             _require(getattr(self, what) == left_out + once, f"its {what} are not those left out and those chosen")
 
     @property
     def available_tokens(self) -> int:
         """Tokens that were left to draw from."""
-        return self.tokens - sum(each.tokens for reason, each in self.left_out.items() if reason != NOT_DRAWN)
+        return self.tokens - sum(removed.tokens for reason, removed in self.left_out.items() if reason != NOT_DRAWN)
 
 
 class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -328,10 +328,10 @@ class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def text(self) -> ChosenText:
         """Return the text tokens of the stores, and those left out or packed again, without EOS."""
-        left_out = [each for source in self.sources for each in source.left_out.values()]
+        left_out = [removed for source in self.sources for removed in source.left_out.values()]
         return ChosenText(
             stored=sum(source.tokens - source.documents for source in self.sources),
-            left_out=sum(each.tokens - each.documents for each in left_out),
+            left_out=sum(counts.tokens - counts.documents for counts in left_out),
             packed_again=sum(source.repeated_tokens - source.repeated_documents for source in self.sources),
         )
 

@@ -378,7 +378,7 @@ class Corpus:
     def choose(self, documents: Sequence[I64]) -> None:
         """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
-        self.store_documents = [len(each) for each in documents]
+        self.store_documents = [len(chosen) for chosen in documents]
         self.chosen = self._arrays.concatenated(documents, np.int64)
         self._behind = self._arrays.concatenated(documents, np.int64, firsts)
         self._lengths = None

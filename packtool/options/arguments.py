@@ -33,11 +33,11 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
     {'stores': ['/a', '/b'], 'strategy': 'bfd', 'sequence_length': 64}
     """
     plain = {}
-    for name, each in declared(type(arguments)).items():
+    for name, declaration in declared(type(arguments)).items():
         value = getattr(arguments, name)
-        if name in _OF_ONE_CALL or (not each.required and value == each.default):
+        if name in _OF_ONE_CALL or (not declaration.required and value == declaration.default):
             continue
-        path = each.option.kind in OF_PLACES or (name == "tokenizer" and Path(str(value)).exists())
+        path = declaration.option.kind in OF_PLACES or (name == "tokenizer" and Path(str(value)).exists())
         if isinstance(value, Sequence) and not isinstance(value, str):
             plain[name] = [_plain(item, path=path) for item in value]
         else:
@@ -55,8 +55,8 @@ def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
     """
     words = []
     for name in names:
-        value, each = getattr(arguments, name), declared(type(arguments))[name]
-        if value is None or value == each.default:
+        value, declaration = getattr(arguments, name), declared(type(arguments))[name]
+        if value is None or value == declaration.default:
             continue
         words += _as_words(name, value)
     return words
@@ -77,8 +77,8 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
 
     positional: list[str] = []
     named: list[str] = []
-    for name, each in declared(WRITING[command]).items():
-        if name in given and each.option.positional:
+    for name, declaration in declared(WRITING[command]).items():
+        if name in given and declaration.option.positional:
             positional += given[name] if isinstance(given[name], list) else [given[name]]
         elif name in given:
             named += _as_words(name, given[name])

@@ -33,27 +33,29 @@ def checked(arguments: Arguments) -> Arguments:
     """
     given: Any = arguments
     parsed = {}
-    for each in declared(type(given)).values():
-        value = getattr(given, each.name)
-        if value is None or value is each.default:
+    for declaration in declared(type(given)).values():
+        value = getattr(given, declaration.name)
+        if value is None or value is declaration.default:
             continue
-        parsed[each.name] = parsed_value = _parsed(each, value)
+        parsed[declaration.name] = parsed_value = _parsed(declaration, value)
         for item in parsed_value if isinstance(parsed_value, list | tuple) else [parsed_value]:
-            _check_value(each, item)
+            _check_value(declaration, item)
     changed: Arguments = replace(given, **parsed)
     return changed
 
 
-def _parsed(each: Declared, value: Any) -> Any:
-    words = each.option.kind.words
+def _parsed(declaration: Declared, value: Any) -> Any:
+    words = declaration.option.kind.words
     try:
-        return each.option.kind.parse(value)
+        return declaration.option.kind.parse(value)
     except UsageError as error:
-        raise UsageError(error.code, error.what, remedy=error.remedy, where=each.flag) from None
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
     except (ValueError, TypeError):
         shown = str(value) if isinstance(value, Fraction) else repr(value)
         shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-        raise UsageError("bad-option", f"{shown} is not {words}", remedy=f"give {words}", where=each.flag) from None
+        raise UsageError(
+            "bad-option", f"{shown} is not {words}", remedy=f"give {words}", where=declaration.flag
+        ) from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
@@ -75,26 +77,28 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
     """
     options = declared(type(arguments))
     given = {name: getattr(arguments, name) for name in options}
-    for name, each in options.items():
+    for name, declaration in options.items():
         is_row = name == "atom_size" and given[name] == given["sequence_length"]  # as in effect without atoms
-        if each.taken(chosen) or given[name] == each.default or is_row:
+        if declaration.taken(chosen) or given[name] == declaration.default or is_row:
             continue
-        remedy = each.option.instead or f"leave it out, or use {chooser} {listed(each.option.taken_by)}"
+        remedy = declaration.option.instead or f"leave it out, or use {chooser} {listed(declaration.option.taken_by)}"
         what = f"{chooser} {chosen} does not take this option"
-        raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
-    missing = [each for each in options.values() if each.option.required and each.taken(chosen)]
-    for each in missing:
-        if given[each.name] is None:
+        raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
+    missing = [
+        declaration for declaration in options.values() if declaration.option.required and declaration.taken(chosen)
+    ]
+    for declaration in missing:
+        if given[declaration.name] is None:
             remedy = f"give {' and '.join(other.flag for other in missing)}"
             what = f"{chooser} {chosen} needs this option"
-            raise UsageError("missing-option", what, remedy=remedy, where=each.flag)
+            raise UsageError("missing-option", what, remedy=remedy, where=declaration.flag)
 
 
 def given(arguments: object, names: Iterable[str]) -> list[Declared]:
     """List the options that differ from their defaults.
 
     >>> from packtool.options.pack import PackOptions
-    >>> [each.flag for each in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
+    >>> [declaration.flag for each in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
     ['--sequence-length']
     """
     options = declared(type(arguments))
@@ -107,8 +111,8 @@ def refuse(arguments: object, names: Iterable[str], what: str, remedy: str) -> N
     Raises:
         UsageError: naming the first that is given.
     """
-    for each in given(arguments, names):
-        raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
+    for declaration in given(arguments, names):
+        raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
 
 
 def check_ranks(ranks: int | None, global_batch: int | None, purpose: str, *, needed: bool = False) -> None:
@@ -146,21 +150,21 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
     return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
 
 
-def _check_value(each: Declared, value: Any) -> None:
+def _check_value(declaration: Declared, value: Any) -> None:
     from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
-    option = each.option
+    option = declaration.option
     if option.kind in OF_PLACES and str(value) == "":  # Path("") would be the working directory
-        raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
+        raise UsageError("bad-option", "an empty name", remedy="give a path", where=declaration.flag)
     if option.kind in (PATH, PATHS) and is_remote(as_typed(value)):
         what, remedy = "does not take the URL of an object store", "give a local path"
-        raise UsageError("unsupported-store", what, remedy=remedy, where=each.flag)
-    if each.choices and value not in each.choices:
+        raise UsageError("unsupported-store", what, remedy=remedy, where=declaration.flag)
+    if declaration.choices and value not in declaration.choices:
         what = f"{value!r} is not a known value"
-        raise UsageError("bad-option", what, remedy=suggest(str(value), each.choices), where=each.flag)
+        raise UsageError("bad-option", what, remedy=suggest(str(value), declaration.choices), where=declaration.flag)
     high = _LARGEST if option.high is None and isinstance(value, int) else option.high
     if (option.low is not None and value < option.low) or (high is not None and value > high):
-        raise out_of_range(each.flag, value, option.low or 0, high if option.high or value > _LARGEST else None)
+        raise out_of_range(declaration.flag, value, option.low or 0, high if option.high or value > _LARGEST else None)
 
 
 def _round(high: int) -> str:

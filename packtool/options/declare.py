@@ -112,8 +112,8 @@ class Declared:
     def choices(self) -> tuple[str, ...]:
         """All possible values, where they are few and fixed; else none."""
         members = [self.type, *typing.get_args(self.type)]
-        literals = [each for each in members if typing.get_origin(each) is typing.Literal]
-        return tuple(str(value) for each in literals for value in typing.get_args(each))
+        literals = [member for member in members if typing.get_origin(member) is typing.Literal]
+        return tuple(str(value) for literal in literals for value in typing.get_args(literal))
 
     @property
     def metavar(self) -> str:
@@ -160,14 +160,18 @@ def accepted(arguments: type, chosen: str) -> frozenset[str]:
     """List the options that this strategy or method takes but others do not."""
     return frozenset(
         name
-        for name, each in declared(arguments).items()
-        if (each.option.taken_by or each.option.not_taken_by) and each.taken(chosen)
+        for name, declaration in declared(arguments).items()
+        if (declaration.option.taken_by or declaration.option.not_taken_by) and declaration.taken(chosen)
     )
 
 
 def names_recorded(arguments: type, chosen: str = "") -> list[str]:
     """List the options that the manifest records, of those that a strategy or method takes."""
-    return [name for name, each in declared(arguments).items() if each.option.recorded and each.taken(chosen)]
+    return [
+        name
+        for name, declaration in declared(arguments).items()
+        if declaration.option.recorded and declaration.taken(chosen)
+    ]
 
 
 def flag(name: str) -> str:

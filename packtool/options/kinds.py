@@ -196,7 +196,7 @@ def _parse_weights(value: Any) -> list[str]:
     """Parse NAME=WEIGHT of each store, also from a table."""
     if isinstance(value, Mapping):
         return [f"{name}={weight}" for name, weight in value.items()]
-    return [str(each) for each in _items(value)]
+    return [str(item) for item in _items(value)]
 
 
 def _several(value: Any) -> list[Any]:
@@ -210,7 +210,7 @@ def names_files(value: Any) -> bool:
     (True, True, False, False)
     """
     if isinstance(value, list | tuple):
-        return not any(isinstance(each, Mapping) for each in value)
+        return not any(isinstance(item, Mapping) for item in value)
     return isinstance(value, str | os.PathLike)
 
 

@@ -112,7 +112,10 @@ def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
     'choose one of concat, bfd'
     """
     name = word.strip().lower().replace("_", "-").replace(" ", "-")
-    known = {**OTHER_STRATEGIES, **{each.replace("-", ""): each for each in OTHER_STRATEGIES.values()}}
+    known = {
+        **OTHER_STRATEGIES,
+        **{known_name.replace("-", ""): known_name for known_name in OTHER_STRATEGIES.values()},
+    }
     meant = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
     if meant is None:
         close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1)

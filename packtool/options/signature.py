@@ -54,7 +54,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
 
         assert isinstance(arguments, type)
         options, parameters = declared(arguments), inspect.signature(arguments).parameters.values()
-        plain = [each.replace(annotation=options[each.name].type) for each in parameters]
+        plain = [parameter.replace(annotation=options[parameter.name].type) for parameter in parameters]
         taken = inspect.signature(function).replace(parameters=plain)
         call.__signature__ = taken  # type: ignore[attr-defined]
         call.__doc__ = _with_arguments(inspect.getdoc(function) or "", options.values())
@@ -74,9 +74,9 @@ def _meant(what: str, given: Iterable[str], taken: inspect.Signature) -> str:
 def _with_arguments(doc: str, options: Iterable[Declared]) -> str:
     """Insert the list of arguments into a docstring, before its results and errors."""
     lines = ["Args:"]
-    for each in options:
+    for declaration in options:
         lines += textwrap.wrap(
-            f"{each.name}: {_described(each)}", 108, initial_indent="    ", subsequent_indent="        "
+            f"{declaration.name}: {_described(declaration)}", 108, initial_indent="    ", subsequent_indent="        "
         )
     listed = "\n".join(lines)
     for section in ("\nReturns:", "\nRaises:"):
@@ -86,10 +86,10 @@ def _with_arguments(doc: str, options: Iterable[Declared]) -> str:
     return f"{doc}\n\n{listed}\n"
 
 
-def _described(each: Declared) -> str:
+def _described(declaration: Declared) -> str:
     """Describe an option for Python: its effect, unit and default."""
-    text = each.help
-    if each.option.unit and each.option.unit not in text.lower():
-        text += f" In {each.option.unit}."
-    default = each.option.default or ("" if each.default in (None, ()) else repr(each.default))
-    return text if each.required or not default else f"{text} Default: {default}."
+    text = declaration.help
+    if declaration.option.unit and declaration.option.unit not in text.lower():
+        text += f" In {declaration.option.unit}."
+    default = declaration.option.default or ("" if declaration.default in (None, ()) else repr(declaration.default))
+    return text if declaration.required or not default else f"{text} Default: {default}."

@@ -377,5 +377,5 @@ def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
 
 def _places(first: I64, count: I64, which: npt.NDArray[np.bool_]) -> I64:
     """List the places of some segments: `count` from each `first`."""
-    chosen = np.flatnonzero(which)
-    return ranges(first[chosen], count[chosen], offsets_of(count[chosen]))
+    some = np.flatnonzero(which)
+    return ranges(first[some], count[some], offsets_of(count[some]))

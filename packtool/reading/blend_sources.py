@@ -105,8 +105,8 @@ class Sources:
             places = np.flatnonzero(source == number)
             epochs, items = stream.epochs_of(row[places])
             for epoch in distinct(epochs).tolist():
-                dataset, of_epoch = cast("Dataset", stream.epoch(epoch)), np.flatnonzero(epochs == epoch)
-                parts.append((places[of_epoch], dataset.read_of(dataset.rows, items[of_epoch], options)))
+                dataset, those = cast("Dataset", stream.epoch(epoch)), np.flatnonzero(epochs == epoch)
+                parts.append((places[those], dataset.read_of(dataset.rows, items[those], options)))
         return joined(parts)._replace(source=source.astype(np.int32))
 
 

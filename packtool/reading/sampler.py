@@ -283,10 +283,10 @@ class GlobalBatches:
         if self.balance is None:
             return shares
         for rows in sorted({len(keys) for keys in batches if len(keys) % self.world_size == 0}):
-            alike = [number for number, keys in enumerate(batches) if len(keys) == rows]
-            costs = self.stream.pairs([batches[number] for number in alike]).reshape(-1, rows)
+            those = [number for number, keys in enumerate(batches) if len(keys) == rows]
+            costs = self.stream.pairs([batches[number] for number in those]).reshape(-1, rows)
             dealt = dealt_in(self.balance, costs, self.world_size, self.micro_batch_size)[:, self.rank]
-            for number, mine in zip(alike, dealt.tolist(), strict=True):
+            for number, mine in zip(those, dealt.tolist(), strict=True):
                 shares[number] = [batches[number][row] for row in mine]
         return shares
 

@@ -272,8 +272,8 @@ class Stream:
         numbers, items = self.epochs_of(np.array(keys, np.int64))
         parts = []
         for number in distinct(numbers).tolist():
-            epoch, of_epoch = cast("Dataset", self.epoch(number)), numbers == number
-            parts.append((np.flatnonzero(of_epoch), epoch.read_of(epoch.rows, items[of_epoch], self.options)))
+            epoch, those = cast("Dataset", self.epoch(number)), numbers == number
+            parts.append((np.flatnonzero(those), epoch.read_of(epoch.rows, items[those], self.options)))
         return joined(parts)
 
     def batch(self, keys: Sequence[Key]) -> Batch:

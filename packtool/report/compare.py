@@ -154,12 +154,12 @@ class Documents:
     Attributes:
         lengths: of each document, EOS included.
         ends: where documents come several times, the number of documents up to the end of each pass: windows end there.
-        conversations: which documents are conversations; None for none of them.
+        talks: which documents are conversations; None for none of them.
     """
 
     lengths: Ints
     ends: Sequence[int] = ()
-    conversations: npt.NDArray[np.bool_] | None = None
+    talks: npt.NDArray[np.bool_] | None = None
 
     def sample(self, count: int) -> Documents:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
@@ -175,15 +175,15 @@ class Documents:
         >>> Documents(np.array([9, 9, 3]), (), np.array([False, True, True])).without_longer(4).lengths
         array([9, 3])
         """
-        if self.conversations is None:
+        if self.talks is None:
             return self
-        longer = self.conversations & (self.lengths > most)
+        longer = self.talks & (self.lengths > most)
         return self._taken(np.flatnonzero(~longer)) if longer.any() else self
 
-    def _taken(self, numbers: I64) -> Documents:
+    def _taken(self, some: I64) -> Documents:
         """Return the documents of these numbers, ascending."""
-        conversations = None if self.conversations is None else self.conversations[numbers]
-        return Documents(self.lengths[numbers], np.searchsorted(numbers, self.ends).tolist(), conversations)
+        talks = None if self.talks is None else self.talks[some]
+        return Documents(self.lengths[some], np.searchsorted(some, self.ends).tolist(), talks)
 
 
 def drawn(documents: int, count: int) -> I64:
@@ -205,7 +205,7 @@ def compare(
     *,
     command: str = "packtool pack store -o packed",
     parameters: int | None = None,
-    conversations: npt.NDArray[np.bool_] | None = None,
+    talks: npt.NDArray[np.bool_] | None = None,
     too_long: Literal["drop", "cut"] = "drop",
     passes: Documents | None = None,
     exact: bool = False,
@@ -224,7 +224,7 @@ def compare(
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
         parameters: of the model whose training cost is estimated.
-        conversations: which documents are conversations; None for none of them.
+        talks: which documents are conversations; None for none of them.
         too_long: what becomes of conversations longer than a row, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
         exact: plan all documents, however many.
@@ -238,7 +238,7 @@ def compare(
     sizes = sorted({size for each in tried if (size := each.options.sequence_length) is not None})
     # Attention is given relative to the shortest row length asked for, else to the longest bucket.
     base = sizes[0] if sizes else max(max(each.options.buckets) for each in tried)
-    once, by_pass = Documents(lengths, (), conversations), passes
+    once, by_pass = Documents(lengths, (), talks), passes
     sampled = SAMPLE if len(lengths) > EXACT and not exact else None
     if sampled is not None:
         once, by_pass = once.sample(sampled), None if by_pass is None else by_pass.sample(sampled)
@@ -302,7 +302,7 @@ def _try(
     if too_long == "drop" and options.sequence_length is not None:
         documents = every.without_longer(min(options.atom, options.row_length))
     dropped = len(every.lengths) - len(documents.lengths)
-    if every.conversations is not None and (dropped or too_long == "cut"):
+    if every.talks is not None and (dropped or too_long == "cut"):
         command = f"{command} --too-long {too_long}"
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
     plans = plan_corpus(strategy, lengths, options, ends=documents.ends)

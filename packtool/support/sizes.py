@@ -51,9 +51,9 @@ def machine_memory(process: Path = Path("/proc/self/cgroup"), groups: Path = Pat
         else:
             continue
         group = top / path.lstrip("/")
-        for each in (group, *group.parents[: len(group.parts) - len(top.parts)]):
+        for parent in (group, *group.parents[: len(group.parts) - len(top.parts)]):
             try:
-                limit = (each / name).read_text().strip()
+                limit = (parent / name).read_text().strip()
             except OSError:
                 continue  # the top has none, and a container may not see its group's path
             least = min(least, int(limit)) if limit.isdecimal() else least

@@ -57,7 +57,7 @@ def directory_of(run: str) -> Path:
 
 def discard_runs() -> None:
     """Remove the directories of `directory_of` of this process."""
-    for path in [each for each in _made if each.name.startswith(_of_runs())]:
+    for path in [directory for directory in _made if directory.name.startswith(_of_runs())]:
         _remove(path)
 
 

@@ -50,7 +50,7 @@ def planned(
         if arrays is not IN_MEMORY:
             corpus.work_in(arrays)
         if chosen is not None:
-            corpus.choose([each.documents(arrays) for each in chosen])
+            corpus.choose([passes.documents(arrays) for passes in chosen])
         plans = _plans(strategy, corpus.lengths(), chosen or [], options, budget, arrays, epoch)
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
@@ -68,7 +68,7 @@ def _plans(
 ) -> list[Plan]:
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
     over: Over = partial(_over, arrays, budget.engine.processes) if isinstance(arrays, FileArrays) else map
-    once = all(each.number < 2 for each in chosen)
+    once = all(passes.number < 2 for passes in chosen)
     if not epoch and (not strategy.windowed or once):
         return plan_corpus(strategy, lengths, options, arrays, over=over)
     order: Ints | int

@@ -80,7 +80,7 @@ def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.d
 def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
     """Add a block at the end of a file, and to the hash of the file."""
     # Blocks are small and many: to join their columns takes less than to write and to hash each.
-    block = b"".join(np.ascontiguousarray(each).data for each in (np.array(atoms.counts, _HEADER), *atoms))
+    block = b"".join(np.ascontiguousarray(column).data for column in (np.array(atoms.counts, _HEADER), *atoms))
     hashed.update(block)
     with path.open("ab") as file:
         file.write(block)

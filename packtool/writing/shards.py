@@ -133,12 +133,12 @@ def write_shards(
     def moves_once(source: Source, shuffle: AtomShuffle | None) -> bool:
         return not with_tokens or shuffle is None or budget.holds(source)
 
-    each = list(zip(sources, shuffles, strict=True))
-    work = sum(source.row_bytes * (1 if moves_once(source, shuffle) else 2) for source, shuffle in each)
+    buckets = list(zip(sources, shuffles, strict=True))
+    work = sum(source.row_bytes * (1 if moves_once(source, shuffle) else 2) for source, shuffle in buckets)
     tokens = sum(source.row_bytes // source.dtype.itemsize for source in sources)
     check = InputCheck(checked, engine=budget.engine, shared=output.seen)
     with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
-        written = [write(*bucket) for bucket in each]
+        written = [write(*bucket) for bucket in buckets]
         check.require_sound()
     return [bucket for bucket, _ in written], [tally for _, tally in written if tally is not None]
 

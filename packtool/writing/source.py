@@ -165,7 +165,7 @@ class PackedSource(Source):
         row = first // per_row
         rows = [column.tokens(row, -(-last // per_row)) for column in self._columns]
         inside = slice(first - row * per_row, last - row * per_row)
-        return segments, join_loss(*(each.reshape(-1, self.plan.unit)[inside] for each in rows))
+        return segments, join_loss(*(column.reshape(-1, self.plan.unit)[inside] for column in rows))
 
     def _gathered(self, segments: Segments | None) -> Tokens:
         assert segments is not None, "a dataset without tokens has segments"

@@ -149,10 +149,10 @@ def partition(
     """
     plan, bits = source.plan, budget.partition_bits(source)
     if budget.engine.shares_memory and not delivery.sends:
-        most, each = _MOST_TASKS, _TASK_BYTES
+        most, task_bytes = _MOST_TASKS, _TASK_BYTES
     else:
-        most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
-    tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
+        most, task_bytes = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
+    tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // task_bytes)))
     name = f"partitions-{bits}-{len(tasks)}"
     kept, delivery = pieces(name), delivery.below(f"{directory}/{name}")
     if isinstance(delivery.place, LocalPlace):
@@ -207,9 +207,9 @@ class FirstPass:
                     counts[partition] += atoms.counts
                 worker.advance(self.bytes(first, last))
                 self.source.release()
-            digests, by_kind = [each.hexdigest() for each in hashes], counts.T.tolist()
+            digests, by_kind = [hashed.hexdigest() for hashed in hashes], counts.T.tolist()
             filled = np.flatnonzero(counts[:, 0]).tolist()
-            entries = [InputEntry(paths[each].name, paths[each].stat().st_size, digests[each]) for each in filled]
+            entries = [InputEntry(paths[n].name, paths[n].stat().st_size, digests[n]) for n in filled]
             self.delivery.deliver(attempt, entries)
         return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
 
@@ -298,7 +298,7 @@ class PartitionedRows(PlannedRows):
     def __init__(self, partitions: Partitions, order: I64 | None) -> None:
         super().__init__(partitions.plan, order)
         self._partitions = partitions
-        tasks = [[each.atoms, each.units, each.segments] for each in partitions.tasks]
+        tasks = [[contents.atoms, contents.units, contents.segments] for contents in partitions.tasks]
         self._counts = np.array(tasks, np.int64).sum(0).T
         self._first_units = offsets_of(self._counts[:, 1])
         self._units_left = self._counts[:, 1].copy()

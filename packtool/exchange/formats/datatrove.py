@@ -23,7 +23,7 @@ from packtool.formats.schema import ExportedFile
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     name = f"tokens-{part.number:05d}.ds"
     with ExitStack() as files:
-        ids, index = (files.enter_context(FileWriter(directory / each)) for each in (name, f"{name}.index"))
+        ids, index = (files.enter_context(FileWriter(directory / file)) for file in (name, f"{name}.index"))
         loss = None if contents.masked is None else files.enter_context(FileWriter(directory / f"{name}.loss"))
         sequences = tokens = 0
         for block in contents.blocks(part):
@@ -34,7 +34,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
             more = write_ids(ids, [block], FORMAT.dtype(contents))
             sequences, tokens = sequences + more[0], tokens + more[1]
         # The others go first: with them there, the file is whole.
-        companions = [each.finish() for each in (index, loss) if each is not None]
+        companions = [file.finish() for file in (index, loss) if file is not None]
         return [ids.finish(sequences, tokens), *companions]
 
 

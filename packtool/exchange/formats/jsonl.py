@@ -66,17 +66,17 @@ def _document(line: bytes, options: ReadOptions, first: _Document | None, where:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
     name, *names = columns_to_read(record, options, where)
     ids = record[name]
-    if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < 1 << 63 for each in ids):
+    if not isinstance(ids, list) or not all(type(number) is int and 0 <= number < 1 << 63 for number in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
     if first is not None and names != first.masks:
-        here, there = (", ".join(each) or "nothing" for each in (names, first.masks))
+        here, there = (", ".join(mask_names) or "nothing" for mask_names in (names, first.masks))
         raise bad_mask(f"{here} says which tokens train, but {there} in the first record", where)
     masks = {}
     for mask in names:
         values = record[mask]
         if not isinstance(values, list) or len(values) != len(ids):
             raise bad_mask(f"{mask} is not a list of {len(ids)} values, one for each id", where)
-        if not all(isinstance(each, int | float) for each in values):
+        if not all(isinstance(value, int | float) for value in values):
             raise bad_mask(f"{mask} has values that are not numbers", where)
         masks[mask] = np.array(values)
     return _Document(ids, names, trained(np.array(ids, np.int64), masks, where) if masks else None)
@@ -85,7 +85,7 @@ def _document(line: bytes, options: ReadOptions, first: _Document | None, where:
 def _found(held: list[_Document]) -> Found:
     lengths = np.array([len(document.ids) for document in held], np.int64)
     known = [document.loss for document in held if document.loss is not None]
-    ids = np.array([each for document in held for each in document.ids], np.int64)
+    ids = np.array([number for document in held for number in document.ids], np.int64)
     return Found(ids, lengths, np.concatenate(known) if known else None)
 
 

@@ -34,8 +34,8 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
 
 def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:
     chunks = [
-        {"chunk_bytes": each.bytes, "chunk_size": each.sequences, "dim": each.tokens, "filename": each.name}
-        for each in written
+        {"chunk_bytes": file.bytes, "chunk_size": file.sequences, "dim": file.tokens, "filename": file.name}
+        for file in written
     ]
     config = {
         "chunk_bytes": FILE_BYTES,

@@ -49,7 +49,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     fixed = columns["column_sizes"][-1] is not None
     written = []
     for number, block in enumerate(cut(contents.blocks(part), contents.dtype.itemsize)):
-        samples = [_sample(*each, fixed) for each in _sequences(block, contents)]
+        samples = [_sample(*sequence, fixed) for sequence in _sequences(block, contents)]
         sizes = np.array([len(sample) for sample in samples], np.int64)
         begin = 4 + 4 * (len(samples) + 1) + len(config)
         with FileWriter(directory / f"shard-{part.number:05d}-{number:05d}.mds") as out:
@@ -89,11 +89,11 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
     shards = [
         {
             **_columns(contents),
-            "raw_data": {"basename": each.name, "bytes": each.bytes, "hashes": {}},
-            "samples": each.sequences,
+            "raw_data": {"basename": file.name, "bytes": file.bytes, "hashes": {}},
+            "samples": file.sequences,
             "zip_data": None,
         }
-        for each in written
+        for file in written
     ]
     return [write_json(directory / "index.json", {"version": 2, "shards": shards})]
 

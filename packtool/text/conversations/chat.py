@@ -64,9 +64,9 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
         if isinstance(templates, str):
             return {DEFAULT: templates}
         if isinstance(templates, list):
-            return {str(each["name"]): str(each["template"]) for each in templates}
+            return {str(template["name"]): str(template["template"]) for template in templates}
         if isinstance(templates, dict):
-            return {str(each): str(template) for each, template in templates.items()}
+            return {str(key): str(template) for key, template in templates.items()}
     return {}
 
 

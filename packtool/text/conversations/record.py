@@ -78,7 +78,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
         given = _list(record["messages"], "messages")
     elif record.get("conversations") is not None:
         given = [
-            _of_shared(each, number) for number, each in enumerate(_list(record["conversations"], "conversations"), 1)
+            _of_shared(item, number) for number, item in enumerate(_list(record["conversations"], "conversations"), 1)
         ]
     elif record.get("prompt") is not None and record.get("completion") is not None:
         before = _side(record["prompt"], "prompt", "user")
@@ -91,8 +91,8 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     if all(map(_is_plain, given)):  # as nearly all are
         messages, trains = tuple(given), (True,) * len(given)
     else:
-        read = [_message(each, number) for number, each in enumerate(given, 1)]
-        messages, trains = tuple(each for each, _ in read), tuple(may for _, may in read)
+        read = [_message(message, number) for number, message in enumerate(given, 1)]
+        messages, trains = tuple(message for message, _ in read), tuple(may for _, may in read)
     if system := record.get("system"):
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
         prompt = None if prompt is None else prompt + 1
@@ -122,7 +122,7 @@ def template_arguments(value: Any, name: str) -> dict[str, Any]:
     for taken in ("messages", "tools", "add_generation_prompt"):
         if taken in value:
             raise ConversationError(f"{name} has {taken!r}, which the conversation itself says")
-    return {str(each): held for each, held in value.items() if held is not None}
+    return {str(argument): held for argument, held in value.items() if held is not None}
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str | None:
@@ -199,13 +199,13 @@ def texts_of(value: Any) -> list[str]:
     """
     texts: list[str] = []
     waiting = [value]
-    for each in waiting:  # which grows meanwhile
-        if isinstance(each, str):
-            texts.append(each)
-        elif isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, list | tuple):
-            waiting += each
+    for item in waiting:  # which grows meanwhile
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
     return texts
 
 

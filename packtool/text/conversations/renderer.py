@@ -87,8 +87,8 @@ class Renderer:
             return
         for message in [*talk.messages, {"role": "", "given": [talk.tools, talk.arguments]}]:
             tokens = self._special if message["role"] == "assistant" else self._control
-            for each in texts_of(message):
-                self.spelled.update(tokens.findall(each))
+            for text in texts_of(message):
+                self.spelled.update(tokens.findall(text))
 
     def _require_known_roles(self, talk: Conversation, name: str) -> None:
         """Require that each role is one that every template may be given, or that this one asks for."""

@@ -79,8 +79,8 @@ def documents_of(
         found = [(whole, _found_spans(conversation, template, whole, train_on, mask_reasoning))]
     else:
         found = _each(conversation, template, whole, mask_reasoning)
-    documents = [Document(each.text, _trained_spans(spans), each.apart) for each, spans in found]
-    if trained := [each for each in documents if each.spans]:
+    documents = [Document(rendering.text, _trained_spans(spans), rendering.apart) for rendering, spans in found]
+    if trained := [document for document in documents if document.spans]:
         return trained
     raise NothingTrainsError("nothing trains: what is to train is empty in the text")
 
@@ -100,7 +100,7 @@ def _require_parts(conversation: Conversation, text: str) -> None:
         if not isinstance(content, list):
             continue
         said = [part["text"].rpartition(_THOUGHT_ENDS)[2].strip() for part in content if "text" in part]
-        if str(content) in text or not all(each in text for each in said):
+        if str(content) in text or not all(spoken in text for spoken in said):
             raise ConversationError(
                 f"the chat template takes no content in parts, as message {number} has it: join them to one string"
             )

@@ -259,7 +259,7 @@ def literals(source: str) -> str:
     except TemplateError as error:
         raise ConversationError(f"invalid chat template: {_said(error)}") from None
     data = [node.data for node in parsed.find_all(nodes.TemplateData)]
-    return "\0".join([*data, *(each.value for each in parsed.find_all(nodes.Const) if isinstance(each.value, str))])
+    return "\0".join([*data, *(node.value for node in parsed.find_all(nodes.Const) if isinstance(node.value, str))])
 
 
 def _replaced(value: Any, change: Callable[[str], str]) -> Any:
@@ -267,9 +267,9 @@ def _replaced(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {name: _replaced(each, change) for name, each in value.items()}
+        return {name: _replaced(item, change) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(each, change) for each in value]
+        return [_replaced(item, change) for item in value]
     return value
 
 

@@ -97,7 +97,7 @@ def find(
     if not wanted:
         raise _nothing(where, bool(listed.entries), skipped)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return FoundFiles(files, skipped, [shown(each) for each in listed.repeated])
+    return FoundFiles(files, skipped, [shown(link) for link in listed.repeated])
 
 
 def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
@@ -132,7 +132,7 @@ def _local(location: str) -> _Listed:
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=shown(location))
     base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
     matches = sorted(glob.glob(location, recursive=True), key=os.fsencode)  # noqa: PTH207 - also absolute
-    return _Listed([_Entry(os.path.relpath(each, base), each) for each in matches if not Path(each).is_dir()])
+    return _Listed([_Entry(os.path.relpath(path, base), path) for path in matches if not Path(path).is_dir()])
 
 
 def _below(top: str) -> _Listed:
@@ -157,18 +157,18 @@ def _below(top: str) -> _Listed:
                 continue
             seen.add(identity)
             with os.scandir(folder) as scanned:
-                inside = sorted(scanned, key=lambda each: os.fsencode(each.name), reverse=True)
+                inside = sorted(scanned, key=lambda entry: os.fsencode(entry.name), reverse=True)
         except OSError as error:
             what = f"the directory can't be read ({_reason(error)})"
             remedy = "give access to it, or name the other files one by one"
             raise DataError("unreadable-input", what, remedy=remedy, where=shown(folder)) from None
-        for each in inside:
-            if _is_hidden(each.name):
+        for entry in inside:
+            if _is_hidden(entry.name):
                 continue
-            if Path(each.path).is_dir():
-                (links if each.is_symlink() else folders).append(each.path)
+            if Path(entry.path).is_dir():
+                (links if entry.is_symlink() else folders).append(entry.path)
             else:
-                entries.append(_Entry(os.path.relpath(each.path, top), each.path, _problem(each.path)))
+                entries.append(_Entry(os.path.relpath(entry.path, top), entry.path, _problem(entry.path)))
         links.sort(key=os.fsencode, reverse=True)
     entries.sort(key=lambda entry: os.fsencode(entry.name))
     return _Listed(entries, searched=True, repeated=sorted(repeated))
@@ -207,7 +207,7 @@ def _remote(location: str) -> _Listed:
 
 def _below_url(base: str) -> list[_Entry]:
     place, name = in_store(base)
-    return [_Entry(each, f"{base.rstrip('/')}/{each}") for each in place.below(name).names()]
+    return [_Entry(relative, f"{base.rstrip('/')}/{relative}") for relative in place.below(name).names()]
 
 
 def _is_hidden(name: str) -> bool:

@@ -55,7 +55,7 @@ def peek_for_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iter
     if isinstance(records, Sequence):
         return _is_conversation(records[0] if len(records) else None, text), records
     rest = iter(records)
-    first = list(next(([each] for each in rest), []))
+    first = list(next(([record] for record in rest), []))
     return _is_conversation(first[0] if first else None, text), chain(first, rest)
 
 

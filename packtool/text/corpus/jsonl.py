@@ -325,8 +325,8 @@ def require_whole(text: str, what: str) -> str:
 
 def _ids_of(value: Any, name: str) -> list[int]:
     """Read a list of ids."""
-    if isinstance(value, list) and all(isinstance(each, Literal) and len(each) < 20 for each in value):
-        return [int(each) for each in value]
+    if isinstance(value, list) and all(isinstance(item, Literal) and len(item) < 20 for item in value):
+        return [int(item) for item in value]
     what = f"is {_kind_of(value)}" if not isinstance(value, list) else "holds something else than whole numbers"
     raise UnusableFieldError("bad-ids", f"field {name!r} {what}, not a list of token ids")
 

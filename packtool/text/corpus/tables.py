@@ -276,7 +276,7 @@ class _Columns:
         if not fields.columns:
             return batch
         kept: list[int] = []
-        columns = [_scalars(_descend(table, each)) for each in self._others]
+        columns = [_scalars(_descend(table, path)) for path in self._others]
         required = fields.columns.index(fields.required) if fields.required else None
         for place, number in enumerate(batch.numbers):
             if required is not None and columns[required][number - 1] is None:
@@ -354,7 +354,7 @@ def _conversations(table: Any, fields: Fields) -> RecordBatch:
     columns = [_descend(table, path).to_pylist() for path in paths]
     lacking = Reject(0, "missing-text", no_conversation(fields))
     records = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
-    return _batch(lacking if each is None else each for each in map(fields.conversation, records))
+    return _batch(lacking if value is None else value for value in map(fields.conversation, records))
 
 
 def _texts(array: Any, column: str, limit: int) -> RecordBatch:

@@ -38,7 +38,7 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
     else:
         config |= configs.get("special_tokens_map.json", {})
         special = {_content(config.get(name)) for name in ("eos_token", *_NAMED)}
-        special |= {_content(each) for name in _LISTED for each in _values(config.get(name))}
+        special |= {_content(token) for name in _LISTED for token in _values(config.get(name))}
         by_id = {
             int(number): {"content": text, "normalized": text not in special, "special": text in special}
             for text, number in configs.get(ADDED_TOKENS, {}).items()
@@ -46,7 +46,7 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
     tokens = [token for _, token in sorted(by_id.items())]
     have = {str(token["content"]) for token in tokens}
     named = [config.get(name) for name in _NAMED]
-    for value in [*named, *(each for name in _LISTED for each in _values(config.get(name)))]:
+    for value in [*named, *(token for name in _LISTED for token in _values(config.get(name)))]:
         content = _content(value)
         if content is not None and content not in have:
             have.add(content)

@@ -88,7 +88,7 @@ def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
     kept = []
     for place, number in enumerate(batch.numbers):
         ids: Any = batch.documents[place]
-        wrong = [each for each in ids if not 0 <= each < tokenizer.vocab_size]
+        wrong = [number for number in ids if not 0 <= number < tokenizer.vocab_size]
         if wrong:
             what = f"id {wrong[0]}, but the vocabulary of the tokenizer ends at {tokenizer.vocab_size - 1}"
             batch.rejects.append(Reject(number, "bad-ids", what))

@@ -148,8 +148,8 @@ class ReferenceEncoder:
         failed = _problem("tokenizer-failed", "failed on a text with this tokenizer", remedy)
         with _one_thread():
             every = (called(failed, encode, [text], add_special_tokens=False)[0].ids for text in texts)
-            ids = [np.array(each, np.uint32) for each in every]
-        return np.concatenate([np.empty(0, np.uint32), *ids]), np.array([len(each) for each in ids], np.int64)
+            ids = [np.array(part, np.uint32) for part in every]
+        return np.concatenate([np.empty(0, np.uint32), *ids]), np.array([len(part) for part in ids], np.int64)
 
 
 @contextmanager

@@ -56,10 +56,10 @@ def digit_tokens(vocab: Mapping[str, int], first: int, taken: Collection[str]) -
         taken: texts of the tokenizer's own added tokens, which keep their ids.
     """
     numeric = [chr(code) for code in np.flatnonzero(table("numeric")) if chr(code) not in taken]
-    kept = {each: vocab[each] for each in numeric if each.isascii() and each in vocab}
-    others = [each for each in numeric if each not in kept]
-    ids = kept | {each: first + number for number, each in enumerate(others)}
-    return [{"id": number, "content": each, **FLAGS} for each, number in ids.items()]
+    kept = {character: vocab[character] for character in numeric if character.isascii() and character in vocab}
+    others = [character for character in numeric if character not in kept]
+    ids = kept | {character: first + number for number, character in enumerate(others)}
+    return [{"id": number, "content": text, **FLAGS} for text, number in ids.items()]
 
 
 class GigatokenEncoder:

@@ -31,7 +31,7 @@ def parse(data: bytes) -> dict[str, Any]:
     if merges is not None and isinstance(prefix, str) and prefix:
         # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
         # that is in the middle of a character.
-        parts = (each.partition(" ")[2] if isinstance(each, str) else each[1] for each in decode(merges, type=_Merges))
+        parts = (pair.partition(" ")[2] if isinstance(pair, str) else pair[1] for pair in decode(merges, type=_Merges))
         if not all(part.startswith(prefix) for part in parts):
             raise msgspec.ValidationError("merges without the prefix of continuing subwords that it has")
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):

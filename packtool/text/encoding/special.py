@@ -58,7 +58,7 @@ def sentinels(vocab: Collection[str]) -> tuple[str, str, str] | None:
     >>> sentinels({"<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>"})
     ('<fim_prefix>', '<fim_suffix>', '<fim_middle>')
     """
-    return next((each for each in SENTINELS if all(text in vocab for text in each)), None)
+    return next((texts for texts in SENTINELS if all(text in vocab for text in texts)), None)
 
 
 def marked(spec: Mapping[str, Any]) -> set[str]:

@@ -34,8 +34,8 @@ def table(*names: str) -> Table:
     ranges = msgspec.json.decode(data)
     codes = np.zeros(0x110000, np.bool_)
     for name in names:
-        for each in ranges[name]:
-            low, _, high = each.partition("-")
+        for span in ranges[name]:
+            low, _, high = span.partition("-")
             codes[int(low, 16) : int(high or low, 16) + 1] = True
     return codes
 

@@ -137,7 +137,7 @@ class Verified:
             EncoderMismatchError: on the first difference.
         """
         if (newer := self._newer) is not None:
-            texts = ["".join(each for each in text if not newer[ord(each)]) for text in texts]
+            texts = ["".join(character for character in text if not newer[ord(character)]) for text in texts]
         for text, ids in zip(texts, _split(*self._fast(texts, None)), strict=True):
             if not (self.recipe.shape.lacks_bytes and (ids >= self.recipe.vocab_size).any()):
                 self._compare(text, ids)

@@ -98,8 +98,8 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
             record, batch.documents[place] = batch.documents[place], None
             try:
                 made = renderer.rendered(record)
-                for each in made:
-                    require_whole(each.text, "the text of the conversation")
+                for document in made:
+                    require_whole(document.text, "the text of the conversation")
             except ConversationError as error:
                 code = "nothing-trains" if isinstance(error, NothingTrainsError) else "bad-conversation"
                 batch.rejects.append(_reject(code, number, str(error), record))
@@ -110,10 +110,10 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                 documents += made
                 kept += [place] * len(made)
     batch.keep(kept)
-    batch.documents = [each.text for each in documents]
-    batch.spans = [each.spans for each in documents]
-    batch.apart = [each.apart for each in documents]
-    batch.rejects.sort(key=lambda each: each.record)
+    batch.documents = [document.text for document in documents]
+    batch.spans = [document.spans for document in documents]
+    batch.apart = [document.apart for document in documents]
+    batch.rejects.sort(key=lambda reject: reject.record)
 
 
 def repeated_context(documents: Parts, numbers: Sequence[int]) -> int:
@@ -168,8 +168,8 @@ class PlainText:
         for place, apart in enumerate(batch.apart):
             if apart:
                 every[place] = self.one(batch.documents[place], batch.spans[place], apart)
-        sizes = np.array([len(each) for each, _ in every], np.int64)
-        return np.concatenate([each for each, _ in every]), sizes, np.concatenate([mask for _, mask in every])
+        sizes = np.array([len(encoded) for encoded, _ in every], np.int64)
+        return np.concatenate([encoded for encoded, _ in every]), sizes, np.concatenate([mask for _, mask in every])
 
     def one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, Mask]:
         """Return the ids of a text, and which train: all of a token in plain text do if one of its characters does."""
@@ -338,7 +338,7 @@ def _spelled(tokenizer: FoundTokenizer) -> list[bytes]:
 
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
-_BYTES = str.maketrans({each: chr(byte) for each, byte in bytes_of_characters().items()})
+_BYTES = str.maketrans({character: chr(byte) for character, byte in bytes_of_characters().items()})
 
 
 def _byte_level(entry: str) -> bytes:

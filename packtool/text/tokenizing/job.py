@@ -83,7 +83,7 @@ class Job:
         others = {piece for piece, result in self.done.items() if result.encoder != recipe.encoder}
         for piece in others:
             self._kept.forget(piece)
-        self.done = {piece: each for piece, each in self.done.items() if piece not in others}
+        self.done = {piece: result for piece, result in self.done.items() if piece not in others}
         self.earlier = self.earlier - others
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
@@ -94,7 +94,7 @@ class Job:
         bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items()}
         before = sum(bytes_of[piece] for piece in done)
         with Progress(sum(bytes_of.values()), "tokenize", initial=before, quiet=self._quiet) as progress:
-            for piece, each in self._kept.run(
+            for piece, result in self._kept.run(
                 partial(tasks.run, self.context),
                 todo,
                 self.engine.processes,
@@ -104,8 +104,8 @@ class Job:
                 shared=self._seen,
             ):
                 if piece not in done:
-                    self.done[piece] = each
-                    progress.add_tokens(sum(span.tokens for span in each.spans))
+                    self.done[piece] = result
+                    progress.add_tokens(sum(span.tokens for span in result.spans))
                     self._limit_errors()
         self._limit_errors()
 
