@@ -98,7 +98,7 @@ def given(arguments: object, names: Iterable[str]) -> list[Declared]:
     """List the options that differ from their defaults.
 
     >>> from packtool.options.pack import PackOptions
-    >>> [declaration.flag for each in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
+    >>> [declaration.flag for declaration in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
     ['--sequence-length']
     """
     options = declared(type(arguments))

@@ -222,7 +222,7 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
 
     >>> check_options({"label": "same"}, make_batch)
     Traceback (most recent call last):
-    packtool.errors.UsageError: label: there is no such option. Did you mean labels?
+    packtool.errors.UsageError: label: no such option. Did you mean labels?
     """
     known = [
         each.name
