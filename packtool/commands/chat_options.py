@@ -75,7 +75,7 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
         used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
         tokens = special_tokens_of(loaded.found.files)
         for source in used.values():
-            ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)  # raises if it is none
+            ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)  # raises if it is invalid
         written = "\0".join(map(literals, used.values()))
     except ConversationError as error:
         remedy = "give another with --chat-template"

@@ -174,8 +174,8 @@ def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> 
     if worst == "other_side" and options.part == "holdout":
         what = f"{options.holdout} holds out none of the {total:,} documents"
         return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where="--holdout")
-    what = f"no document is left: it takes {most:,} of the {total:,} documents"
-    return UsageError("nothing-chosen", what, remedy="ask for less of it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
+    what = f"leaves out {most:,} of {total:,} documents, so none is left"
+    return UsageError("nothing-chosen", what, remedy="loosen it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
 
 
 def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | None) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def _write(
     """Write the rows into a claimed output.
 
     Args:
-        record, table, reorder: as of `write_rows`.
+        record, table, reorder: as in `write_rows`.
         index_of: the stores that keep the tokens; None to write them.
     """
     base = dataset.manifest

@@ -40,7 +40,7 @@ class Source:
         found: the files of each; None for standard input.
         records: of a program, which are read once in place of standard input; None where it has none.
         fields, filters: what is read of a record, and which documents are left out.
-        chat: how conversations become texts; None where documents are none.
+        chat: how conversations become texts; None where documents are texts.
         fim: how texts are rearranged to fill in the middle; None where they are not.
         tokenizer: with its EOS.
         encoder: the best there is for it.
@@ -167,7 +167,7 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
 
 
 def _check_fim(options: TokenizeArguments, *, chats: bool) -> None:
-    """Refuse to fill in the middle of what is no text, and its options where it is not asked for."""
+    """Refuse to fill in the middle of anything but texts, and its options where it is not asked for."""
     if options.fim_rate is None:
         remedy = "give --fim-rate with it, such as 50%"
         refuse(options, declared(FimOptions), "has no effect without --fim-rate", remedy)

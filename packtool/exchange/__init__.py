@@ -27,7 +27,7 @@ def format_named(name: str, names: Sequence[str]) -> Format:
     """Return the format of this name, one of `EXPORTS` or `IMPORTS`.
 
     Raises:
-        UsageError: it is none of them; lists those there are.
+        UsageError: there is no such format; lists the others.
     """
     if name not in names:
         what, remedy = f"there is no format {name!r} for this", suggest(name.lower(), names)

@@ -326,7 +326,7 @@ class PackedDataset:
 
     Args:
         place: where it lies.
-        keep: as of `PackedBucket`. Where it is given, opening looks at the sizes of files only, and segments are not
+        keep: as in `PackedBucket`. Where it is given, opening looks at the sizes of files only, and segments are not
             checked against the lengths of documents.
 
     Raises:

@@ -47,7 +47,7 @@ class OrderedRows(PlannedRows):
 
     Args:
         source: of the units.
-        order, arrays: as of `Layout`; the tables that the source needs are among these arrays, too.
+        order, arrays: as in `Layout`; the tables that the source needs are among these arrays, too.
         sparing: give back the memory that maps what was read, batch by batch.
     """
 
@@ -72,7 +72,7 @@ class RowsWithoutTokens(PlannedRows):
     """Rows of which only segments are read, and which tokens train, to be counted.
 
     Args:
-        plan, order, arrays: as of `Layout`.
+        plan, order, arrays: as in `Layout`.
         counted: its `loss` tells which tokens train; None where that is not counted.
     """
 

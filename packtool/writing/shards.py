@@ -215,7 +215,7 @@ class WriteShard:
 
     Attributes:
         rows: all rows of the bucket.
-        lengths, shard_tokens, multiple, with_segments, with_tokens: as of `write_shards`.
+        lengths, shard_tokens, multiple, with_segments, with_tokens: as in `write_shards`.
         dtype: of the tokens, or of records of tokens and loss.
         delivery: of finished files to the directory of the bucket.
     """

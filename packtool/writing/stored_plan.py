@@ -160,7 +160,7 @@ def stored_plans(dataset: PackedDataset, atom_size: int | None = None, *, whole:
     Args:
         atom_size: other atoms than the stored ones. The caller has made sure that the dataset is one stream in corpus
             order.
-        whole: as of `StoredPlan`.
+        whole: as in `StoredPlan`.
     """
     if atom_size is None or atom_size == stored_atom_size(dataset):
         return [StoredPlan(bucket, whole=whole) for bucket in dataset.buckets]

@@ -43,7 +43,7 @@ def open_packed(place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | 
     Args:
         stores: token stores that it was packed from, in order; none for where its manifest says. Ignored where it has
             tokens.
-        keep: as of `PackedDataset`.
+        keep: as in `PackedDataset`.
 
     Raises:
         DataError: as `PackedDataset`; a store is gone, or has changed.
@@ -117,7 +117,7 @@ def name_for(store: Place, dataset: str) -> str:
     """Name a store in the manifest of a dataset, by its path relative to the dataset if both lie in one place.
 
     Raises:
-        UsageError: the dataset lies in an object store, but the token store on this machine; the name is no text.
+        UsageError: the dataset lies in an object store, but the token store on this machine; the name is not UTF-8.
 
     >>> from packtool.places.store import StorePlace
     >>> name_for(LocalPlace("/data/tokens"), "/data/packed")

@@ -306,7 +306,7 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind not in _PARTS or not isinstance(part.get(kind), str):
             what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"
-            raise ConversationError(f"the content of message {number} has a part {what}, which is no text")
+            raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")
 
 
 def _list(value: Any, name: str) -> list[Any]:

@@ -90,7 +90,7 @@ class StoreFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read as of any file; nothing at the end."""
+        """Read like any file; nothing at the end."""
         left = max(self._size - self._at, 0)
         count = left if size < 0 else min(size, left)
         if not count:

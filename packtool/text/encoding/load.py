@@ -235,7 +235,7 @@ def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] 
     return known
 
 
-# Files that are no tokenizer.json, and how to convert each.
+# Files other than a tokenizer.json, and how to convert them.
 
 _SAVE = (
     "load its directory with AutoTokenizer of transformers, call save_pretrained, and give the tokenizer.json it writes"

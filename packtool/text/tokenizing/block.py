@@ -63,7 +63,7 @@ class Context(msgspec.Struct, frozen=True):
         provenance: keep where documents came from.
         delivery: of finished blocks.
         special_ids: of the special tokens to count in texts, ascending.
-        chat: how conversations become texts; None where documents are none.
+        chat: how conversations become texts; None where documents are texts.
         fim: how texts are rearranged to fill in the middle; None where they are not.
     """
 
