@@ -78,9 +78,9 @@ class Progress:
     def figures(self) -> str:
         """Write amounts, rates and the time left, of this run alone.
 
-        >>> progress = Progress(1000, "pack", tokens=500, initial=500, quiet=True)
-        >>> progress._begin -= 10; progress.advance(100); progress.figures()
-        '600 B of 1 kB, 10 B/s, 5 tokens/s, 0:40 left'
+        >>> progress = Progress(10**9, "pack", tokens=10**8, initial=0, quiet=True)
+        >>> progress._begin -= 1000; progress.advance(250_000_000); progress.figures()
+        '250 MB of 1 GB, 250 kB/s, 25k tokens/s, 50:00 left'
         """
         seconds = max(time.monotonic() - self._begin, 1e-3)
         done_now = self._done - self._initial

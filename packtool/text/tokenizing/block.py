@@ -172,43 +172,23 @@ class _Attempt:
         return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry(f"{SCRATCH}/{self.rejected}"))
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
-        """Tokenize a span of a file."""
-        context, writer, counts = self.context, self.writer, SpanCounts(span.file)
-        reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes)
+        """Tokenize a span of a file: check or render each batch, filter and encode it, write it."""
+        counts = SpanCounts(span.file)
+        reader = SpanReader(file, span, self.context.fields, limit=self.context.max_record_bytes)
         for batch in reader:
             if self.encoder is None:
-                require_ids(batch, context.tokenizer)
+                require_ids(batch, self.context.tokenizer)
             if self.conversations is not None:
                 self.conversations.render(batch)
             if batch.rejects:
                 reader.require_unchanged()
                 self._reject(span, file, batch, counts)
-            before, trained = writer.tokens, writer.trained
-            counts.read += len(batch.documents)
             parts, utf8 = self._filtered(batch, counts)
-            ended = [np.empty(0, np.bool_)]
-            for part in parts:
-                counts.count_special(part.ids, context.special_ids)
-                ended.append(writer.add(part))
-                if self.conversations is not None:
-                    counts.conversations += len(set(batch.numbers))
-                    counts.context += self.conversations.repeated_context(part, batch.numbers)
-            kept = np.concatenate(ended)
-            sources = None
-            if context.provenance:
-                sources = origins(span.file, counts.records, batch.numbers, utf8)
-            writer.describe(kept, sources, batch.columns)
-            counts.documents += int(kept.sum())
-            counts.empty += int((~kept).sum())
-            counts.tokens += writer.tokens - before
-            counts.trained += writer.trained - trained
-            counts.records += batch.records
-            counts.bytes += batch.bytes
-            writer.close_full()
+            self._write(batch, parts, utf8, counts)
             self.worker.advance(batch.progress)
         counts.special = {number: times for number, times in counts.special.items() if times}
         if self.conversations is not None:
-            counts.special = self.conversations.spelled(context.tokenizer.added_tokens)
+            counts.special = self.conversations.spelled(self.context.tokenizer.added_tokens)
         counts.require_balance(self._added)
         counts.digest = reader.digest
         if span.start == 0 and not counts.digest:
@@ -218,6 +198,7 @@ class _Attempt:
     def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes]]:
         """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
         filters = self.context.filters
+        counts.read += len(batch.documents)
         if self.encoder is not None:
             self._keep(batch, counts, filters.of_texts(batch.documents), None)
         documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
@@ -241,6 +222,29 @@ class _Attempt:
         if moved is not None:
             moved.count(counts, fits, self.context.special_ids)
         return parts, utf8
+
+    def _write(self, batch: RecordBatch, parts: Iterable[Parts], utf8: list[bytes], counts: SpanCounts) -> None:
+        """Write the documents of a batch, with their origins and columns, and count them."""
+        tokens, trained = self.writer.tokens, self.writer.trained
+        ended = [np.empty(0, np.bool_)]
+        for part in parts:
+            counts.count_special(part.ids, self.context.special_ids)
+            ended.append(self.writer.add(part))
+            if self.conversations is not None:
+                counts.conversations += len(set(batch.numbers))
+                counts.context += self.conversations.repeated_context(part, batch.numbers)
+        kept = np.concatenate(ended)
+        sources = None
+        if self.context.provenance:
+            sources = origins(counts.file, counts.records, batch.numbers, utf8)
+        self.writer.describe(kept, sources, batch.columns)
+        counts.documents += int(kept.sum())
+        counts.empty += int((~kept).sum())
+        counts.tokens += self.writer.tokens - tokens
+        counts.trained += self.writer.trained - trained
+        counts.records += batch.records
+        counts.bytes += batch.bytes
+        self.writer.close_full()
 
     @staticmethod
     def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:
