@@ -89,8 +89,13 @@ def _write(
         ):
             parts = order_parts(shuffle, job.budget.memory, scratch)
             if record.ranks is not None and record.global_batch is not None:
-                segments = plan.segments
-                parts = dealt_order(parts, lambda rows: pairs_of(segments(rows)), record.ranks, record.global_batch)  # noqa: B023
+                segments, multiple = plan.segments, dataset.manifest.multiple
+                parts = dealt_order(
+                    parts,
+                    lambda rows: pairs_of(segments(rows), multiple),  # noqa: B023
+                    record.ranks,
+                    record.global_batch,
+                )
             for part in parts:
                 out.write(part)
             out.close()

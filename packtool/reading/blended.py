@@ -11,7 +11,7 @@ import numpy as np
 from packtool.blending.blend import Blend
 from packtool.blending.dealing import Dealing
 from packtool.planning.plan import I64
-from packtool.reading.batch import FIELDS, Batch
+from packtool.reading.batch import Batch
 from packtool.reading.blend_sources import Sources, several_lengths
 from packtool.reading.dataset import BucketDataset, open_recipe
 from packtool.reading.recipe import Recipe, training_place
@@ -72,14 +72,15 @@ class BlendedRows:
         """Return the source of each of some rows, and which of the source's rows it is, counted through its epochs."""
         return self._dealing.locate(numbers_of(index, len(self), "row"))
 
-    def batch(self, index: Index, *, fields: Collection[str] = (*FIELDS, "source"), **options: Any) -> Batch:
+    def batch(self, index: Index, *, fields: Collection[str] | None = None, **options: Any) -> Batch:
         """Build a training batch of some rows.
 
         Args:
-            fields: as of `packtool.reading.batch.make_batch`, and `source`.
+            fields: as of `packtool.reading.batch.make_batch`, and `source`; None for those that batches of the
+                sources have by default, and `source`.
             options: as of `packtool.reading.batch.make_batch`.
         """
-        options = {"fields": fields, **options}
+        options = {"fields": self._sources.fields if fields is None else fields, **options}
         return self._sources.read(*self.origins(index), options).batch(**options)
 
 

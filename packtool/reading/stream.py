@@ -105,6 +105,7 @@ class Stream:
         first.require(options)
         self.options.setdefault("fields", first.fields)
         self.bucketed = isinstance(first, BucketDataset)
+        self._multiple = first.manifest.multiple
         self.items = len(first)
         self.batch_rows = 1 if isinstance(first, BucketDataset) else rows_in(batch_tokens, first.sequence_length)
         self.batch([])  # options that make no sense are found here, not in a worker
@@ -281,15 +282,16 @@ class Stream:
         return self.read(keys).batch(**self.options)
 
     def _pairs_of(self, rows: Rows, numbers: I64) -> I64:
-        stored = rows.stored_numbers(numbers)
-        if stored is None:
-            return row_pairs(rows, numbers)
+        numbers_stored = rows.stored_numbers(numbers)
+        if numbers_stored is None:
+            return row_pairs(rows, numbers, self._multiple)
         length = rows.sequence_length
         if length not in self._pairs:
             base = open_recipe(replace(self.recipe, epoch=None))
+            stored = base.rows if isinstance(base, Dataset) else base.buckets[length]
             file = self._cache / _COSTS / f"{self.identity['dataset']}-{length}.npy"
-            self._pairs[length] = _kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
-        return self._pairs[length][stored]
+            self._pairs[length] = _kept_pairs(stored, self._multiple, file)
+        return self._pairs[length][numbers_stored]
 
     def _open(self, number: int) -> Dataset | BucketDataset:
         dataset = open_recipe(self.recipe)
@@ -308,17 +310,17 @@ def state_differs(name: str, saved: object, mine: object, where: str) -> DataErr
     return DataError("state-differs", what, remedy=remedy, where=where)
 
 
-def row_pairs(rows: Rows, numbers: I64) -> I64:
-    """Count query-key pairs of some rows under causal attention within documents, from their segments.
+def row_pairs(rows: Rows, numbers: I64, multiple: int = 1) -> I64:
+    """Count query-key pairs of some rows, as `pairs_of` does, from their segments.
 
     Raises:
         UsageError: the dataset was written with ``--no-segments``.
     """
     parts = [numbers[first : first + _ROWS_AT_ONCE] for first in range(0, len(numbers), _ROWS_AT_ONCE)]
-    return np.concatenate([np.empty(0, np.int64), *(pairs_of(rows.segments_of(part)) for part in parts)])
+    return np.concatenate([np.empty(0, np.int64), *(pairs_of(rows.segments_of(part), multiple) for part in parts)])
 
 
-def _kept_pairs(rows: Rows, file: Path) -> I64:
+def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
     """Return the pairs of all rows in stored order, from the file; or compute them, and keep them there if possible."""
     try:
         kept: I64 = np.load(file, mmap_mode="r")
@@ -326,7 +328,7 @@ def _kept_pairs(rows: Rows, file: Path) -> I64:
             return kept
     except (OSError, ValueError, EOFError):
         pass
-    pairs = row_pairs(rows, np.arange(len(rows)))
+    pairs = row_pairs(rows, np.arange(len(rows)), multiple)
     unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # nobody else writes to what a reader maps
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET
 
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
@@ -325,6 +326,7 @@ def _try(
         buckets=packed.bucket_figures(tallies),
         documents_per_row=packed.documents_per_row(tallies),
         context=packed.available_context(tallies),
+        stages=packed.stages_of(plans) or UNSET,
         training=None if parameters is None else training_cost(metrics, ledger.output, parameters),
         sample_rows=packed.sample_rows(rows_to_draw(lengths, candidate), lengths),
     )

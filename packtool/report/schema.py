@@ -233,6 +233,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         buckets: for each row length.
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
+        stages: as of a packed dataset's report.
         training: what an epoch costs; null without `--parameters`.
         sample_rows: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the
             row length with the most tokens; unshuffled.
@@ -250,6 +251,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
+    stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     training: TrainingCost | None
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
@@ -383,7 +385,9 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         context: how much of its own document a token has before it.
         sliding: of `seamless`, what its maximum repetition ratio did; else null.
         stages: of `seamless` and `bfd-extra`, rows by the step that made them: overlapping and whole rows of long
-            documents, bins as they were filled, and rows of bins that were joined and cut; left out of others.
+            documents, bins as they were filled, and rows of bins that were joined and cut; where rows hold at most so
+            many documents (`--max-documents-per-row`), those filled without regard to it, and those added for what they
+            held too much; left out of others.
         sources: the token stores that were packed, in order; named by `stats` alone.
         source_mix: how evenly batches hold them, for each row length; empty where there is one store, or where
             boundaries are not known.

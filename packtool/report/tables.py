@@ -181,6 +181,8 @@ _STAGES = {
     "whole": "of long documents, one after the other",
     "bins": "of short documents and of what is left of long ones",
     "joined": "of bins below a row, joined and cut",
+    "filled": "as they are without --max-documents-per-row",
+    "added": "of the shortest documents of rows that would hold more: what the limit costs",
 }
 """The steps that make rows, by their names in reports."""
 ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec import UnsetType
+
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import Metrics
@@ -248,9 +250,20 @@ def _cost(entry: Trial) -> str:
     ]
     costs = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
     rows, alike = plural(metrics.rows, "row"), times_random(metrics.homogeneity)
+    if added := _added(entry):
+        rows += f", {count(added)} of them since {_limit(entry)}"
     if alike is not None:
         rows += f", {times(alike)} as alike inside as random ones"
     return f"{costs}; {rows}." if costs else f"No padding, nothing dropped or repeated; {rows}."
+
+
+def _added(rows: Trial | PackedReport) -> int:
+    """Count the rows that are there since rows hold no more documents than asked for."""
+    return 0 if isinstance(rows.stages, UnsetType) else rows.stages.get("added", 0)
+
+
+def _limit(rows: Trial | PackedReport) -> str:
+    return f"a row holds at most {plural(rows.options['max_documents_per_row'], 'document')}"
 
 
 def _multiples(rows: Trial | PackedReport) -> str:
@@ -369,6 +382,8 @@ def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
     shares = ((metrics.padding_ratio, f"padding{_multiples(report)}"), (metrics.repeated_ratio, "repeated"))
     parts = [f"{percent(share)} of the output is {what}" for share, what in shares if share]
     parts += [f"{percent(metrics.dropped_ratio)} of the text is dropped"] if metrics.dropped_ratio else []
+    if added := _added(report):
+        parts.append(f"{percent(added / report.ledger.rows)} of the rows are there since {_limit(report)}")
     said = ", ".join(parts) or "No padding, nothing repeated or dropped"
     if waste(report) > WASTE:
         return Judgement(False, f"{said}: more than {percent(WASTE)}; other strategies may waste less.")

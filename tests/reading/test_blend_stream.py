@@ -88,6 +88,11 @@ def test_documents_at_multiples(sources: dict[str, Any], tmp_path: Path) -> None
     batch = stream.batch(range(10))
     assert set(batch) == {*alone, "source"}
     assert np.array_equal(batch["cu_seqlens_padded"], alone["cu_seqlens_padded"])
+    rows = packtool.open(packtool.Blend({"web": tmp_path / "rows"}, rows=50))
+    same = rows.batch(range(10), pad_cu_seqlens=16)
+    assert set(same) == set(batch)
+    assert same["cu_seqlens_padded"][: len(batch["cu_seqlens_padded"])].tolist() == batch["cu_seqlens_padded"].tolist()
+    assert len(same["cu_seqlens"]) == len(same["cu_seqlens_padded"]) == 10 * 16 + 1
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 64])

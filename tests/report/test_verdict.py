@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 import packtool
 from packtool.planning.plan import I64
 from packtool.report.compare import candidates, compare
 from packtool.report.figures import number
 from packtool.report.packed import report_of_rows
-from packtool.report.schema import Comparison, Verdict
+from packtool.report.schema import Comparison, PackedReport, Verdict
 from packtool.report.tables import strategies_table
 from packtool.report.verdict import NOTABLE, WASTE, Advice, avoidably_cut, degenerate, judge, waste
 from tests.reports import NOTHING, store_report
@@ -219,6 +220,25 @@ def test_what_a_multiple_costs_is_told_and_held_against_no_strategy() -> None:
     each = entry.ledger.rounding / entry.metrics.documents  # type: ignore[operator]
     assert 14 < each < 17, "half a multiple"
     assert float(told[1]) == pytest.approx(100 * each * entry.metrics.documents / entry.ledger.output, abs=0.05)
+
+
+def test_what_a_limit_on_documents_costs_is_told(tmp_path: Path) -> None:
+    lengths = lognormal(40, 0.8, 2000)
+    free, limited = (
+        compare(lengths, candidates(["bfd"], [1024], options)) for options in ({}, {"max_documents_per_row": 12})
+    )
+    rows = [each.entries[0].ledger.rows for each in (free, limited)]
+    assert free.entries[0].stages is UNSET
+    assert limited.entries[0].stages == {"filled": rows[0], "added": rows[1] - rows[0]}
+    told = f"{rows[1]} rows, {rows[1] - rows[0]} of them since a row holds at most 12 documents"
+    assert told in limited.verdicts[0].choice.reason
+    store = write_store(tmp_path / "store", lengths.tolist())
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=1024, max_documents_per_row=12)
+    report = packtool.stats(tmp_path / "rows")
+    assert isinstance(report, PackedReport)
+    assert report.stages == limited.entries[0].stages
+    share = f"{(rows[1] - rows[0]) / rows[1]:.2%}"
+    assert f", {share} of the rows are there since a row holds at most 12 documents" in judge(report)[0].words
 
 
 def test_no_documents_no_verdict() -> None:

@@ -200,7 +200,7 @@ class RowsPlan(Plan):
             seed=seed,
             window=window,
         )
-        return self._with(bins.at(mixed, offsets) if listed else Bins(mixed, offsets))
+        return self._with(bins.at(mixed, offsets) if listed else Bins(mixed, offsets), self.stages)
 
     def limited(self, most: int) -> RowsPlan:
         """Move the shortest segments of each bin that holds too many to bins of their own, at the end.
@@ -211,15 +211,20 @@ class RowsPlan(Plan):
         Args:
             most: segments in a bin.
 
+        Returns:
+            The plan, whose stages say how many rows were filled and how many added.
+
         >>> rows = RowsPlan(8, np.array([1, 5, 2]), bins=Bins(np.array([0, 1, 2]), np.array([0, 3])), whole=True)
         >>> segments = rows.limited(2).segments(np.array([0, 1]))
         >>> segments.document, segments.offsets
         (array([1, 2, 0]), array([0, 2, 3]))
+        >>> rows.limited(2).stages
+        {'filled': 1, 'added': 1}
         """
         bins = self._bins
         counts = np.diff(bins.offsets)
         if counts.max(initial=0) <= most:
-            return self
+            return self._with(bins, {"filled": self.rows, "added": 0})
         bin = np.repeat(np.arange(len(counts)), counts)
         longest_first = np.lexsort((-self._bin_lengths().astype(np.int64), bin))
         moved = np.zeros(len(bin), np.bool_)
@@ -227,12 +232,14 @@ class RowsPlan(Plan):
         kept, added = offsets_of(np.minimum(counts, most)), int(np.count_nonzero(moved))
         more = kept[-1] + np.append(np.arange(most, added, most), added)
         places = np.append(np.flatnonzero(~moved), np.flatnonzero(moved))
-        return self._with(bins.at(places, np.append(kept, more)))
+        limited = bins.at(places, np.append(kept, more))
+        return self._with(limited, {"filled": self.rows, "added": len(limited.offsets) - len(bins.offsets)})
 
-    def _with(self, bins: Bins) -> RowsPlan:
+    def _with(self, bins: Bins, stages: Mapping[str, int]) -> RowsPlan:
         """Hold the same documents in other bins, perhaps more of them."""
         other = copy(self)
         other._bins = bins
+        object.__setattr__(other, "stages", stages)
         object.__setattr__(other, "units", len(self._long.document) + len(bins.offsets) - 1)
         return other
 

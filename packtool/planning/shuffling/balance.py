@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 
 STEP = "step"
 """Ranks meet once a step: the sums of their rows are even."""
@@ -27,19 +27,32 @@ _CYCLES = 8  # of exchanges at most; in each, ranks meet others that are half of
 _CANDIDATES = 8  # rows of the other rank that each row is compared with at a time
 
 
-def pairs_of(segments: Segments) -> I64:
+def pairs_of(segments: Segments, multiple: int = 1) -> I64:
     """Count query-key pairs of each row under causal attention within documents.
 
     A run of padding is a sequence of its own in `cu_seqlens` and document masks: it attends to itself, which takes as
-    long as a document of that length.
+    long as a document of that length. Not so the padding that rounds a document up to a multiple: devices among which
+    documents are split take equal parts of both.
+
+    Args:
+        segments: of the rows, which are multiples themselves.
+        multiple: tokens at whose multiples pieces of documents begin.
 
     >>> rows = Segments(*(np.array(x) for x in ([0, 1, -1], [0, 0, 0], [3, 2, 4], [0, 0, 0], [0, 2, 3])))
     >>> pairs_of(rows).tolist()
     [9, 10]
+    >>> pairs_of(Segments(*(np.array(x) for x in ([0, -1], [0, 0], [3, 5], [0, 0], [0, 2]))), multiple=4).tolist()
+    [20]
     """
     # An EOS that the strategy inserted is the last token of the segment before it, which is what attention sees; so is
     # padding that follows padding.
     length = segments.length.copy()
+    if multiple > 1:
+        after = np.flatnonzero(segments.document == PADDING)
+        # Padding begins where a piece ends, and is there before a piece begins. At a multiple it rounds nothing up.
+        rounding = np.minimum(-offsets_of(length)[after] % multiple, length[after])
+        length[after] -= rounding
+        length[after - 1] += rounding
     begins = np.ones(len(segments), np.bool_)
     before, here = segments.document[:-1], segments.document[1:]
     begins[1:] = np.where(here == INSERTED_EOS, before == PADDING, (here != PADDING) | (before != PADDING))

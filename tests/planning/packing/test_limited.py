@@ -32,6 +32,8 @@ def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
         windows = len(lengths) if limited.window_tokens < 1 << 34 else 1
         moved = sum(max(0, count - most) for count in pieces)
         assert len(found) - len(expected) <= -(-moved // most) + windows
+        added = len(found) - len(expected)
+        assert only.stages == {"filled": len(expected), "added": added}
         if limited.window_tokens == 1 << 34:
             assert len(found) - len(expected) == -(-moved // most)
 

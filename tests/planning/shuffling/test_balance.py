@@ -188,6 +188,30 @@ def test_pairs_are_those_of_a_causal_mask_within_documents() -> None:
             assert pairs == expected
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.integers(1, 20), max_size=3), min_size=1, max_size=3), multiple=st.sampled_from([2, 4])
+)
+def test_padding_that_rounds_a_document_up_costs_as_its_tokens(rows: list[list[int]], multiple: int) -> None:
+    size, document, length, expected = 64, [], [], []
+    for row in rows:
+        rounded = [-(-tokens // multiple) * multiple for tokens in row]
+        for number, (tokens, whole) in enumerate(zip(row, rounded, strict=True)):
+            document += [number, PADDING][: 1 + (whole > tokens)]
+            length += [tokens, whole - tokens][: 1 + (whole > tokens)]
+        rest = size - sum(rounded)
+        if document and document[-1] == PADDING and row:
+            length[-1] += rest  # as where a dataset is stored
+        else:
+            document, length = [*document, PADDING], [*length, rest]
+        expected.append(sum(n * (n + 1) // 2 for n in [*rounded, rest]))
+    ends = np.cumsum(length)
+    offsets = np.append(0, np.searchsorted(ends, np.arange(1, len(rows) + 1) * size) + 1)
+    zeros = np.zeros(len(length), np.int64)
+    segments = Segments(np.array(document), zeros, np.array(length), zeros, offsets)
+    assert pairs_of(segments, multiple).tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("sigma", "length", "ranks", "undealt", "most"),
     [
