@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.figures import figure, table
 from benchmarks.measure import ROOT
 
-PAGES = ("conversations", "index-only", "reliability", "scaling", "strategies", "training")
+PAGES = ("conversations", "index-only", "long-context", "reliability", "scaling", "strategies", "training")
 """Pages in docs/ that quote figures."""
 BLOCK = re.compile(r"<!-- measured: ([\w ]+) -->\n.*?<!-- end -->\n", re.DOTALL)
 Lines = list[str]
@@ -233,6 +233,38 @@ def _gpu_training(record: Any) -> Lines:
     return [what, table(("batches", "tokens a second", "waited for a batch"), rows)]
 
 
+def _dealing(record: Any) -> Lines:
+    names = ("step, as they come", "step", "bound", "turn, as they come", "turn")
+    rows = [
+        [f"{each['length']:,}", each["sigma"], f"{each['batch']} to {each['ranks']}"]
+        + [f"{each[name]:.1%}" for name in names]
+        + [figure(each["step, ms"])]
+        for each in record["found"]
+    ]
+    header = ("row length", "σ", "rows to ranks", "a step", '`"step"`', "bound", "turns of one row", '`"turn"`')
+    what = f"Documents of lognormal lengths, median {record['median']:,}; attention alone; share of the time waited:"
+    return [what, table((*header, '`"step"`, ms a batch'), rows)]
+
+
+def _multiples(record: Any) -> Lines:
+    cases: dict[tuple[int, int], list[Any]] = {}
+    for each in record["rows"]:
+        cases.setdefault((each["cp"], each["multiple"]), []).append(each)
+    averages = [each["average"] for each in next(iter(cases.values()))]
+    rows = [[*case, *(f"{each['more rows']:.1%}" for each in found)] for case, found in cases.items()]
+    header = ("cp", "multiple", *(f"documents of {average:,} tokens on average" for average in averages))
+    return [table(header, rows)]
+
+
+def _multiples_planning(record: Any) -> Lines:
+    rows = [
+        [f"`{each['strategy']}`", figure(each["plain, ms"]), figure(each["rounded, ms"]), figure(each["ratio"])]
+        for each in record["times"]
+    ]
+    header = ("strategy", "without, CPU ms", "multiples of 8, CPU ms", "ratio")
+    return [f"A million documents, of {record['documents'] / 1e6:g} million planned:", table(header, rows)]
+
+
 def _workers(record: Any) -> Lines:
     found: dict[str, dict[int, Any]] = {}
     for each in record["found"]:
@@ -287,6 +319,9 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "scaling model": ("scaling", "scaling", _model),
     "gpu waiting": ("gpu", "gpu", _gpu_waiting),
     "gpu training": ("gpu", "gpu", _gpu_training),
+    "dealing": ("dealing", "dealing", _dealing),
+    "multiples": ("multiples", "multiples", _multiples),
+    "multiples planning": ("multiples", "multiples", _multiples_planning),
     "workers": ("workers", "workers", _workers),
     "conversations": ("conversations", "conversations", _conversations),
     "mix": ("mix", "mix", _mix),

@@ -134,13 +134,15 @@ def test_megatron_reads_documents(tmp_path: Path) -> None:
 
 
 def arrived(
-    trainer: str, format: str, length: int, place: Path, *, told: int, **options: Any
+    trainer: str, format: str, length: int, place: Path, *, told: int, multiple: int = 1, **options: Any
 ) -> tuple[dict[str, np.ndarray], Path]:
     """Rows of `length` tokens, and the batches that a trainer of `told` tokens makes of their export."""
     store, rows = write_store(place / "store", LENGTHS, per_shard=150, **options), place / "rows"
-    packtool.pack(store, rows, strategy="bfd", sequence_length=length, shard_tokens=2048)
+    packtool.pack(store, rows, strategy="bfd", sequence_length=length, document_multiple=multiple, shard_tokens=2048)
     packtool.export(rows, place / "out", format=format)
-    in_peer("readers", place, ROOT / "tests" / "interop" / "what_arrives.py", trainer, "out", told, EOS, "out.npz")
+    in_peer(
+        "readers", place, ROOT / "tests" / "interop" / "what_arrives.py", trainer, "out", told, EOS, multiple, "out.npz"
+    )
     return dict(np.load(place / "out.npz")), rows
 
 
@@ -172,3 +174,24 @@ def test_megatron_bridge_keeps_documents_apart_and_trains_what_the_store_says(tm
             begin, at = here.stop, at + len(document)
             assert begin in found["cu_seqlens_q"][number]
         assert not found["loss_mask"][number, begin:].any()
+
+
+@pytest.mark.parametrize("loss", [None, document_loss])
+def test_megatron_bridge_splits_documents_at_the_multiples(tmp_path: Path, loss: Any) -> None:
+    found, rows = arrived("megatron-bridge", "megatron-bridge", 64, tmp_path, told=64, multiple=8, loss=loss)
+    dataset = packtool.open(rows, dtype="int64")
+    assert len(found["tokens"]) == len(dataset)
+    for number, row in enumerate(dataset[:]):
+        batch = dataset.batch([number], train_across_documents=False)
+        np.testing.assert_array_equal(found["tokens"][number], row)
+        own, trained = batch["document_ids"][0] >= 0, batch["labels"][0] != -100
+        np.testing.assert_array_equal(found["position_ids"][number][own], batch["position_ids"][0][own])
+        np.testing.assert_array_equal(found["loss_mask"][number], trained)
+        np.testing.assert_array_equal(found["labels"][number][trained], batch["labels"][0][trained])
+        padded, cu_seqlens = batch["cu_seqlens_padded"], batch["cu_seqlens"]
+        assert np.unique(found["cu_seqlens_q_padded"][number]).tolist() == padded.tolist()
+        assert found["max_seqlen_q"][number] == batch["max_seqlen_padded"]
+        # Its reader takes EOS at the end of a document for padding, and so counts one token less than `seq_lengths`.
+        ends = row[padded[:-1] + np.diff(cu_seqlens) - 1] == EOS
+        lengths = np.diff(found["cu_seqlens_q"][number])[: len(ends)]
+        np.testing.assert_array_equal(lengths, np.diff(cu_seqlens) - ends)

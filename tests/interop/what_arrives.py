@@ -1,8 +1,9 @@
 """Read an export with a trainer's own dataset and collator, down to the batch that its model is given.
 
-    python what_arrives.py TRAINER EXPORT LENGTH EOS OUT.npz
+    python what_arrives.py TRAINER EXPORT LENGTH EOS MULTIPLE OUT.npz
 
-Runs where the trainers are. LENGTH is what the trainer is told. Writes arrays by their names in the batch.
+Runs where the trainers are. LENGTH is what the trainer is told, as is the MULTIPLE at which documents begin. Writes
+arrays by their names in the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import typing_extensions
 Batches = Iterator[Mapping[str, Any]]
 
 
-def litgpt(export: Path, length: int, _: int) -> Batches:
+def litgpt(export: Path, length: int, *_: int) -> Batches:
     from litgpt.data.lit_data import LitData
 
     data = LitData(data_path=export, num_workers=0)
@@ -31,7 +32,7 @@ def litgpt(export: Path, length: int, _: int) -> Batches:
         yield {"input_ids": rows[:, :length], "labels": rows[:, 1 : length + 1]}  # as its training loop cuts them
 
 
-def nemo_automodel(export: Path, length: int, _: int) -> Batches:
+def nemo_automodel(export: Path, length: int, *_: int) -> Batches:
     from nemo_automodel.components.datasets.llm.nanogpt_dataset import NanogptDataset, load_bin_shard
     from nemo_automodel.components.datasets.utils import default_collater
 
@@ -41,13 +42,15 @@ def nemo_automodel(export: Path, length: int, _: int) -> Batches:
         yield default_collater([next(data)])
 
 
-def megatron_bridge(export: Path, length: int, eos: int) -> Batches:
+def megatron_bridge(export: Path, length: int, eos: int, multiple: int) -> Batches:
     _without_models()
     from megatron.bridge.data.packing.parquet import GPTSFTPackedParquetDataset
 
     tokenizer = SimpleNamespace(eos_id=eos)
     unused = {"prompt_template": "{input} {output}", "label_key": "output", "truncation_field": "input"}
-    data = GPTSFTPackedParquetDataset(str(export), tokenizer, max_seq_length=length, pad_to_max_length=True, **unused)
+    data = GPTSFTPackedParquetDataset(
+        str(export), tokenizer, max_seq_length=length, pad_to_max_length=True, pad_seq_to_mult=multiple, **unused
+    )
     for number in range(len(data)):
         yield data.collate_fn([data[number]])
 
@@ -67,8 +70,8 @@ def _without_models() -> None:
 TRAINERS = {"litgpt": litgpt, "nemo-automodel": nemo_automodel, "megatron-bridge": megatron_bridge}
 
 
-def main(trainer: str, export: str, length: str, eos: str, out: str) -> None:
-    batches = list(TRAINERS[trainer](Path(export), int(length), int(eos)))
+def main(trainer: str, export: str, length: str, eos: str, multiple: str, out: str) -> None:
+    batches = list(TRAINERS[trainer](Path(export), int(length), int(eos), int(multiple)))
     names = [name for name, value in batches[0].items() if isinstance(value, torch.Tensor)]
     ends = {name: max(batch[name].shape[-1] for batch in batches) for name in names}
     arrays = {}
