@@ -98,7 +98,7 @@ bench: $(BIN)/installed
 SIZES :=
 bench-full: $(BIN)/installed
 	$(BIN)/python -m benchmarks run $(SIZES)
-	for each in conversations mix "index_only reading" "index_only beyond" \
+	for each in conversations mix dealing multiples "index_only reading" "index_only beyond" \
 		"index_only writing" memory soak cluster "scaling --overhead"; \
 		do $(BIN)/python -m benchmarks.$$each || exit 1; done
 	$(BIN)/python -m benchmarks page
