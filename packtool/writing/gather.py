@@ -190,6 +190,7 @@ class CopierInTurn:
 
 class Copier:
     """Copies slices of 1-D arrays of one type, in any order, into one contiguous buffer.
+
     >>> copy = Copier([np.array([1, 2, 3]), np.array([4, 5])], np.dtype(np.int64))
     >>> copy(np.array([1, 0]), np.array([0, 1]), np.array([2, 2]))
     array([4, 5, 2, 3])
