@@ -23,7 +23,7 @@ from packtool.planning.shuffling.permutation import ROW_MIX, stream
 
 U64 = npt.NDArray[np.uint64]
 
-_ROUNDS = 8  # twice as many take nearly twice as long, and leave rows about a tenth less alike
+_ROUNDS = 8  # twice as many take half as long again, and leave rows about a tenth less alike
 _BLOCK = 1 << 18  # segments that are mixed together, about: what fits the cache, and enough for groups of equal sums
 _NEIGHBOURS = 8  # rows that go to a block together: they share lines of the cache
 
