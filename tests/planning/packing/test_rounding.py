@@ -71,6 +71,23 @@ def test_the_same_tokens_are_placed_as_without(name: str, data: st.DataObject) -
         assert pieces_of(with_multiple) == pieces_of(without)
 
 
+@pytest.mark.parametrize("name", ["concat", "padding", "length-buckets"])
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_tokens_come_in_the_same_order_as_without(name: str, data: st.DataObject) -> None:
+    lengths = data.draw(corpora(16), label="lengths")
+    plain = options_of(name, 16)
+    rounded = PackOptions(**{**vars(plain), "document_multiple": data.draw(st.sampled_from([2, 4, 8]))})
+    for a, b in zip(plan(name, lengths, plain), plan(name, lengths, rounded), strict=True):
+        orders = []
+        for rows in (rows_of(a, False), rows_of(b, False)):
+            pieces = zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True)
+            orders.append(
+                [(n, token) for n, start, length in pieces if n >= 0 for token in range(start, start + length)]
+            )
+        assert orders[0] == orders[1]
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_multiple_of_one_changes_nothing(name: str) -> None:
     lengths = np.round(np.random.default_rng(5).lognormal(3, 1, 500)).astype(np.int64) + 1
