@@ -21,8 +21,7 @@ STEP = "step"
 TURN = "turn"
 """Ranks meet at every micro-batch, as FSDP makes them: rows of like cost come in one turn."""
 _DEALT = 1 << 15  # rows of an order that are dealt at once
-_CLOSE = 2.0**-8
-"""How far above the least that a batch can take is near enough: an exchange gains little then."""
+_CLOSE = 256  # a batch that takes one part in 256 longer than the least possible is done: there is little to gain
 _CYCLES = 8  # of exchanges at most; in each, ranks meet others that are half of all ranks away, a quarter, and so on
 _CANDIDATES = 8  # rows of the other rank that each row is compared with at a time
 
@@ -135,10 +134,10 @@ def _exchange(costs: I64, dealt: I64) -> None:
     cost = _take(costs, dealt)
     load = cost.sum(axis=2)
     # No dealing takes less than the mean; nor than the largest row does with the smallest others beside it. What has
-    # about come down to that is done.
+    # about come down to that is done. In integers, so that ranks on other processors come to the same.
     ordered = np.sort(costs, axis=1)
-    least = np.maximum(load.mean(axis=1), ordered[:, -1] + ordered[:, : each - 1].sum(axis=1))
-    enough = ((1 + _CLOSE) * least).astype(np.int64)
+    least = np.maximum(costs.sum(axis=1) // ranks, ordered[:, -1] + ordered[:, : each - 1].sum(axis=1))
+    enough = least + least // _CLOSE
     going = np.flatnonzero(load.max(axis=1) > enough)
     for cycle in range(_CYCLES):
         if not len(going):

@@ -68,8 +68,8 @@ def naive(costs: list[int], ranks: int) -> list[list[int]]:
     each = len(costs) // ranks
     if 1 in (ranks, each):
         return dealt
-    least = max(sum(costs) / ranks, max(costs) + sum(sorted(costs)[: each - 1]))
-    enough, step = int(least * 257 / 256), -(-each // 8)
+    least = max(sum(costs) // ranks, max(costs) + sum(sorted(costs)[: each - 1]))
+    enough, step = least + least // 256, -(-each // 8)
     for cycle in range(8):
         before = max(map(load, range(ranks)))
         if before <= enough:
