@@ -218,7 +218,8 @@ def files_below(directory: str | Path) -> Iterator[tuple[str, int]]:
 
 
 Fault = Callable[[str, str, int], "int | float | None"]
-"""What to do with a request: method, path and number; a status answers at once, a float waits so many seconds."""
+"""What to do with a request: method, path and number. A status answers at once, a negative one after the store has done
+what was asked, as if its answer had been lost; a float waits so many seconds."""
 Headers = Callable[[dict[str, str]], dict[str, str]]
 
 
@@ -263,20 +264,26 @@ def failing(
             what = fault(self.command, self.path, len(seen))
             if isinstance(what, float):
                 time.sleep(what)
-            elif what is not None:
-                self._answer(what, {}, b"" if self.command == "HEAD" else _ERROR)
+            elif what is not None and what > 0:
+                self._fail(what)
                 return
             connection = HTTPConnection(target, timeout=60)
             with closing(connection):
-                self._forward(connection, body)
+                self._forward(connection, body, lost=0 if what is None or isinstance(what, float) else -what)
 
-        def _forward(self, connection: HTTPConnection, body: bytes) -> None:
+        def _fail(self, status: int) -> None:
+            self._answer(status, {}, b"" if self.command == "HEAD" else _ERROR)
+
+        def _forward(self, connection: HTTPConnection, body: bytes, lost: int) -> None:
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in to_store(dict(self.headers.items())).items():  # Host stays as it was signed
                 connection.putheader(name, value)
             connection.endheaders(body)
             reply = connection.getresponse()
             data = reply.read()
+            if lost:
+                self._fail(lost)
+                return
             self._answer(reply.status, to_client(dict(reply.getheaders())), data)
 
         def _answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
