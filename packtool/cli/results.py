@@ -61,7 +61,9 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.formats.token_store import TokenStore
+    from packtool.outputs.tokenizer_files import is_default
 
+    tokenizer = TokenStore(result.path).manifest.tokenizer
     counts, run = result.counts, result.run
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
     now = run["this_run"]
@@ -76,8 +78,10 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         f"{tokens / max(documents, 1):,.1f} tokens per document",
         f"{done}: {speed}" if now["text_bytes"] else done,
         f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
-        tokenizer_line(TokenStore(result.path).manifest.tokenizer),
+        tokenizer_line(tokenizer),
     ]
+    if is_default(tokenizer):
+        lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
     if "trained_tokens" in counts:
         lines.append(f"{counts['trained_tokens']:,} of the tokens train")
     if "conversations" in counts:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec import UnsetType
 
+from packtool.blending.blend import Blend
 from packtool.commands.inputs import find_files
 from packtool.commands.places import result_path
 from packtool.errors import DataError, PacktoolError, UsageError
@@ -40,6 +41,7 @@ from packtool.places.typed import place_of
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.figures import percent
 from packtool.support.sizes import plural, show_bytes
+from packtool.support.toml_file import read_toml
 from packtool.text.corpus.first import begins_with_conversation
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CONVERSATION, Fields, Span
@@ -57,7 +59,7 @@ class Info:
     Attributes:
         path: as given.
         kind: ``token store``, ``packed dataset`` and so on; ``directory of datasets``; ``configuration``;
-            ``tokenizer``; ``not written by packtool``.
+            ``blend``; ``tokenizer``; ``not written by packtool``.
         state: ``whole``, ``unfinished``, ``damaged`` (files missing or of the wrong size), or ``unknown``.
         facts: what to know about it, in order.
         missing: names of files that are missing or have the wrong size.
@@ -80,6 +82,7 @@ def info(options: InfoArguments) -> Info:
 
     Raises:
         DataError: there is nothing, or a manifest that can't be read.
+        UsageError: a TOML file that is none, or a blend with an error.
     """
     place = place_of(options.path)
     if not isinstance(place, LocalPlace):
@@ -220,6 +223,10 @@ def _file(path: Path) -> Info:
     facts = {"bytes": path.stat().st_size}
     quoted = shlex.quote(str(path))
     if path.suffix == ".toml":
+        if "sources" in read_toml(path).values:
+            blend = Blend.read(path)
+            facts |= {"sources": ", ".join(sorted(blend.sources)), "stages": len(blend.stages)}
+            return Info(path, "blend", "unknown", facts, next=[f"packtool stats {quoted}"])
         run = f"packtool run {quoted}"
         return Info(path, "configuration", "unknown", facts, next=[f"{run} --dry-run", run])
     if path.name == TOKENIZER:

@@ -219,7 +219,8 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         int,
         Option(
             NUMBER,
-            "Shuffle documents into the order of this epoch before packing, so that they get other neighbours.",
+            "Shuffle documents into the order of this epoch before packing, so that they get other neighbours; readers "
+            "of an --index-only dataset do so in memory (repack=True).",
             "Order",
             low=0,
             high=(1 << 32) - 1,

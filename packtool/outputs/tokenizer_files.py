@@ -18,11 +18,14 @@ def default_tokenizer() -> bytes:
     return (Path(__file__).parents[1] / "assets" / TOKENIZER).read_bytes()
 
 
+def is_default(info: TokenizerInfo) -> bool:
+    """Return whether a tokenizer is the small one that comes with packtool."""
+    return info.sha256 == hashlib.sha256(default_tokenizer()).hexdigest()
+
+
 def describe_tokenizer(info: TokenizerInfo) -> str:
     """Describe a tokenizer by its checksum; the one that comes with packtool, by its purpose."""
-    if info.sha256 == hashlib.sha256(default_tokenizer()).hexdigest():
-        return "packtool's own small one, for trying things out: give --tokenizer to train a model"
-    return f"sha256 {info.sha256[:12]}"
+    return "packtool's small one, for trying things out" if is_default(info) else f"sha256 {info.sha256[:12]}"
 
 
 def write_tokenizer(output: Output, files: Mapping[str, bytes]) -> list[OtherFile]:

@@ -145,7 +145,8 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     plain = next((e for e in affordable if e.strategy == "concat"), whole)
     if avoidably_cut(plain) - avoidably_cut(whole) >= NOTABLE:
         reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}{_context(plain, whole)}."
-        close = f" A close call: {plain.strategy} wastes {percent(waste(plain))}." if waste(whole) > WASTE / 2 else ""
+        wasted = percent(waste(plain)) if waste(plain) else "nothing"
+        close = f" A close call: {plain.strategy} wastes {wasted}." if waste(whole) > WASTE / 2 else ""
         return whole, f"{reason} {_cost(whole)}{close}"
     free = [e for e in affordable if _costs_nothing(e, plain)]
     if free:

@@ -127,7 +127,8 @@ def test_a_file_of_a_dataset_belongs_to_it(place: Path, capsys: pytest.CaptureFi
 def test_which_tokenizer_made_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("a text")
     assert run(["tokenize", str(tmp_path / "a.txt"), "-o", str(tmp_path / "s")]) == 0
-    named = "packtool's own small one, for trying things out: give --tokenizer to train a model"
-    assert f"tokenizer: {named}; EOS <|endoftext|> (0)\n" in capsys.readouterr().out
+    named = "packtool's small one, for trying things out"
+    advice = "To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID"
+    assert f"tokenizer: {named}; EOS <|endoftext|> (0)\n{advice}\n" in capsys.readouterr().out
     assert run(["info", str(tmp_path / "s")]) == 0
     assert f"  tokenizer   {named}\n" in capsys.readouterr().out

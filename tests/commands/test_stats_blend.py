@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import packtool
-from packtool.errors import UsageError
+from packtool.errors import PacktoolError, UsageError
 from packtool.reading import BlendedRows
 from packtool.report.blend_schema import BlendReport
 from packtool.report.page import page
@@ -152,3 +152,11 @@ def test_row_lengths_over_time(blend: Path) -> None:
     text = printed(lambda console: print_stats(report, console))
     assert "Row lengths" in text
     assert "Stage 2, from batch " in text
+
+
+def test_info_knows_a_blend_and_commands_for_datasets_say_what_takes_one(blend: Path) -> None:
+    found = packtool.info(blend)
+    assert (found.kind, found.next) == ("blend", [f"packtool stats {blend}"])
+    assert {name: found.facts[name] for name in ("sources", "stages")} == {"sources": "chat, code, web", "stages": 2}
+    with pytest.raises(PacktoolError, match=r"a TOML file, not a token store .* packtool.open take a blend"):
+        packtool.verify(blend)
