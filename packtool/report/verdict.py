@@ -417,6 +417,8 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
     if mixable and alike is not None and mixing.between_rows - mixing.random_rows > EVEN:
         remedy = "--mix-rows mixes them, at the same padding and truncation"
         if report.options.get("mix_rows"):
+            if mixing.rows_of_several < mixing.rows / 2:
+                return  # most rows are full of one or two documents: these differ, however the others are mixed
             remedy = (
                 "few groups of them have equal sums, so they could not be mixed; first-fit-shuffle does, for padding"
             )

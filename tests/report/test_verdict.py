@@ -367,6 +367,11 @@ def test_rows_that_could_be_mixed_are_named(tmp_path: Path, mixed: bool) -> None
     assert any("--mix-rows mixes them" in words for _, words in found) is not mixed
 
 
+def test_long_documents_alone_in_their_rows_do_not_make_mixed_rows_look_alike(tmp_path: Path) -> None:
+    found = judgements(tmp_path, [5000] * 30 + [10] * 400, strategy="bfd", mix_rows=True)
+    assert all(good for good, _ in found)
+
+
 @pytest.mark.parametrize(
     ("lengths", "size"),
     [
