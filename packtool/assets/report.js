@@ -15,3 +15,9 @@ for (const table of document.querySelectorAll("table.sorts")) {
     for (const body of table.querySelectorAll("tbody:not(.title)")) body.append(...[...body.rows].sort(order));
   }));
 }
+
+// A table that is wider than its place says so.
+const places = new ResizeObserver((changed) => {
+  for (const { target } of changed) target.classList.toggle("wide", target.scrollWidth > target.clientWidth);
+});
+for (const place of document.querySelectorAll(".scroll")) places.observe(place);

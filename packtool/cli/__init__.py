@@ -29,7 +29,7 @@ app = Commands(
     name="packtool",
     help="Turn text corpora into training-ready token shards, with every token accounted for.",
     epilog="First steps: packtool tokenize corpus.jsonl -o tokens, then packtool pack tokens -o packed "
-    "--strategy bfd --sequence-length 2048. To train: packtool.torch.Loader(\"packed\"), or Loader(\"blend.toml\") for "
+    '--strategy bfd --sequence-length 2048. To train: packtool.torch.Loader("packed"), or Loader("blend.toml") for '
     "several datasets; packtool stats blend.toml says what a run takes of each. What a directory is, and what to do "
     "next: packtool info DIR.",
     context_settings={"max_content_width": 100},
