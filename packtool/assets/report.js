@@ -17,7 +17,10 @@ for (const table of document.querySelectorAll("table.sorts")) {
 }
 
 // A table that is wider than its place says so.
-const places = new ResizeObserver((changed) => {
-  for (const { target } of changed) target.classList.toggle("wide", target.scrollWidth > target.clientWidth);
-});
-for (const place of document.querySelectorAll(".scroll")) places.observe(place);
+const mark = () => {
+  for (const place of document.querySelectorAll(".scroll")) {
+    place.classList.toggle("wide", place.scrollWidth > place.clientWidth);
+  }
+};
+mark();
+addEventListener("resize", mark);

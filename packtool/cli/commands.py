@@ -158,7 +158,7 @@ def import_(values: Values, terminal: Terminal) -> None:
     show_exchange(result, terminal, {"counts": counts}, lines)
 
 
-@_command("Measure a corpus or dataset; compare strategies.", "stats:StatsArguments", (*_STAGE, "full"))
+@_command("Measure a corpus, dataset or blend; compare strategies.", "stats:StatsArguments", (*_STAGE, "full"))
 def stats(values: Values, terminal: Terminal) -> None:
     """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import packtool
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions, plan
@@ -18,6 +19,7 @@ from packtool.report.page import page
 from packtool.writing.layout import Layout
 from tests.browser.browser import open_page
 from tests.reports import measured, store_report
+from tests.stores import write_store
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +36,7 @@ addEventListener("load", () => {{
     width: view.innerWidth, scroll: view.document.documentElement.scrollWidth, charts: boxes.length,
     smallest: Math.min(...boxes.map(b => Math.min(b.width, b.height))),
     outside: texts.filter(t => t.left < -1 || t.right > view.innerWidth + 1).length,
-    letters: Math.min(...texts.map(t => t.height)),
+    letters: Math.min(...texts.map(t => t.height)), wide: all(".scroll.wide").length,
     ground: view.getComputedStyle(view.document.body).backgroundColor,
     ink: view.getComputedStyle(view.document.body).color,
   }};
@@ -46,20 +48,25 @@ addEventListener("load", () => {{
 
 
 @pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (whole,) = plan("bfd", LENGTHS, PackOptions(sequence_length=2048))
     tally = Tally(LENGTHS, 2048)
     tally.add(Layout(whole).segments(0, whole.rows))
     ledger = balance(int(LENGTHS.sum()), len(LENGTHS), [whole], [tally])
     packed = report_of_rows([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
+    rows = tmp_path_factory.mktemp("blend") / "rows"
+    packtool.pack(write_store(rows.with_name("store"), [40] * 100), rows, strategy="concat", sequence_length=64)
+    text = f'rows = 100\n[sources.a]\npath = "{rows}"\n[[stages]]\nweights = {{ a = 1 }}\n'
+    rows.with_suffix(".toml").write_text(text)
     return {
+        "blend": page(packtool.stats(rows.with_suffix(".toml"))),
         "comparison": page(store_report(LENGTHS, ["all"], [512, 2048])),
         "documents": page(store_report(LENGTHS)),
         "packed": page(measured(packed)),
     }
 
 
-@pytest.mark.parametrize("name", ["comparison", "documents", "packed"])
+@pytest.mark.parametrize("name", ["blend", "comparison", "documents", "packed"])
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("dark", [False, True])
 def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark: bool) -> None:
@@ -69,11 +76,12 @@ def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark
     printed, console = open_page(tmp_path, file.as_uri(), "--window-size=1400,1000", scheme, "--dump-dom")
     assert console == []
     found = json.loads(re.findall(r'<pre id="found">(.*?)</pre>', printed)[0])
-    assert found["charts"] == {"comparison": 35, "documents": 1, "packed": 4}[name]
+    assert found["charts"] == {"blend": 1, "comparison": 35, "documents": 1, "packed": 4}[name]
     assert found["smallest"] > 50
     assert found["scroll"] <= found["width"] == width
     assert found["outside"] == 0
-    assert found["letters"] >= 9
+    assert 9 <= found["letters"] <= 24
+    assert (found["wide"] > 0) is (width == 390 and name in ("blend", "comparison"))
     light, ink = ("rgb(18, 22, 29)", "rgb(231, 235, 242)") if dark else ("rgb(255, 255, 255)", "rgb(28, 35, 48)")
     assert (found["ground"], found["ink"]) == (light, ink)
 
