@@ -147,11 +147,12 @@ def _show_sources(report: PackedReport, path: Path | str) -> None:
         reasons = "".join(
             f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
         )
+        repeated = f", {source.repeated_tokens:,} of them repeated" if source.repeated_tokens else ""
         typer.echo(
             f"{visible(name)}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
-            f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked); "
-            f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}, "
-            f"{source.repeated_tokens:,} of them repeated; left out: {reasons.removeprefix(', ') or 'nothing'}"
+            f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked)\n"
+            f"  {plural(source.documents, 'document')}, {plural(source.tokens, 'token')}{repeated}\n"
+            f"  left out: {reasons.removeprefix(', ') or 'nothing'}"
         )
         if report.source_mix:
             mixes = [mix.sources[number] for mix in report.source_mix]
@@ -232,7 +233,7 @@ def _describe_file(file: CorpusFile) -> str:
 
 
 _FOUND = {
-    "nothing": "where nothing is",
+    "nothing": "which is new",
     "unfinished": "which holds unfinished work of the same kind: --resume continues it",
     "finished": "which is finished already: --resume does nothing",
     "other": "which holds something else: it is refused without --overwrite",
@@ -241,14 +242,15 @@ _FOUND = {
 
 
 def _describe_preview(preview: Preview) -> str:
-    """Describe a dry run in two lines: the command with its options, and what it would read and write.
+    """Describe a dry run in three lines: the command with its options, what it would read, and where it would write.
 
     >>> from packtool.commands.result import Preview
     >>> options = {"stores": ["/s"], "strategy": "bfd"}
     >>> print(_describe_preview(Preview("pack", options, Path("/x"), "nothing", {"documents": 1000, "tokens": 4096})))
     ... # doctest: +ELLIPSIS
     packtool pack /s -o /x --strategy bfd
-    would read 1,000 documents, 4,096 tokens, and write to /x, where nothing is (... free).
+    would read 1,000 documents, 4,096 tokens
+    would write to /x, which is new (... free)
     """
     from packtool.options.arguments import command_line
 
@@ -256,8 +258,8 @@ def _describe_preview(preview: Preview) -> str:
     found = "which holds something else: --overwrite replaces it" if replaces else _FOUND[preview.found]
     return (
         f"{command_line(preview.command, preview.options, str(preview.output))}\n"
-        f"would read {', '.join(_describe_figures(preview.known))}, and write to {preview.output}, {found} "
-        f"({show_bytes(preview.free_bytes)} free)."
+        f"would read {', '.join(_describe_figures(preview.known))}\n"
+        f"would write to {preview.output}, {found} ({show_bytes(preview.free_bytes)} free)"
     )
 
 
@@ -371,11 +373,13 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
     """
     width = max(len(_target(result.stage)) for result in results)
     for result in results:
-        figures = ("to read: " if result.preview else "") + ", ".join(_describe_figures(_figures_of(result)))
+        figures, words = _figures_of(result), "to read: " if result.preview else ""
         note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
         typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
-        if figures:
-            typer.echo(f"{'':10}{figures}")
+        for shares in (False, True):
+            part = {name: value for name, value in figures.items() if name.endswith("_ratio") is shares}
+            if part:
+                typer.echo(f"{'':10}{words}{', '.join(_describe_figures(part))}")
     previews = [result.preview for result in results if result.preview is not None]
     if previews:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")

@@ -49,11 +49,12 @@ def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureF
     lines = captured.out.splitlines()
     assert lines[0].startswith("pack      out/a  done (")
     assert lines[1].startswith("          60 documents, ")
-    assert ", padding 0." in lines[1]
-    assert ", dropped " in lines[3]
-    assert lines[4].startswith("stats     out/a  done (")
-    assert lines[6].startswith("concat · rows of ")
-    assert not any(line.startswith("input text ") for line in lines[5:])
+    assert lines[2].startswith("          padding 0.")
+    assert ", dropped " in lines[5]
+    assert lines[6].startswith("stats     out/a  done (")
+    assert lines[8].startswith("concat · rows of ")
+    assert max(map(len, lines)) <= 80
+    assert not any(line.startswith("input text ") for line in lines[7:])
     assert run(["run", "c.toml", "-i", "store", "-o", "out", "--full"]) == 0
     assert "\ninput text " in capsys.readouterr().out
     assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0

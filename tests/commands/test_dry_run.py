@@ -61,7 +61,7 @@ def test_nothing_is_promised_of_what_a_filter_leaves(place: Path, capsys: pytest
     size = Path("corpus.jsonl").stat().st_size
     assert said.startswith("corpus.jsonl: jsonl, ")
     assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
-    assert f"would read 1 file, {show_bytes(size)}, and write to out, where nothing is (" in said
+    assert f"would read 1 file, {show_bytes(size)}\nwould write to out, which is new (" in said
     assert "document" not in said
 
 

@@ -69,7 +69,7 @@ def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, capsys: py
     assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert f"packtool export {stores['small']} -o {out} --format olmo\n" in said
-    assert f"would read 15 documents, 294 tokens, and write to {out}, where nothing is (" in said
+    assert f"would read 15 documents, 294 tokens\nwould write to {out}, which is new (" in said
     assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo"]) == 0
     printed = capsys.readouterr().out
     assert printed.splitlines() == [

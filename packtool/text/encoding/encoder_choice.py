@@ -73,7 +73,7 @@ def choose(tokenizer: FoundTokenizer, wanted: str = "auto", *, special_as_text: 
         elif isinstance(shape, str):
             reasons.append(f"{name} does not support this tokenizer: {shape}")
         else:
-            why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
+            why = "exact for this tokenizer, verified as it runs"
             fitting.append(recipe(encoder=name, why=why, shape=shape))
     if wanted == "auto":
         fitting.append(recipe(encoder="tokenizers", why="; ".join(reasons), shape=Shape()))

@@ -100,7 +100,7 @@ def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
 def test_it_is_chosen_where_the_other_does_not_serve(name: str) -> None:
     found = chosen(LISTED[name])
     assert found.encoder == "fastokens"
-    assert found.why == "the tokenizer is one that fastokens encodes exactly, verified as it runs"
+    assert found.why == "exact for this tokenizer, verified as it runs"
 
 
 def test_long_words_do_not_exhaust_a_regular_expression_that_looks_ahead() -> None:
