@@ -172,6 +172,11 @@ def test_the_python_reference_has_every_public_name() -> None:
     named = {name for page in pages for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)", page, re.MULTILINE)}
     public = {f"packtool.{name}" for name in packtool.__all__ if name != "__version__"}
     assert public - named == set()
+    exported = re.findall(
+        r'^    "(\w+)",$', (ROOT / "packtool" / "torch" / "__init__.py").read_text("utf-8"), re.MULTILINE
+    )
+    assert "Loader" in exported
+    assert set(exported) - {name.rpartition(".")[2] for name in named} == set()
     assert [name for name in sorted(named) if not name.startswith("packtool.torch") and not _exists(name)] == []
 
 
