@@ -220,7 +220,7 @@ def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
 
 
 def _file(path: Path) -> Info:
-    facts = {"bytes": path.stat().st_size}
+    facts: dict[str, Any] = {"bytes": path.stat().st_size}
     quoted = shlex.quote(str(path))
     if path.suffix == ".toml":
         if "sources" in read_toml(path).values:
