@@ -81,17 +81,6 @@ def test_lightning_trains_and_validates_every_epoch(rows: Path, tmp_path: Path) 
         assert seen["validate", number] == packtool.open(rows)[:].tolist()
 
 
-def test_lightning_validates_all_rows_after_its_sanity_check(rows: Path, tmp_path: Path) -> None:
-    seen: dict[tuple[str, int], list[list[int]]] = {}
-    valid = Loader(rows, batch_size=16, shuffle=False)
-    trainer = lightning_trainer(tmp_path, max_epochs=2, num_sanity_val_steps=2, limit_train_batches=3)
-    trainer.fit(lightning_model(seen), Loader(rows, batch_size=16), valid)
-    stored = packtool.open(rows)[: 16 * len(valid)].tolist()
-    assert seen["validate", 0] == stored[:32] + stored
-    assert seen["validate", 1] == stored
-    assert [seen["train", number] for number in range(2)] == [epoch(rows, number, 3) for number in range(2)]
-
-
 @pytest.mark.parametrize("steps", [3, 6, 8])
 def test_lightning_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps: int) -> None:
     lightning = pytest.importorskip("lightning.pytorch")
@@ -249,21 +238,6 @@ def test_transformers_is_told_what_it_lacks(rows: Path, tmp_path: Path) -> None:
     again = transformers_trainer(loader, tmp_path, [], max_steps=8, ignore_data_skip=False)
     with pytest.raises(AttributeError, match=r"set ignore_data_skip=True in TrainingArguments"):
         again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
-
-
-def test_accelerate_saves_the_place(rows: Path, tmp_path: Path) -> None:
-    accelerate = pytest.importorskip("accelerate")
-    accelerator = accelerate.Accelerator(cpu=True)
-    loader = accelerator.prepare(Loader(rows, batch_size=16, epochs=3))
-    accelerator.register_for_checkpointing(loader)
-    reader = iter(loader)
-    seen = [row for _ in range(8) for row in next(reader)["input_ids"].tolist()]
-    accelerator.save_state(tmp_path / "state")
-    next(reader)
-    accelerator.load_state(tmp_path / "state")
-    seen += [row for batch in loader for row in batch["input_ids"].tolist()]
-    whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
-    assert seen == whole[: len(whole) // 16 * 16]
 
 
 def test_distributed_checkpoints_hold_the_place_for_any_ranks(rows: Path, tmp_path: Path) -> None:
