@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.blending.schedule import Exhausted, Piece, Schedule, Shares
-from packtool.planning.plan import I64, distinct, offsets_of
+from packtool.planning.plan import I64, by_value, distinct, offsets_of
 
 BLOCK = 4096
 """Samples in a block, but where a piece begins inside one: there it is cut in two."""
@@ -88,8 +88,7 @@ class Dealing:
         """Return the source of each sample, and which of its rows it is, from 0 through all epochs."""
         blocks = np.searchsorted(self.ends, samples, side="right") - 1
         source, row = np.empty((2, len(samples)), np.int64)
-        for block in distinct(blocks).tolist():
-            which = np.flatnonzero(blocks == block)
+        for block, which in by_value(blocks):
             inside = samples[which] - self.ends[block]
             sources, rows = self._order(block)
             source[which], row[which] = sources[inside], rows[inside]

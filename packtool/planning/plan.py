@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -265,6 +266,18 @@ def distinct(values: npt.NDArray[Any]) -> I64:
     ordered = np.sort(values)
     once: I64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return once
+
+
+def by_value(values: I64) -> list[tuple[int, I64]]:
+    """Group the places of equal values: each value, in ascending order, and where it is.
+
+    >>> by_value(np.array([3, 1, 3]))
+    [(1, array([1])), (3, array([0, 2]))]
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values.take(order)
+    cuts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
+    return [(int(ordered[first]), order[first:last]) for first, last in pairwise(cuts) if first < last]
 
 
 def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from packtool.blending.blend import Blend, Source
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest, TokenizerInfo
-from packtool.planning.plan import I64, distinct
+from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import FIELDS
 from packtool.reading.blend_schedule import Extent, schedule_of
 from packtool.reading.dataset import Dataset
@@ -100,12 +100,11 @@ class Sources:
         if not len(source):
             return of_no_rows(self.sequence_length)._replace(source=source.astype(np.int32))
         parts = []
-        for number in distinct(source).tolist():
+        for number, places in by_value(source):
             stream = self.stream(number)
-            places = np.flatnonzero(source == number)
             epochs, items = stream.epochs_of(row[places])
-            for epoch in distinct(epochs).tolist():
-                dataset, those = cast("Dataset", stream.epoch(epoch)), np.flatnonzero(epochs == epoch)
+            for epoch, those in by_value(epochs):
+                dataset = cast("Dataset", stream.epoch(epoch))
                 parts.append((places[those], dataset.read_of(dataset.rows, items[those], options)))
         return joined(parts)._replace(source=source.astype(np.int32))
 

@@ -21,7 +21,7 @@ from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Exhausted, Schedule, Stage
 from packtool.errors import DataError, UsageError
 from packtool.options.check import suggest
-from packtool.planning.plan import I64, distinct
+from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.blend_schedule import check_limits
 from packtool.reading.blend_sources import Sources, several_lengths
@@ -148,8 +148,7 @@ class BlendStream:
         assert isinstance(last, int)
         source, row = self._dealt().locate(np.arange(first, last + 1))
         costs = np.empty(len(source), np.int64)
-        for number in distinct(source).tolist():
-            places = np.flatnonzero(source == number)  # whose rows follow each other
+        for number, places in by_value(source):  # rows of a source follow each other
             rows = range(int(row[places[0]]), int(row[places[-1]]) + 1)
             costs[places] = self.sources.stream(number).pairs([rows])
         return costs

@@ -214,18 +214,22 @@ class ReorderedRows(ComputedRows):
         super().__init__(stored, pad_id, dtype)
         self._layout = Layout(plan, order)
         self._unit = plan.unit
+        self._whole = isinstance(plan, StoredPlan) and plan.unit == plan.sequence_length
 
     def __len__(self) -> int:
         return self._layout.rows
 
     def segments_of(self, rows: I64) -> Segments:
-        return self._layout.segments_of(rows)
+        stored = self.stored_numbers(rows)
+        return self._layout.segments_of(rows) if stored is None else self._stored.segments_of(stored)
 
     def stored_numbers(self, rows: I64) -> I64 | None:
-        whole = isinstance(self._layout.plan, StoredPlan) and self._unit == self.sequence_length
-        return self._layout.units_of(rows)[0] if whole else None
+        return self._layout.units(rows) if self._whole else None
 
     def _made(self, rows: I64, column: PackedBucket) -> Array:
+        stored = self.stored_numbers(rows)
+        if stored is not None:
+            return column.take(stored)
         units, there = self._layout.units_of(rows)
         tokens = column.parts(*np.divmod(units, self.sequence_length // self._unit), self._unit)
         if there.all():

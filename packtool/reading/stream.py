@@ -22,7 +22,7 @@ from packtool.blending.blend import Blend
 from packtool.errors import DataError, UsageError
 from packtool.formats.manifest import input_entry
 from packtool.places.typed import cache_directory, places_of
-from packtool.planning.plan import I64, distinct
+from packtool.planning.plan import I64, by_value
 from packtool.planning.shuffling.balance import pairs_of
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
@@ -272,9 +272,9 @@ class Stream:
             return dataset.read_of(rows, inside, self.options)
         numbers, items = self.epochs_of(np.array(keys, np.int64))
         parts = []
-        for number in distinct(numbers).tolist():
-            epoch, those = cast("Dataset", self.epoch(number)), numbers == number
-            parts.append((np.flatnonzero(those), epoch.read_of(epoch.rows, items[those], self.options)))
+        for number, places in by_value(numbers):
+            epoch = cast("Dataset", self.epoch(number))
+            parts.append((places, epoch.read_of(epoch.rows, items[places], self.options)))
         return joined(parts)
 
     def batch(self, keys: Sequence[Key]) -> Batch:
