@@ -73,8 +73,8 @@ def _report(
     pieces, whole = schedule.pieces, dealing.before(schedule.samples).tolist()
     listed = []
     for number, (name, rows) in enumerate(zip(schedule.names, whole, strict=True)):
-        stops = [piece for piece in pieces if not piece.begin[number] and not piece.end[number]]
-        stopped = name in schedule.stops and rows == schedule.limits[name] and stops
+        end = max((piece.last for piece in pieces if piece.begin[number] or piece.end[number]), default=0)
+        stopped = name in schedule.stops and rows == schedule.limits[name] and end < schedule.samples
         listed.append(
             BlendedSource(
                 name=name,
@@ -85,7 +85,7 @@ def _report(
                 epochs=rows / epochs[name] if epochs[name] else None,
                 max_epochs=most[name],
                 repeats_from=dealing.sample_of(number, epochs[name]) if epochs[name] else None,
-                stops_at=math.ceil(stops[-1].first) if stopped else None,
+                stops_at=math.ceil(end) if stopped else None,
             )
         )
     begins = [stage for stage in schedule.stages if stage.first < schedule.samples]

@@ -34,6 +34,8 @@ from packtool.warnings import warn
 Key: TypeAlias = "int | tuple[int, int]"
 """A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
 
+_BY_WEIGHTS = ", row lengths by weights "
+"""In the order of a state, before the digest of the weights."""
 _COSTS = "row-pairs"
 """Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
 _ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
@@ -171,7 +173,7 @@ class Stream:
         if self._shuffle:
             seed = self.epoch(0).manifest.seed if self._seed is None else self._seed
         if self._blend is not None:
-            order += f", row lengths by weights {self._blend.digest()}"
+            order += f"{_BY_WEIGHTS}{self._blend.digest()}"
         digest = input_entry(self.recipe.place).xxh3_128
         identity: dict[str, Any] = {"items": self.items, "dataset": digest, "order": order, "seed": seed}
         if self.bucketed:
@@ -307,6 +309,9 @@ def state_differs(name: str, saved: object, mine: object, where: str) -> DataErr
     """Return the error for a state of something else."""
     what = f"the {name} of the state is {saved}, that of this loader {mine}"
     remedy = "resume with the dataset, order and seed that the run began with"
+    if name == "order" and all(_BY_WEIGHTS in str(order) for order in (saved, mine)):
+        what = "the state is from a run with other weights of row lengths, which place every batch of an epoch"
+        remedy = "resume with the weights that it began with"
     return DataError("state-differs", what, remedy=remedy, where=where)
 
 

@@ -82,6 +82,19 @@ def test_what_is_said_is_what_comes(blend: Path) -> None:
     assert msgspec.json.decode(msgspec.json.encode(report), type=BlendReport) == report
 
 
+def test_a_source_stops_before_the_weights_change(blend: Path) -> None:
+    """Where it gave its last row, not where a later stage begins."""
+    other = blend.with_name("stops.toml")
+    other.write_text(f"{TEXT}[[stages]]\nfrom = '98%'\nweights = {{ web = 1, chat = 1 }}\n")
+    report, rows = packtool.stats(other), packtool.open(other)
+    assert isinstance(report, BlendReport)
+    assert isinstance(rows, BlendedRows)
+    last = int(np.flatnonzero(rows.origins(slice(None))[0] == 1).max())
+    assert report.sources[1].stops_at is not None
+    assert 0 <= report.sources[1].stops_at - last < 4
+    assert last < 970
+
+
 def printed(show: Callable[[Console], None], width: int = 80) -> str:
     out = io.StringIO()
     show(Console(file=out, width=width))

@@ -351,3 +351,7 @@ def test_row_lengths_in_turn(tmp_path: Path) -> None:
     plain = open_stream(tmp_path / "rows", batch_tokens=128)
     with pytest.raises(DataError, match="the order of the state is computed, row lengths by weights"):
         plain.restore(batches.state_dict())
+    stages[0]["weights"] = {"16": 1, "32": 1}
+    other = open_stream(packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128))
+    with pytest.raises(DataError, match="from a run with other weights of row lengths, which place every batch of an"):
+        other.restore(batches.state_dict())
