@@ -301,9 +301,14 @@ def _blend_shares(record: Any) -> Lines:
 
 
 def _blend_reading(record: Any) -> Lines:
-    names = ("blend", "the same rows alone", "one source")
+    names = ("blend", "the same calls", "each source alone")
     rows = [[each["rows"], *(figure(each[name]) for name in names)] for each in record["reading"]]
-    header = ("rows in a batch", "a blend of four", "the same rows of each source alone", "as many rows of one source")
+    header = (
+        "rows in a batch",
+        "a blend of four",
+        "its sources, in the same calls",
+        "its sources, in batches of as many rows",
+    )
     return ["Million tokens a CPU second, all fields, from the page cache:", table(header, rows)]
 
 
