@@ -2,7 +2,8 @@
 
 Samples are dealt in blocks. A block brings each source's rows as near as whole rows can to the integral of its share at
 the end of the block, so errors do not add up, however small a share is. Inside a block the rows of each source are
-spread evenly. A block of 4,096 is short enough to follow a ramp, and its counts are all that is kept of it.
+spread evenly, and those of sources with equal shares begin apart, so that they do not all come at once. A block of
+4,096 is short enough to follow a ramp, and its counts are all that is kept of it.
 
     pieces ──integrals at the ends of blocks──▶ targets ──floor, largest remainders──▶ counts ──due times──▶ order
 """
@@ -22,6 +23,8 @@ from packtool.planning.plan import I64, by_value, distinct, offsets_of
 
 BLOCK = 4096
 """Samples in a block, but where a piece begins inside one: there it is cut in two."""
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Its multiples, whole numbers left out, lie far from each other, however many there are."""
 _AT_ONCE = 1 << 12  # blocks whose targets are held
 _NO_LIMIT = np.iinfo(np.int64).max
 
@@ -50,7 +53,7 @@ class Dealing:
     >>> stage = Stage(0, {"a": Fraction(7), "b": Fraction(3)})
     >>> dealing = Dealing(Schedule(("a", "b"), 10, (stage,), {}, frozenset()))
     >>> dealing.locate(np.arange(10))
-    (array([0, 1, 0, 0, 0, 1, 0, 0, 1, 0]), array([0, 0, 1, 2, 3, 1, 4, 5, 2, 6]))
+    (array([1, 0, 0, 0, 1, 0, 0, 1, 0, 0]), array([0, 0, 1, 2, 1, 3, 4, 2, 5, 6]))
     """
 
     def __init__(
@@ -110,14 +113,16 @@ class Dealing:
     def _order(self, block: int) -> tuple[I64, I64]:
         """Return the source of each sample of a block, and which of its rows it is.
 
-        Row j of c is due where (j + ½) / c of the source's share of the block is passed. Consecutive batches are in one
-        block, which is kept.
+        Row j of c is due where (j + begin) / c of the source's share of the block is passed. `begin` is ½ for the first
+        source that has rows, and for each other one apart from those before it. Consecutive batches are in one block,
+        which is kept.
         """
         if self._last is None or self._last[0] != block:
             counts = self.given[block + 1] - self.given[block]
             source = np.repeat(np.arange(len(counts)), counts)
             number = np.arange(len(source)) - np.repeat(offsets_of(counts)[:-1], counts)
-            due = (number + 0.5) / counts[source]
+            begin = (0.5 + _GOLDEN * (np.cumsum(counts > 0) - 1)) % 1
+            due = (number + begin[source]) / counts[source]
             first, last = self.ends[block : block + 2].tolist()
             piece = self._pieces[bisect_right(self._firsts, first) - 1]
             if (piece.begin != piece.end).any():

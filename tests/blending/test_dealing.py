@@ -12,6 +12,7 @@ from packtool.blending.schedule import Exhausted, Schedule, Stage
 
 LAW = 1.1
 """Rows by which a source may be off the integral of its share after a block."""
+BEGINS = [Fraction(each) for each in ("0.5", "0.11803399", "0.73606798", "0.35410197", "0.97213595")]
 MANY = 1000
 """Random blends."""
 
@@ -56,11 +57,11 @@ def recounted(dealing: Dealing, samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_block_down_to_the_sample() -> None:
-    """0.7 and 0.3: of ten samples seven and three, each due at the middle of its part."""
+    """0.7 and 0.3: of ten samples seven, due at 1/14, 3/14 …, and three, due at 0.04, 0.37 and 0.71."""
     stages = [Stage(0, {"a": Fraction(7), "b": Fraction(3)})]
     source, row = Dealing(schedule(stages, 10)).locate(np.arange(10))
-    assert source.tolist() == [0, 1, 0, 0, 0, 1, 0, 0, 1, 0]
-    assert row.tolist() == [0, 0, 1, 2, 3, 1, 4, 5, 2, 6]
+    assert source.tolist() == [1, 0, 0, 0, 1, 0, 0, 1, 0, 0]
+    assert row.tolist() == [0, 0, 1, 2, 1, 3, 4, 2, 5, 6]
 
 
 @pytest.mark.parametrize("stops", [False, True])
@@ -117,7 +118,8 @@ def test_the_same_as_dealt_by_hand_with_fractions(samples: int) -> None:
 
 
 def by_hand(stages: list[Stage], samples: int) -> list[int]:
-    """Blocks of 4,096, cut where a stage begins: floor of what is due, the rest to the largest remainders."""
+    """Blocks of 4,096, cut where a stage begins: floor of what is due, the rest to the largest remainders; then rows by
+    when they are due, from ½ and multiples of the golden section."""
     names = sorted(stages[0].weights)
     ends = sorted({*range(BLOCK, samples, BLOCK), samples, *(each.first for each in stages)})
     target, given, out, begin = dict.fromkeys(names, Fraction(0)), dict.fromkeys(names, 0), [], 0
@@ -129,7 +131,8 @@ def by_hand(stages: list[Stage], samples: int) -> list[int]:
         counts = {name: max(0, int(due[name] // 1)) for name in names}
         for name in sorted(names, key=lambda name: counts[name] - due[name])[: end - begin - sum(counts.values())]:
             counts[name] += 1
-        rows = [(Fraction(2 * j + 1, 2 * counts[name]), k) for k, name in enumerate(names) for j in range(counts[name])]
+        begins = dict(zip([name for name in names if counts[name]], BEGINS, strict=False))
+        rows = [((j + begins[name]) / counts[name], k) for k, name in enumerate(names) for j in range(counts[name])]
         out += [k for _, k in sorted(rows)]
         given = {name: given[name] + counts[name] for name in names}
         begin = end
@@ -149,7 +152,17 @@ def test_any_stretch_holds_its_share() -> None:
         for start, share in zip(starts.tolist(), wanted, strict=True):
             held = np.bincount(source[start : start + 512], minlength=len(share))
             worst = max(worst, float(np.abs(held - share).max()))
-    assert worst < 6
+    assert worst < 4.1
+
+
+@pytest.mark.parametrize(("large", "small"), [(70, 30), (90, 10), (20, 20), (0, 40)])
+def test_sources_with_equal_shares_do_not_come_at_once(large: int, small: int) -> None:
+    weights = {f"small{number:02}": Fraction(1) for number in range(small)} | {"large": Fraction(large)}
+    source, _ = Dealing(schedule([Stage(0, weights)], 20_000)).locate(np.arange(20_000))
+    for number, name in enumerate(sorted(weights)):
+        passed = np.cumsum(np.append(0, source == number))
+        share = float(weights[name] / sum(weights.values()))
+        assert np.abs(passed[512:] - passed[:-512] - 512 * share).max() < 2.1, name
 
 
 def test_a_block_goes_on_from_what_was_given() -> None:
