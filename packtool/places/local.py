@@ -15,7 +15,6 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -141,8 +140,8 @@ class LocalPlace(Place):
         sync_directory(path.parent)
         return True
 
-    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None, *, durable: bool = True) -> None:
-        del xxh3_128, stop
+    def put(self, name: str, file: Path, xxh3_128: str, *, durable: bool = True) -> None:
+        del xxh3_128
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         file.replace(path)

@@ -43,7 +43,7 @@ class Entry(Protocol):
 
 
 class StoppedError(Exception):
-    """An upload was cancelled."""
+    """Reading was cancelled."""
 
 
 class Place(ABC):
@@ -140,18 +140,16 @@ class Place(ABC):
         """
 
     @abstractmethod
-    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None, *, durable: bool = True) -> None:
+    def put(self, name: str, file: Path, xxh3_128: str, *, durable: bool = True) -> None:
         """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
 
         Args:
             file: that nobody writes to any more; on the file system of a local place.
             xxh3_128: of the file as it was written.
-            stop: when set, an upload is given up.
             durable: its name is to outlive a crash of the machine.
 
         Raises:
             DataError: the file has changed since it was written, or did not arrive as it was sent.
-            StoppedError: it was given up.
         """
 
     @abstractmethod

@@ -6,12 +6,9 @@ Arrays are read by ranges: only the items requested are fetched, and no copy is 
 from __future__ import annotations
 
 import os
-import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from threading import Event
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -21,7 +18,7 @@ import xxhash
 from packtool.errors import DataError, PacktoolError
 from packtool.places.bucket import PART_BYTES, Bucket, DeniedError, FailedError, HubBucket, StoreBucket
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
-from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place, StoppedError
+from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place
 
 GAP_BYTES = 1 << 18
 """What lies between two ranges is read with them up to this size: about what a connection carries while a request
@@ -29,9 +26,7 @@ would be on its way."""
 AHEAD = 4
 """Parts of one object that are fetched at once."""
 ATTEMPTS = 3
-"""How often an upload is tried. The library also retries each of its requests."""
-DELAY = 1.0
-"""Seconds, about, before another attempt; they double."""
+"""How often an upload is tried. The library also retries each of its requests, after delays that double."""
 
 Result = TypeVar("Result")
 
@@ -144,7 +139,7 @@ class StorePlace(Place):
             self.write(name, data)  # changed on its way
         return made or there == data  # also where the answer was lost, and the request sent again
 
-    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None, *, durable: bool = True) -> None:
+    def put(self, name: str, file: Path, xxh3_128: str, *, durable: bool = True) -> None:
         del durable
         size = file.stat().st_size
 
@@ -153,8 +148,6 @@ class StorePlace(Place):
             hashed, last = xxhash.xxh3_128(), b""
             with file.open("rb") as source:
                 while block := source.read(PART_BYTES):
-                    if stop is not None and stop.is_set():
-                        raise StoppedError
                     hashed.update(block)
                     if last:
                         yield last
@@ -181,15 +174,14 @@ class StorePlace(Place):
         self._tried(send)
 
     def _tried(self, call: Callable[[], Result]) -> Result:
-        """Call something that may do no harm when it is done twice, some more times if the store fails."""
-        for attempt in range(ATTEMPTS):
+        """Call something that does no harm when it is done twice, some more times if the store fails."""
+        for _ in range(ATTEMPTS - 1):
             try:
                 return call()
             except DataError as error:
-                if error.code != "store-unreachable" or attempt + 1 == ATTEMPTS:
+                if error.code != "store-unreachable":
                     raise
-                time.sleep(DELAY * 2**attempt * random.uniform(0.5, 1))
-        raise AssertionError("unreachable")
+        return call()
 
     def remove(self, names: Iterable[str]) -> None:
         keys = [self._key(name) for name in names]

@@ -14,8 +14,6 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from packtool.places import store
-
 URL = "s3://bucket"
 
 
@@ -49,7 +47,6 @@ class Bucket:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-this-test")
         monkeypatch.setenv("AWS_REGION", "us-east-1")
-        monkeypatch.setattr(store, "DELAY", 0.0)
 
     def put(self, path: str, data: bytes) -> None:
         """Make an object."""
