@@ -15,7 +15,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.planning.plan import offsets_of
 from packtool.reading import Dataset
 from packtool.reading.batch import IGNORED
-from packtool.reading.stream import Stream
+from packtool.reading.blend_stream import open_stream
 from tests.commands.rebuilt import rebuilt
 from tests.stores import document_loss, write_store
 
@@ -144,8 +144,10 @@ def test_the_last_place_of_a_row_of_a_lane_in_other_kinds_of_labels(store: Path,
     message = "extra_token: rows of the partial shuffle go on in the next batch"
     with pytest.raises(UsageError, match=message):
         dataset.batch([0], extra_token=True)
-    with pytest.raises(UsageError, match=message):
-        Stream(tmp_path / "rows", extra_token=True)
+    blend = packtool.Blend({"lanes": tmp_path / "rows"}, [{"weights": {"lanes": 1}}], rows=100)
+    for source in (tmp_path / "rows", blend):
+        with pytest.raises(UsageError, match=message):
+            open_stream(source, extra_token=True)
 
 
 def test_lanes_that_are_not_rotated_are_the_stream(store: Path, tmp_path: Path) -> None:
