@@ -187,9 +187,14 @@ def stats(values: Values, terminal: Terminal) -> None:
             typer.echo(tokenizer_line(tokenizer))
 
 
-@_command("Show one row of a packed dataset, decoded.", "inspecting:ShowArguments", ("ids", "json"))
+@_command(
+    "Show one row of a packed dataset, or document of a token store, decoded.",
+    "inspecting:ShowArguments",
+    ("ids", "json"),
+)
 def show(values: Values, terminal: Terminal) -> None:
-    """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding.
+    """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding. Or
+    show one document of a token store, before it is packed.
 
     Tokens are decoded with the tokenizer that the dataset keeps. ✂ stands where a document is cut. Where the dataset
     says which tokens train, those are underlined, and the others pale.
@@ -199,6 +204,7 @@ def show(values: Values, terminal: Terminal) -> None:
     packtool show packed --row 12
     packtool show packed --row -1 --bucket 4096
     packtool show packed --row 12 --ids
+    packtool show store --document 3
     """
     shown = packtool.show(**values)
     if terminal.json:

@@ -137,6 +137,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
         following = [
             f"packtool stats {quoted} --compare all --sequence-length 2048",
             f"packtool pack {quoted} -o packed --strategy bfd --sequence-length 2048",
+            f"packtool show {quoted} --document 0",
         ]
     elif isinstance(manifest, PackedManifest):
         lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})

@@ -1,4 +1,4 @@
-"""`show`: decode one row of a packed dataset, segment by segment."""
+"""`show`: decode one row of a packed dataset, segment by segment, or one document of a token store."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.names import TOKENIZER
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import StoreManifest
+from packtool.formats.token_store import TokenStore
 from packtool.options.inspecting import ShowArguments
 from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import read_tokenizer
@@ -25,6 +26,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Part, Row, RowSegment, Run
+from packtool.support.sizes import plural
 from packtool.writing.stored_tokens import open_packed
 
 if TYPE_CHECKING:
@@ -35,19 +37,21 @@ Decode: TypeAlias = Callable[[list[int]], str | None]
 
 @takes(ShowArguments)
 def show(options: ShowArguments) -> Row:
-    """Show one row of a packed dataset.
+    """Show one row of a packed dataset, or one document of a token store.
 
     Raises:
-        UsageError: no such row or bucket, or another tokenizer.
-        DataError: the dataset is missing or damaged.
+        UsageError: no such row, bucket or document, an option for the other of the two, or another tokenizer.
+        DataError: the dataset or store is missing or damaged.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as stores:
+        if isinstance(manifests.read(place), StoreManifest):
+            return _document(TokenStore(place), options)
+        if options.document is not None:
+            what = f"{place} is no token store, whose documents have numbers"
+            raise UsageError("bad-option", what, remedy="give --row", where="--document")
         dataset = open_packed(place, stores)
         bucket = _bucket(dataset, options.bucket)
-        row = options.row + bucket.rows if options.row < 0 else options.row
-        if not 0 <= row < bucket.rows:
-            what = f"{options.row} is not among its {bucket.rows:,} rows"
-            raise UsageError("bad-row", what, remedy="give a number from 0", where="--row")
+        row = _number(options.row, bucket.rows, "row")
         tokenizer = _tokenizer(dataset, options.tokenizer)
         found = _stores(dataset, stores)
         origins = Origins(dataset, found) if found else None
@@ -62,6 +66,42 @@ def show(options: ShowArguments) -> Row:
         return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing)
 
 
+def _document(store: TokenStore, options: ShowArguments) -> Row:
+    """Show a document of a store with what trains of it, as a row of one segment."""
+    for name, given in (("--row", options.row), ("--bucket", options.bucket), ("--store", options.store)):
+        if given:
+            what = f"{store.place} is a token store, which has no rows"
+            raise UsageError("bad-option", what, remedy="give --document", where=name)
+    number = _number(options.document or 0, store.documents, "document")
+    tokens = store.document(number).tolist()
+    tokenizer = _tokenizer(store, options.tokenizer)
+    decode = _decoder(tokenizer)
+    [roles] = _roles(store, [store.place], tokenizer)
+    segment = RowSegment(
+        "document",
+        tokens,
+        decode(tokens),
+        document=number,
+        start=0,
+        document_length=len(tokens),
+        origin=store.origin(number) if store.has_origins else None,
+        id=None if store.id_field is None else store.column(store.id_field)[number].as_py(),
+        runs=_runs(tokens, store.document_loss(number), decode),
+        parts=_parts(tokens, 0, roles, store.manifest.tokenizer.eos_id, decode),
+    )
+    return Row(result_path(options.path), number, store.documents, len(tokens), [segment], kind="document")
+
+
+def _number(wanted: int, count: int, kind: str) -> int:
+    """Return the number of a row or document, counted from the end where it is negative."""
+    number = wanted + count if wanted < 0 else wanted
+    if not 0 <= number < count:
+        what = f"{wanted} is not among its {plural(count, kind)}"
+        code = "bad-row" if kind == "row" else "bad-document"
+        raise UsageError(code, what, remedy="give a number from 0", where=f"--{kind}")
+    return number
+
+
 def _stores(dataset: PackedDataset, given: Sequence[Place]) -> Sequence[Typed] | None:
     """Find the stores that a dataset was packed from; None where they are not to be found."""
     if dataset.manifest.index_only:
@@ -69,7 +109,9 @@ def _stores(dataset: PackedDataset, given: Sequence[Place]) -> Sequence[Typed] |
     return given or (stores_nearby(dataset) if dataset.has_segments else None)
 
 
-def _roles(dataset: PackedDataset, stores: Sequence[Typed], tokenizer: Tokenizer | None) -> list[dict[int, str]]:
+def _roles(
+    dataset: PackedDataset | TokenStore, stores: Sequence[Typed], tokenizer: Tokenizer | None
+) -> list[dict[int, str]]:
     """Say for each store which tokens begin prefix, suffix and middle: those it was tokenized with where it is known,
     else those that the tokenizer has by name."""
     from packtool.text.encoding.special import sentinels
@@ -108,7 +150,7 @@ def _decoder(tokenizer: Tokenizer | None) -> Decode:
     return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=False))
 
 
-def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer | None:
+def _tokenizer(dataset: PackedDataset | TokenStore, source: str | Path | None) -> Tokenizer | None:
     from packtool.text.encoding.encoders import reference_tokenizer
     from packtool.text.encoding.load import load
 

@@ -289,10 +289,20 @@ class TokenStore:
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """Return the tokens of one document, EOS last."""
+        shard, here = self._tokens_of(number)
+        return self.shards[shard][here]
+
+    def document_loss(self, number: int) -> np.ndarray[Any, Any] | None:
+        """Return whether each token of one document trains; None where all tokens of the store do."""
+        shard, here = self._tokens_of(number)
+        return None if self.loss is None else self.loss[shard][here]
+
+    def _tokens_of(self, number: int) -> tuple[int, slice]:
+        """Return the shard of a document, and its tokens in there."""
         shard = self._shard_of(number)
         a, b = self.offsets[shard][number - self.first_documents[shard] :][:2].tolist()
         document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._offsets_file(shard))
-        return self.shards[shard][a:b]
+        return shard, slice(a, b)
 
 
 class Corpus:

@@ -20,8 +20,19 @@ class InfoArguments:
 class ShowArguments:
     """The arguments of `packtool.show`."""
 
-    path: Annotated[Path | str, Option(PLACE, "A packed dataset.", metavar="DATASET", positional=True)]
+    path: Annotated[
+        Path | str, Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True)
+    ]
     row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r")] = 0
+    document: Annotated[
+        int | None,
+        Option(
+            NUMBER,
+            "Number of the document of a token store, from 0; -1 is the last.",
+            short="-d",
+            default="0 for a token store",
+        ),
+    ] = None
     bucket: Annotated[
         int | None, Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens")
     ] = None

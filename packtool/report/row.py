@@ -1,9 +1,10 @@
-"""One decoded row of a packed dataset, as `show` returns it."""
+"""One decoded row of a packed dataset, or document of a token store, as `show` returns it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from packtool.support.sizes import plural
 
@@ -77,15 +78,16 @@ class RowSegment:
 
 @dataclass(frozen=True)
 class Row:
-    """One row.
+    """One row; or one document of a token store, as the only segment of a row.
 
     Attributes:
-        path: the dataset.
-        row: its number in the bucket.
-        rows: in the bucket.
+        path: the dataset or store.
+        row: its number in the bucket; of the document, in the store.
+        rows: in the bucket; documents in the store.
         sequence_length: its tokens.
         segments: in order.
         missing_stores: names of the packed stores; with them, files and lines would be known.
+        kind: ``row`` or ``document``.
     """
 
     path: Path | str
@@ -94,7 +96,8 @@ class Row:
     sequence_length: int
     segments: list[RowSegment]
     missing_stores: list[str] = field(default_factory=list)
+    kind: Literal["row", "document"] = "row"
 
     def __repr__(self) -> str:
         held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"
-        return f"<Row: {self.path}, row {self.row:,} of {self.rows:,}, {held}>"
+        return f"<Row: {self.path}, {self.kind} {self.row:,} of {self.rows:,}, {held}>"

@@ -17,9 +17,9 @@ _CUT, _CUT_STYLE = "✂", "bold red"
 def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
     """Print a row, segment by segment: the text of its tokens, or their ids."""
     documents = len({segment.document for segment in row.segments if segment.document is not None})
-    known = f" · {plural(documents, 'document')}" if row.segments[0].kind != "unknown" else ""
+    known = f" · {plural(documents, 'document')}" if row.kind == "row" and row.segments[0].kind != "unknown" else ""
     facts = f" of {row.rows:,} · {plural(row.sequence_length, 'token')}{known}"
-    console.print(Text.assemble((f"row {row.row:,}", "bold"), facts))
+    console.print(Text.assemble((f"{row.kind} {row.row:,}", "bold"), facts))
     turn, before = -1, None
     for segment in row.segments:
         if segment.document is not None and segment.document != before:

@@ -12,6 +12,7 @@ import packtool
 from packtool.cli import run
 from packtool.commands.show import show
 from packtool.errors import UsageError
+from packtool.formats.token_store import TokenStore
 from tests.report.printing import printed
 from tests.stores import write_store
 from tests.text.encoding import shapes
@@ -161,3 +162,55 @@ def test_a_text_that_spells_sentinels_was_not_rearranged(tmp_path: Path) -> None
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", tokenizer=tmp_path)
     packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="padding", sequence_length=64)
     assert show(tmp_path / "packed", 0).segments[0].parts == []
+
+
+def test_a_document_of_a_store_before_it_is_packed(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shown = show(store, document=-1)
+    assert (shown.kind, shown.row, shown.rows) == ("document", 3, 4)
+    [segment] = shown.segments
+    assert (segment.text, segment.origin, segment.runs) == ("Four.<|endoftext|>", "corpus.jsonl:4", [])
+    assert segment.tokens == TokenStore(store).document(3).tolist()
+    assert show(store) == show(store, document=0)
+    assert run(["show", str(store), "--document", "3"]) == 0
+    assert capfd.readouterr().out == (
+        f"document 3 of 4 · {len(segment.tokens)} tokens\n"
+        f"── document 3 · corpus.jsonl:4 · whole, {len(segment.tokens)} tokens\n"
+        "Four.<|endoftext|>\n"
+    )
+
+
+def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "Four."}]
+    (tmp_path / "chats.jsonl").write_text(json.dumps({"id": "a", "messages": messages}))
+    (tmp_path / "chat.jinja").write_text(
+        "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+        "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+    )
+    packtool.tokenize(
+        tmp_path / "chats.jsonl", tmp_path / "store", chat_template=tmp_path / "chat.jinja", id_field="id"
+    )
+    [segment] = show(tmp_path / "store", document=0).segments
+    assert [(part.trained, part.text) for part in segment.runs] == [
+        (False, "<user>2 + 2?<assistant>"),
+        (True, "Four."),
+        (False, "<|endoftext|>"),
+    ]
+    assert segment.id == "a"
+    assert run(["show", str(tmp_path / "store"), "--json"]) == 0
+    [said] = json.loads(capfd.readouterr().out)["segments"]
+    assert [part["trained"] for part in said["runs"]] == [False, True, False]
+    coloured = printed(show(tmp_path / "store"), force_terminal=True, color_system="standard")
+    assert "\x1b[1;4;36mFour.\x1b[0m" in coloured
+
+
+def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:
+    with pytest.raises(UsageError, match=r"--document: -5 is not among its 4 documents\. Give a number from 0\."):
+        show(store, document=-5)
+    with pytest.raises(UsageError, match=r"--row: .*store is a token store, which has no rows\. Give --document\."):
+        show(store, 1)
+    with pytest.raises(UsageError, match=r"--bucket: .* is a token store, which has no rows"):
+        show(store, bucket=16)
+    with pytest.raises(UsageError, match=r"--document: .*packed is no token store, .*\. Give --row\."):
+        show(packed, document=0)
