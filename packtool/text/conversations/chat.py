@@ -61,13 +61,25 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
         return {DEFAULT: _text(files[TEMPLATE], TEMPLATE)}
     for name in ("chat_template.json", "tokenizer_config.json"):
         templates = _parsed(files.get(name, b"{}"), name).get("chat_template")
-        if isinstance(templates, str):
-            return {DEFAULT: templates}
-        if isinstance(templates, list):
-            return {str(template["name"]): str(template["template"]) for template in templates}
-        if isinstance(templates, dict):
-            return {str(key): str(template) for key, template in templates.items()}
+        if templates is None:
+            continue
+        try:
+            found = msgspec.convert(templates, str | dict[str, str] | list[_Named])
+        except msgspec.ValidationError as error:
+            raise ConversationError(
+                f"the chat_template of {name} is neither a text nor texts with names: {error}"
+            ) from None
+        if isinstance(found, str):
+            return {DEFAULT: found}
+        return found if isinstance(found, dict) else {each.name: each.template for each in found}
     return {}
+
+
+class _Named(msgspec.Struct):
+    """One of several templates."""
+
+    name: str
+    template: str
 
 
 def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:

@@ -270,8 +270,10 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     """Read a message; return it as templates do, and whether it may train."""
     if not isinstance(message, Mapping):
         raise ConversationError(f"message {number} is {_kind(message)}, not an object")
-    if not isinstance(message.get("role"), str):
-        raise ConversationError(f"message {number} has no role")
+    role = message.get("role")
+    if not isinstance(role, str):
+        what = "has no role" if role is None else f"has a role that is {_kind(role)}, not a string"
+        raise ConversationError(f"message {number} {what}")
     weight, train = message.get("weight"), message.get("train")
     if not (weight is None or weight in (0, 1)) or not (train is None or isinstance(train, bool)):
         raise ConversationError(f"message {number}: train is true or false, and a weight 0 or 1")
