@@ -13,6 +13,7 @@ from packtool.errors import Explained
 
 CODES = frozenset(
     {
+        "added-tokens-moved",
         "bos-left-out",
         "conversations-left-out",
         "directory-repeated",

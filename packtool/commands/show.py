@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -92,13 +92,14 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
     return Row(result_path(options.path), number, store.documents, len(tokens), [segment], kind="document")
 
 
-def _number(wanted: int, count: int, kind: str) -> int:
+def _number(wanted: int, count: int, kind: Literal["row", "document"]) -> int:
     """Return the number of a row or document, counted from the end where it is negative."""
     number = wanted + count if wanted < 0 else wanted
     if not 0 <= number < count:
-        what = f"{wanted} is not among its {plural(count, kind)}"
-        code = "bad-row" if kind == "row" else "bad-document"
-        raise UsageError(code, what, remedy="give a number from 0", where=f"--{kind}")
+        what, remedy = f"{wanted} is not among its {plural(count, kind)}", "give a number from 0"
+        if kind == "row":
+            raise UsageError("bad-row", what, remedy=remedy, where="--row")
+        raise UsageError("bad-document", what, remedy=remedy, where="--document")
     return number
 
 

@@ -91,6 +91,16 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]]) -> bytes
     return msgspec.json.encode({**entries, "added_tokens": [*before, *more]})
 
 
+def moved_tokens(config: Mapping[str, Any], vocab: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Find the added tokens that have another id than `added_tokens_decoder` says: text, that id, and theirs.
+
+    >>> moved_tokens({"added_tokens_decoder": {"7": {"content": "<x>"}, "8": {"content": "<y>"}}}, {"<x>": 7, "<y>": 9})
+    {'<y>': (8, 9)}
+    """
+    said = {token["content"]: int(number) for number, token in (config.get("added_tokens_decoder") or {}).items()}
+    return {text: (said[text], vocab[text]) for text in said if vocab.get(text, said[text]) != said[text]}
+
+
 class _Added(msgspec.Struct):
     content: str
 

@@ -16,7 +16,8 @@ from packtool.errors import DataError
 from packtool.formats.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.formats.schema import TokenizerInfo
 from packtool.outputs.tokenizer_files import default_tokenizer
-from packtool.text.encoding.added import ADDED_TOKENS, added_tokens, with_added_tokens
+from packtool.support.sizes import plural
+from packtool.text.encoding.added import ADDED_TOKENS, added_tokens, moved_tokens, with_added_tokens
 from packtool.text.encoding.encoders import reference_tokenizer
 from packtool.text.encoding.spec import not_applied, parse
 from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
@@ -133,6 +134,12 @@ def load(
         what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
         remedy = "nothing is lost: whole documents are stored, always alike"
         warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
+    if moved := [each for config in configs for each in moved_tokens(config, vocab).items()]:
+        text, (said, given) = moved[0]
+        count = plural(len(moved), "such token")
+        what = f"{text} is {given}, as in Transformers, but tokenizer_config.json says {said} ({count})"
+        remedy = "check that the model has embeddings for the ids that they have"
+        warn("added-tokens-moved", what, remedy=remedy, where=tokenizer.where)
     eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
     doubtful = doubtful_eos(eos_text, vocab, marks)
     if doubtful and not (chats and eos_text in ENDS_OF_TURNS):  # it may end a conversation, too

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from packtool.errors import DataError
 from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.text.encoding.load import find, load
+from packtool.warnings import PacktoolWarning
 
 START = {"content": "<|im_start|>", "special": True, "normalized": False}
 SIZE = Tokenizer.from_str(default_tokenizer().decode()).get_vocab_size()
@@ -44,6 +45,15 @@ def test_the_decoder_of_the_configuration_is_read(tmp_path: Path) -> None:
     spec = json.loads(loaded.found.data)
     del spec["added_tokens"][-2:]
     assert spec == json.loads(default_tokenizer())
+
+
+def test_another_id_than_the_configuration_says_is_told(tmp_path: Path) -> None:
+    """InternLM 2 has such files: its vocabulary keeps the ids for tokens of other names."""
+    config = {"eos_token": "<|endoftext|>", "added_tokens_decoder": {"300": START, str(SIZE + 1): {"content": "<x>"}}}
+    place = written(tmp_path, tokenizer_config=config)
+    told = rf"<\|im_start\|> is {SIZE}, as in Transformers, but tokenizer_config\.json says 300 \(1 such token\)\."
+    with pytest.warns(PacktoolWarning, match=told):
+        assert load(place).info.added_tokens["<|im_start|>"] == SIZE
 
 
 def test_older_files_have_tokens_by_text(tmp_path: Path) -> None:
