@@ -74,6 +74,7 @@ def documents_of(
     template.begin()
     whole = _render(conversation, template)
     _require_parts(conversation, whole.text)
+    _require_strings(conversation, template, whole.text)
     found: list[tuple[Rendered, Sequence[tuple[int, int]]]]
     if train_on != "each":
         found = [(whole, _found_spans(conversation, template, whole, train_on, mask_reasoning))]
@@ -99,11 +100,40 @@ def _require_parts(conversation: Conversation, text: str) -> None:
         content = message.get("content")
         if not isinstance(content, list):
             continue
-        said = [part["text"].rpartition(_THOUGHT_ENDS)[2].strip() for part in content if "text" in part]
+        said = [_answer(part["text"]) for part in content if "text" in part]
         if str(content) in text or not all(spoken in text for spoken in said):
             raise ConversationError(
                 f"the chat template takes no content in parts, as message {number} has it: join them to one string"
             )
+
+
+def _require_strings(conversation: Conversation, template: ChatTemplate, text: str) -> None:
+    """Require that contents that are strings are in the text: templates for parts alone, as those of models that see
+    images, find none in a string and leave it out."""
+    messages = conversation.messages
+    strings = (message["content"] for message in messages if isinstance(message.get("content"), str))
+    longest = max((_answer(content) for content in strings), key=len, default="")
+    if longest in text:
+        return
+    in_parts = [
+        {**message, "content": [{"type": "text", "text": message["content"]}]}
+        if isinstance(message.get("content"), str)
+        else message
+        for message in messages
+    ]
+    try:
+        shown = longest in _render(replace(conversation, messages=tuple(in_parts)), template).text
+    except ConversationError:
+        return  # it is changed by a template that takes no parts
+    if shown:
+        raise ConversationError(
+            'the chat template takes content in parts alone: write it as [{"type": "text", "text": "…"}]'
+        )
+
+
+def _answer(content: str) -> str:
+    """Return what follows the reasoning, which templates may leave out."""
+    return content.rpartition(_THOUGHT_ENDS)[2].strip()
 
 
 def _trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:

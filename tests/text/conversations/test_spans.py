@@ -213,6 +213,19 @@ def test_parts_need_a_template_that_takes_them() -> None:
             trained(PARTS, source)
 
 
+def test_strings_need_a_template_that_takes_them() -> None:
+    """Templates of models that see images find no parts in a string, and would train on the end of the turn alone."""
+    for_parts = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
+    with pytest.raises(ConversationError, match="takes content in parts alone: write it as "):
+        trained(talk("a question", "an answer"), for_parts)
+    parts = [{"role": role, "content": [{"type": "text", "text": role[0]}]} for role in ("user", "assistant")]
+    assert trained({"messages": parts}, for_parts) == ["a</>"]
+    # Text that a template changes, or that all templates leave out, is none that it does not take.
+    assert trained(talk("what?", "so"), PLAIN.replace("m.content", "m.content | upper")) == ["SO</>"]
+    hiding = PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}")
+    assert trained(talk("a", "<think>a long thought</think> b"), hiding) == [" b</>"]
+
+
 def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
     """A template without marks is rendered for each message: thousands of turns take as long as is allowed."""
     turns = conversation_of(talk(*map(str, range(4000))))
