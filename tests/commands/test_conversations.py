@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -328,6 +329,12 @@ def test_options_that_make_no_sense_are_refused(
     assert error.value.where == where
     assert error.value.what.startswith(what)
     assert not (tmp_path / "s").exists()
+
+
+def test_conversations_need_an_extra(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "packtool.text.conversations.template", None)
+    with pytest.raises(UsageError, match=r"conversations need jinja2, which packtool\[chat\] brings"):
+        packtool.tokenize(TALKS, tmp_path / "s", tokenizer=model)
 
 
 def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None:

@@ -41,6 +41,9 @@ def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:
     assert str(caught[0].message).endswith("To pretrain, name another with --eos-token.")
     with pytest.warns(PacktoolWarning, match="which ends a turn of a chat"):
         load(path, eos_token="<|im_end|>")
+    with warnings.catch_warnings():  # of conversations it may be the end
+        warnings.simplefilter("error")
+        load(path, chats=True)
 
 
 def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) -> None:
@@ -70,6 +73,9 @@ def test_a_bos_that_the_model_expects_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True}))
     with pytest.warns(PacktoolWarning, match="add_bos_token, but documents begin without a BOS. Give --bos"):
         load(tmp_path)
+    with warnings.catch_warnings():  # the chat template says what begins them
+        warnings.simplefilter("error")
+        load(tmp_path, chats=True)
 
 
 def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
