@@ -87,7 +87,7 @@ def test_where_one_encoder_refuses_the_tokenizer_the_next_is_tried(tmp_path: Pat
     expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers", **options).path)
     result = run(tmp_path / "a.jsonl", tmp_path / "o", **options)
     assert result.run["encoder"] == "fastokens"
-    assert re.fullmatch(r"gigatoken failed \(.*\); the tokenizer is one that fastokens .*", result.run["encoder_why"])
+    assert re.fullmatch(r"gigatoken failed \(.*\); exact for this tokenizer, .*", result.run["encoder_why"])
     assert contents(result.path) == expected
     with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
         run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken", **options)
