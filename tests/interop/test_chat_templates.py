@@ -38,6 +38,7 @@ def test_texts_and_masks_are_those_of_transformers() -> None:
     assert found["templates"] >= 60
     assert found["same"] > 5 * found["refused"] > 0
     assert found["masks"] > 300
+    assert 0 < found["for_parts"] < 60
     assert (found["differ"], found["differ_in_masks"]) == (0, 0)
 
 
