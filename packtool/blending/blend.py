@@ -73,7 +73,7 @@ class Amount:
     """A part of a run, or all of it.
 
     Attributes:
-        where: as of `Source`.
+        where: as in `Source`.
         unit: ``tokens``, ``rows``, ``steps``, or ``share`` of the run.
         number: how many.
     """
@@ -88,7 +88,7 @@ class WrittenStage:
     """A stage as it was written.
 
     Attributes:
-        where: as of `Source`.
+        where: as in `Source`.
         weights: by source, or by row length.
         begin: where it begins; None for the begin of the run.
         ramp: where a ramp reaches the weights; True for the end of the stage, False for no ramp.
@@ -108,7 +108,7 @@ class Blend:
     Args:
         sources: each dataset by its name: a path or URL, or a mapping with `path` and any of `max_epochs` (how often it
             may be read), `stop` (there the others have its weight, in place of an error), `repack`, `shuffle`, `seed`
-            and `stores`, as of `packtool.torch.Loader`.
+            and `stores`, as in `packtool.torch.Loader`.
         stages: each a mapping with `weights` by source; but for the first `from`, where it begins, as ``"60%"``,
             ``"24B tokens"``, ``"12M rows"`` or ``"6000 steps"``; and `ramp`, True where the weights are reached in a
             straight line at the next stage or the end, or ``"80%"`` where they are reached there. Without stages
@@ -147,7 +147,7 @@ class Blend:
 
         Raises:
             DataError: the file can't be read.
-            UsageError: as of `Blend`; with the line.
+            UsageError: as in `Blend`; with the line.
         """
         file = read_toml(path)
         blend = cls.__new__(cls)
@@ -175,7 +175,7 @@ class Blend:
         stages = top.get("stages", ())
         if not isinstance(stages, Sequence) or isinstance(stages, str):
             raise reader.error("bad-type", ("stages",), "stages are not a list", "write [[stages]] for each")
-        self.stages = [reader.stage(number, each) for number, each in enumerate(stages)]
+        self.stages = [reader.stage(number, stage) for number, stage in enumerate(stages)]
 
     def __repr__(self) -> str:
         return f"<packtool blend: {', '.join(sorted(self.sources))}, {self.name}>"
@@ -210,9 +210,9 @@ class Blend:
         """Return the stages in samples.
 
         Raises:
-            UsageError: as of `samples`; stages out of order; ramps that end before they begin.
+            UsageError: as in `samples`; stages out of order; ramps that end before they begin.
         """
-        begins = [0 if each.begin is None else self.samples(each.begin, sizes) for each in self.stages]
+        begins = [0 if stage.begin is None else self.samples(stage.begin, sizes) for stage in self.stages]
         ends = [*begins[1:], sizes.samples]
         out: list[Stage] = []
         for stage, first, after in zip(self.stages, begins, ends, strict=False):
@@ -294,7 +294,7 @@ class _Reader:
         for key, inside in value.items():
             name = str(key).replace("-", "_")
             if name not in known:
-                remedy = suggest(name.replace("_", "-"), [each.replace("_", "-") for each in known])
+                remedy = suggest(name.replace("_", "-"), [known_key.replace("_", "-") for known_key in known])
                 raise self.error("unknown-key", (*keys, key), f"a blend has no key {key!r} here", remedy)
             if name in out:
                 where = self._named(*keys, key)
@@ -319,19 +319,19 @@ class _Reader:
                 raise self.error("bad-type", (*keys, key), f"{key} can't be {given[key]!r}", f"give {words}")
         stores = given.get("stores", ())
         stores = [stores] if isinstance(stores, str | Path) else stores
-        if not isinstance(stores, Sequence) or not all(isinstance(each, str | Path) for each in stores):
+        if not isinstance(stores, Sequence) or not all(isinstance(store, str | Path) for store in stores):
             raise self.error(
                 "bad-type", (*keys, "stores"), f"stores can't be {stores!r}", "give a list of paths or URLs"
             )
         return Source(
             self._place(*keys),
-            _beside(given["path"], base) if "path" in given else None,
+            _relative(given["path"], base) if "path" in given else None,
             self.count((*keys, "max_epochs"), given["max_epochs"]) if "max_epochs" in given else None,
             given.get("stop", False),
             given.get("repack", False),
             given.get("shuffle", True),
             self.count((*keys, "seed"), given["seed"], 0) if "seed" in given else None,
-            tuple(_beside(each, base) for each in stores),
+            tuple(_relative(store, base) for store in stores),
         )
 
     def count(self, keys: tuple[Key, ...], value: Any, low: int = 1) -> int:
@@ -367,7 +367,7 @@ class _Reader:
 
     def weights(self, keys: tuple[Key, ...], value: Any) -> dict[str, Fraction]:
         written = self.mapping(keys, value, "a weight for each source")
-        parsed = {name: self._weight((*keys, name), each) for name, each in written.items()}
+        parsed = {name: self._weight((*keys, name), weight) for name, weight in written.items()}
         if not any(parsed.values()):
             raise self.error("bad-option", keys, "all weights are zero", "give a source a weight")
         return parsed
@@ -409,7 +409,7 @@ def _in_python(*keys: Key) -> str:
     return out.removeprefix(".") or "blend"
 
 
-def _beside(path: str | Path, base: Path | None) -> str:
+def _relative(path: str | Path, base: Path | None) -> str:
     """Return a path relative to the directory that it was written in, or a URL."""
     typed = as_typed(path)
     return str(typed) if base is None or is_remote(typed) else str(base / path)

@@ -124,7 +124,7 @@ class Schedule:
 
     def also(self, stage: Stage) -> Schedule:
         """Return the schedule with one more stage, which holds until the next begins."""
-        return replace(self, stages=tuple(sorted((*self.stages, stage), key=lambda each: each.first)))
+        return replace(self, stages=tuple(sorted((*self.stages, stage), key=lambda stage: stage.first)))
 
 
 def pieces_of(

@@ -6,6 +6,8 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from packtool.commands.inputs import found_from_anywhere, warn_of_repeats
 from packtool.commands.result import StoreResult
 from packtool.commands.tokenize_options import Source, resolve
@@ -25,7 +27,7 @@ from packtool.text.corpus.discover import STDIN, copy_stdin
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
-from packtool.text.tokenizing import block as tasks
+from packtool.text.tokenizing.block import Context
 from packtool.text.tokenizing.job import Job
 from packtool.warnings import warn
 
@@ -80,7 +82,7 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
             if source.records is None:
                 copied = [copy_stdin(out.scratch, options.format)]
             else:
-                copied = [copy_records(source.records, out.scratch, source.fields)]
+                copied = [copy_records(source.records, out.scratch, source.settings.fields)]
         except BaseException:
             out.discard()  # nothing can resume it
             raise
@@ -90,29 +92,11 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
 
 
 def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, out: Output, engine: Engine) -> Job:
-    """Divide the input into blocks, and set up what they share."""
-    tokenizer = source.tokenizer
+    """Divide the input into blocks, and put the tokenizer where workers find it."""
     tokenizer_at = out.passing(engine, far=False).place
-    tokenizer_at.write(TOKENIZER, tokenizer.found.data)
-    special: set[int] = set()
-    if options.special_tokens == "token" and options.ids_field is None:
-        known = tokenizer.info.added_tokens
-        special = {known[text] for text in tokenizer.special if text in known}
-    context = tasks.Context(
-        tokenizer_at=tokenizer_at,
-        tokenizer=tokenizer.info,
-        recipe=source.encoder,
-        fields=source.fields,
-        filters=source.filters,
-        on_error=options.on_error,
-        max_errors=options.max_errors,
-        max_record_bytes=options.record_bytes,
-        provenance=options.provenance,
-        special_ids=tuple(sorted(special)),
-        delivery=out.delivery(engine),
-        chat=source.chat,
-        fim=source.fim,
-    )
+    tokenizer_at.write(TOKENIZER, source.tokenizer.found.data)
+    settings = msgspec.structs.asdict(source.settings)
+    context = Context(**settings, tokenizer_at=tokenizer_at, delivery=out.delivery(engine))
     return Job(context, files, engine, out, quiet=options.quiet)
 
 

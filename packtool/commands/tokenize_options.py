@@ -17,17 +17,16 @@ from packtool.options.record import as_recorded, recorded
 from packtool.options.tokenize import FimOptions, TokenizeArguments
 from packtool.outputs.claim import key_of
 from packtool.support.version import __version__
-from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
 from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.encoding import load
 from packtool.text.encoding.encoder_choice import choose
-from packtool.text.encoding.encoders import EncoderRecipe
 from packtool.text.encoding.families import guard
 from packtool.text.encoding.special import named as named_token
 from packtool.text.encoding.special import sentinels
+from packtool.text.tokenizing.block import Settings
 from packtool.text.tokenizing.fim import FillInTheMiddle
 
 
@@ -39,23 +38,16 @@ class Source:
         inputs: as they were named.
         found: the files of each; None for standard input.
         records: of a program, which are read once in place of standard input; None where it has none.
-        fields, filters: what is read of a record, and which documents are left out.
-        chat: how conversations become texts; None where documents are texts.
-        fim: how texts are rearranged to fill in the middle; None where they are not.
-        tokenizer: with its EOS.
-        encoder: the best there is for it.
+        tokenizer: with its files.
+        settings: of the tasks.
         recorded: options, as the manifest has them.
     """
 
     inputs: Sequence[str]
     found: Sequence[Sequence[CorpusFile] | None]
     records: Any
-    fields: Fields
-    filters: Filters
-    chat: Chat | None
-    fim: FillInTheMiddle | None
     tokenizer: load.LoadedTokenizer
-    encoder: EncoderRecipe
+    settings: Settings
     recorded: dict[str, Any]
 
     @property
@@ -90,8 +82,6 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     """
     inputs = [str(path) for path in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
     _check_options(options, inputs, "standard input" if records is None else "a stream of records")
-    limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
-    filters = Filters({name: limit for name, limit in limits.items() if limit is not None})
     by_input = [
         None if path == STDIN else find_files(path, options.format, options.include, options.exclude) for path in inputs
     ]
@@ -107,7 +97,8 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         bos_token=options.bos_token,
         chats=chats,
     )
-    encoder = choose(tokenizer.found, options.encoder, special_as_text=options.special_tokens == "text" and not chats)
+    as_text = options.special_tokens == "text"
+    recipe = choose(tokenizer.found, options.encoder, special_as_text=as_text and not chats)
     described = recorded(options)
     chat = None
     if chats:
@@ -117,8 +108,27 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     if fim is not None:
         texts = {"fim_tokens": fim.texts, "fim_split": fim.split or None}
         described |= as_recorded({"fim_rate": fim.rate, "fim_spm_rate": fim.spm_rate, "fim_seed": fim.seed, **texts})
-    fields = _fields(options, chats=chats)
-    return Source(inputs, by_input, records, fields, filters, chat, fim, tokenizer, encoder, described)
+    limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
+    settings = Settings(
+        tokenizer=tokenizer.info,
+        recipe=recipe,
+        fields=_fields(options, chats=chats),
+        filters=Filters({name: limit for name, limit in limits.items() if limit is not None}),
+        on_error=options.on_error,
+        max_errors=options.max_errors,
+        max_record_bytes=options.record_bytes,
+        provenance=options.provenance,
+        special_ids=() if as_text or options.ids_field is not None else _special_ids(tokenizer),
+        chat=chat,
+        fim=fim,
+    )
+    return Source(inputs, by_input, records, tokenizer, settings, described)
+
+
+def _special_ids(tokenizer: load.LoadedTokenizer) -> tuple[int, ...]:
+    """List the ids of the special tokens that texts may spell, ascending."""
+    known = tokenizer.info.added_tokens
+    return tuple(sorted({known[text] for text in tokenizer.special if text in known}))
 
 
 def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: str) -> None:

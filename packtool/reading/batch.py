@@ -225,10 +225,10 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
     packtool.errors.UsageError: label: no such option. Did you mean labels?
     """
     known = [
-        each.name
+        parameter.name
         for function in functions
-        for each in inspect.signature(function).parameters.values()
-        if each.kind is each.KEYWORD_ONLY
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
     ]
     for name in options:
         if name not in known:

@@ -99,7 +99,7 @@ def lengths_in_turn(table: npt.NDArray[Any], lengths: Sequence[int], blend: Blen
         tokens: in a batch.
 
     Raises:
-        UsageError: as of `lengths_schedule`.
+        UsageError: as in `lengths_schedule`.
     """
     places = [np.flatnonzero(table["bucket"] == length) for length in sorted(lengths)]
     counts = {length: len(place) for length, place in zip(sorted(lengths), places, strict=True)}

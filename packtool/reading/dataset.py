@@ -47,7 +47,7 @@ class _Packed:
         return (open_recipe, (self.recipe,))
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
-        """Build a training batch of some rows of one length; `options` as of `Dataset.batch`."""
+        """Build a training batch of some rows of one length; `options` as in `Dataset.batch`."""
         options.setdefault("fields", self.fields)
         return self.read_of(rows, rows.numbers(index), options).batch(**options)
 
@@ -115,7 +115,7 @@ class _Packed:
         return input_names(self.recipe.place, self.manifest.inputs)
 
     def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
-        """Open the same dataset in the order of an epoch; `options` as of `Epoch`."""
+        """Open the same dataset in the order of an epoch; `options` as in `Epoch`."""
         seed = self.manifest.seed if seed is None else seed
         for where, value, bits in (("epoch", number, 32), ("seed", seed, 64)):
             if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
@@ -199,7 +199,7 @@ class BucketDataset(_Packed):
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
         super().__init__(recipe, opened)
-        self.buckets = {each.sequence_length: each for each in opened.rows}
+        self.buckets = {rows.sequence_length: rows for rows in opened.rows}
         self.batches = opened.batches
 
     def __len__(self) -> int:
@@ -252,7 +252,7 @@ class BucketDataset(_Packed):
             seed: by default the one the dataset was packed or shuffled with, as for the command.
             batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's own.
             drop_rest: rows of a bucket that do not fill a batch are in none; else they make a smaller one.
-            repack: as of `Dataset.epoch`.
+            repack: as in `Dataset.epoch`.
             blend: says by its weights of row lengths when which length comes: short rows first, say.
         """
         if batch_tokens is None and self.manifest.shuffle is not None:

@@ -21,7 +21,7 @@ class RawBatch(NamedTuple):
         tokens: (rows, sequence length), as they are stored.
         segments: of these rows; None where no field of the batch needs them.
         loss: (rows, sequence length) of 0 and 1; None where all tokens train.
-        following: (rows) the target of each row's last token, as of `packtool.reading.make_batch`; or None.
+        following: (rows) the target of each row's last token, as in `packtool.reading.make_batch`; or None.
         documents: in each token store that the rows were packed from, where a batch has the `source` of its tokens.
         source: (rows) int32: of a blend, the number of the source that each row is from.
     """
@@ -34,7 +34,7 @@ class RawBatch(NamedTuple):
     source: npt.NDArray[np.int32] | None = None
 
     def batch(self, **options: Any) -> Batch:
-        """Build the training batch; `options` as of `packtool.reading.make_batch`."""
+        """Build the training batch; `options` as in `packtool.reading.make_batch`."""
         fields = options.pop("fields", FIELDS)
         derived = [name for name in fields if name != "source"]
         batch = make_batch(self.tokens, self.segments, self.loss, self.following, fields=derived, **options)

@@ -150,7 +150,7 @@ def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
         drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
         return _rotated(dataset, drawn, dtype)
     plans = stored_plans(dataset, whole=False)
-    orders = [each.order() for each in stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)]
+    orders = [drawn.order() for drawn in stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)]
     return _reordered(dataset, plans, orders, dtype, table)
 
 
@@ -165,7 +165,7 @@ def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
             where=str(dataset.place),
         )
     plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
-    orders = [each.order() for each in atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)]
+    orders = [drawn.order() for drawn in atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)]
     table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
     return _reordered(dataset, plans, orders, dtype, table)
 

@@ -222,7 +222,7 @@ def packed_sources(
     """
     ends = offsets_of(np.array(store_documents, np.int64)).tolist()
     tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in pairwise(ends)]
-    chosen = [_whole(*each) for each in zip(store_documents, tokens, strict=True)] if choice is None else choice.sources
+    chosen = [_whole(*pair) for pair in zip(store_documents, tokens, strict=True)] if choice is None else choice.sources
     asked = [Fraction(source.epochs) * source.available_tokens for source in chosen]
     return [
         PackedSourceFigures(

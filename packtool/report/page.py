@@ -123,7 +123,7 @@ def _blend_sections(report: BlendReport) -> Iterator[str]:
     )
     lines, share = weight_lines(report), f"share of the {report.unit}"
     drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1)
-    names = charts.legend([(each.name, f"c{each.colour % charts.COLOURS}") for each in lines])
+    names = charts.legend([(line.name, f"c{line.colour % charts.COLOURS}") for line in lines])
     yield grid([figure("Shares over the run", drawing, "", names)])
     yield section(sources_table(report))
     yield section(stages_table(report))
@@ -265,7 +265,7 @@ def _verdict_section(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
         leads = [("", verdict.choice)]
-        leads += [("Or" if number else "Runner-up:", each) for number, each in enumerate(verdict.alternatives)]
+        leads += [("Or" if number else "Runner-up:", other) for number, other in enumerate(verdict.alternatives)]
         choices = "".join(_choice(lead, choice) for lead, choice in leads)
         items.append(f"<div class='verdict'><p class='choice'>{title}</p>{choices}</div>")
     return f"<h2>Verdict</h2>{''.join(items)}{_soft(verdicts[0].limits)}"

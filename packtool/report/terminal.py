@@ -157,7 +157,7 @@ def _comparison_tables(comparison: Comparison, *, full: bool) -> Iterator[Table[
         yield strategies
         yield tables.costs_table(comparison)
         yield from tables.bucket_tables(comparison.entries)
-        yield from (tables.sliding_table(each) for each in comparison.sliding if each.longer_texts)
+        yield from (tables.sliding_table(forecast) for forecast in comparison.sliding if forecast.longer_texts)
     else:  # those that the verdicts chose from: of one row length, if there are any
         one_length = [group for group in strategies.groups if group[1][0].sequence_length is not None]
         yield replace(strategies, groups=one_length or strategies.groups)

@@ -59,7 +59,7 @@ class Loader:
         fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
-        options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as of `packtool.open`.
+        options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as in `packtool.open`.
 
     Attributes:
         consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
@@ -127,7 +127,7 @@ class Loader:
         # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
         returned, sent = tee(self.sampler.begin())
         turn = self.sampler.turn
-        keys = (self.sampler.stream.located(each) for each, _ in sent)
+        keys = (self.sampler.stream.located(sample) for sample, _ in sent)
         batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
         for batch, (_, consumed) in zip(batches, returned, strict=True):
             self.sampler.require_turn(turn)
@@ -242,7 +242,7 @@ def _rank_and_world_size() -> tuple[int, int]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     given = [os.environ.get(name, default) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"))]
-    if not all(each.isdecimal() for each in given):
+    if not all(value.isdecimal() for value in given):
         what, remedy = f"{' of '.join(given)} is not a rank", "set both to numbers, or give rank and world_size"
         raise UsageError("bad-option", what, remedy=remedy, where="RANK, WORLD_SIZE")
     return int(given[0]), int(given[1])
@@ -255,8 +255,8 @@ class Samples:
     tokens.
 
     Args:
-        source: as of `Loader`.
-        options: as of `packtool.reading.stream.Stream`.
+        source: as in `Loader`.
+        options: as in `packtool.reading.stream.Stream`.
         fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
 
     Attributes:
@@ -342,7 +342,7 @@ def end_with_parent() -> None:
 
 
 def tensors(read: RawBatch, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a batch of tensors, of the type of its labels; `options` as of `packtool.reading.make_batch`."""
+    """Return a batch of tensors, of the type of its labels; `options` as in `packtool.reading.make_batch`."""
     fields = read.batch(**options).items()
     kind = KINDS[options.get("labels", "next")]
     return kind({name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in fields})

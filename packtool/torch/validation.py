@@ -24,7 +24,7 @@ class ValidationLoader:
         options: of `Loader`; without `epochs`.
 
     Raises:
-        UsageError: less than one batch; more than there are; as of `Loader`.
+        UsageError: less than one batch; more than there are; as in `Loader`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ValidationLoader:
 
     @property
     def labels(self) -> str:
-        """The kind that its batches have, as of `Loader`."""
+        """The kind that its batches have, as in `Loader`."""
         return self._loader.labels
 
     def __repr__(self) -> str:

@@ -107,7 +107,7 @@ class LossGatherer:
         shards: number of shards of each store.
         locate: finds segments in the shards of all stores.
         longest: the longest segment, in tokens: the sequence length.
-        read: as of `Gatherer`.
+        read: as in `Gatherer`.
 
     >>> chats, web, one = np.array([0, 1, 1, 0, 0, 1, 1], np.uint8), None, np.array
     >>> begin = one([[0, 0], [0, 3], [1, 0]])  # shard and place of documents 0 and 1, which are chats, and of 2

@@ -52,22 +52,22 @@ _REMEDIES = {
 }
 
 
-class Context(msgspec.Struct, frozen=True):
-    """The settings that all tasks of a run share.
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to tokenize, wherever the output lies.
 
     Attributes:
-        tokenizer_at: place of the tokenizer.json that workers load.
+        tokenizer: with its EOS, as the manifest describes it.
+        recipe: of the encoder.
+        fields, filters: what is read of a record, and which documents are left out.
         on_error: fail, skip or quarantine.
         max_errors: rejects after which a block gives up, or None.
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
-        delivery: of finished blocks.
         special_ids: of the special tokens to count in texts, ascending.
         chat: how conversations become texts; None where documents are texts.
         fim: how texts are rearranged to fill in the middle; None where they are not.
     """
 
-    tokenizer_at: Place
     tokenizer: TokenizerInfo
     recipe: EncoderRecipe
     fields: Fields
@@ -76,10 +76,21 @@ class Context(msgspec.Struct, frozen=True):
     max_errors: int | None
     max_record_bytes: int
     provenance: bool
-    delivery: Delivery
     special_ids: tuple[int, ...] = ()
     chat: Chat | None = None
     fim: FillInTheMiddle | None = None
+
+
+class Context(Settings, frozen=True, kw_only=True):
+    """All that the tasks of a run share.
+
+    Attributes:
+        tokenizer_at: place of the tokenizer.json that workers load.
+        delivery: of finished blocks.
+    """
+
+    tokenizer_at: Place
+    delivery: Delivery
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ class Rearranged:
         pieces = list(chain.from_iterable(self._pieces))
         texts = [piece.text if piece.begins else self._fim.guard + piece.text for piece in pieces]
         known = chain.from_iterable(
-            [data] if len(each) == 1 else [b""] * len(each) for each, data in zip(self._pieces, self._utf8, strict=True)
+            [data] if len(own) == 1 else [b""] * len(own) for own, data in zip(self._pieces, self._utf8, strict=True)
         )
         utf8 = [data or text.encode() for data, text in zip(known, texts, strict=True)]
         parts = joined(encoded(texts, utf8, encoder))
