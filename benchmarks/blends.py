@@ -37,6 +37,7 @@ _FREED_ONCE = 31 << 20  # bytes
 WEIGHTS: dict[str, list[float]] = {
     "0.7, 0.3": [0.7, 0.3],
     "eight from 0.4 to 0.0003": [0.4, 0.3, 0.15, 0.1, 0.04, 0.009, 0.0007, 0.0003],
+    "0.7, and thirty of 0.01": [0.7] + [0.01] * 30,
     "forty, each 0.8 of the one before": [0.8**number for number in range(40)],
 }
 
