@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import packtool
+from packtool.errors import DataError
 from tests.faults.harness import Faults, commands, faults, scratch, undisturbed
 from tests.places.s3_server import Bucket
 
@@ -62,7 +63,11 @@ def disturbed(bucket: Bucket, server: Faults, place: Path, count: int, seed: int
         for key in bucket.names(f"made/{number}"):
             if key.endswith("manifest.json"):
                 made = f"{URL}/{number}/{key}".rpartition("/")[0]
-                assert packtool.verify(made, store=_stores(place, name)).problems == []
+                try:
+                    assert packtool.verify(made, store=_stores(place, name)).problems == []
+                except DataError as error:  # the manifest changed on its way, and the run was killed before it looked
+                    if error.code != "bad-manifest":
+                        raise
         if number % 3 == 1:
             shutil.rmtree(place / "staging", ignore_errors=True)  # as on another machine
         how = [] if name == "run" else ["--overwrite" if number % 5 == 4 else "--resume"]

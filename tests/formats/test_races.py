@@ -192,6 +192,23 @@ def test_a_damaged_marker_says_so(bucket: Bucket, tmp_path: Path) -> None:
     assert bucket.names("set") == FILES
 
 
+@pytest.mark.parametrize("way", ["overwrite", "resume"])
+def test_a_manifest_that_changed_on_its_way_from_a_run_that_was_killed_is_sent_again(
+    bucket: Bucket, tmp_path: Path, way: str
+) -> None:
+    """It was killed before it could see that; nobody takes it for a dataset."""
+    output = begin(tmp_path / "staging")
+    finish(output, 2)
+    whole = bucket.get("set/manifest.json")
+    bucket.put("set/manifest.json", whole.replace(b'"documents": 2', b'"documents": 3'))
+    bucket.put(f"set/{MARKER}", output.mark)
+    with pytest.raises(DataError, match="changed since it was written"):
+        manifests.read(URL)
+    finish(begin(tmp_path / "staging", **{way: True}), 2)
+    assert bucket.get("set/manifest.json") == whole
+    assert bucket.names("set") == FILES
+
+
 @pytest.mark.parametrize("digit", range(4))
 def test_records_that_changed_are_not_believed(bucket: Bucket, tmp_path: Path, digit: int) -> None:
     output = begin(tmp_path / "staging")
