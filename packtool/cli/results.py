@@ -318,7 +318,7 @@ def _fact(name: str, value: Any) -> str:
         return f"{value:,} ({show_bytes(value)})" if value >= 1000 else str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    return " / ".join(f"{each:,}" for each in value) if isinstance(value, list) else str(value)
+    return " / ".join(f"{number:,}" for number in value) if isinstance(value, list) else str(value)
 
 
 def announce_stage(number: int, count: int, stage: Stage) -> None:

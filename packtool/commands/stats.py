@@ -369,7 +369,7 @@ def _comparison(
             options.batch_size,
             command=command,
             parameters=None if options.parameters is None else parse_amount(options.parameters),
-            talks=conversations,
+            conversations=conversations,
             too_long=options.too_long,
             passes=passes,
             exact=options.exact,

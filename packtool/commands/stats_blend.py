@@ -29,7 +29,7 @@ def blend_report(path: Typed, options: StatsArguments) -> BlendReport:
     """Report on a blend.
 
     Raises:
-        UsageError: an option for other things; as of `packtool.open` for a blend.
+        UsageError: an option for other things; as in `packtool.open` for a blend.
         DataError: a source is missing, unfinished or damaged.
     """
     others = [name for name in declared(StatsArguments) if name not in _TAKEN]

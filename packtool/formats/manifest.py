@@ -80,9 +80,9 @@ def encode(value: Any) -> bytes:
 
 def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _as_text(each) for name, each in value.items()}
+        return {name: _as_text(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_as_text(each) for each in value]
+        return [_as_text(item) for item in value]
     return os.fsencode(value).decode("utf-8", "backslashreplace") if isinstance(value, str) else value
 
 

@@ -28,7 +28,7 @@ class Sources:
 
     Args:
         blend: as it was written.
-        options: as of `Stream`, but for what the blend says of each source.
+        options: as in `Stream`, but for what the blend says of each source.
 
     Attributes:
         names: of the sources, in alphabetical order; a number of a source is its place here.
@@ -39,7 +39,7 @@ class Sources:
         schedule: of the run.
 
     Raises:
-        UsageError: sources that don't go together, or are one and the same; as of `schedule_of`.
+        UsageError: sources that don't go together, or are one and the same; as in `schedule_of`.
         DataError: a source is missing, unfinished or damaged.
     """
 
@@ -113,7 +113,7 @@ def several_lengths(blend: Blend, options: Mapping[str, Any]) -> Source | None:
     """Return the only source of a blend where that has rows of several lengths, which then have the weights.
 
     Args:
-        options: of places, as of `packtool.open`.
+        options: of places, as in `packtool.open`.
 
     Raises:
         UsageError: one of several sources has rows of several lengths.

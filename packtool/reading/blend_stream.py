@@ -53,7 +53,7 @@ class BlendStream:
     Args:
         blend: as it was written.
         batch_tokens: tokens in a batch, by default a row.
-        cache, cache_bytes, fetch: as of `packtool.open`.
+        cache, cache_bytes, fetch: as in `packtool.open`.
         fields: of a batch, `source` among them; by default those that its datasets have, and `source`.
         options: of `packtool.reading.make_batch`.
 
@@ -144,7 +144,7 @@ class BlendStream:
         return np.stack(self._dealt().locate(numbers), axis=1)
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
-        """Return what each row of some batches of samples that follow each other costs, as of `Stream.pairs`."""
+        """Return what each row of some batches of samples that follow each other costs, as in `Stream.pairs`."""
         first, last = batches[0][0], batches[-1][-1]
         assert isinstance(first, int)
         assert isinstance(last, int)
@@ -171,7 +171,7 @@ class BlendStream:
         Returns:
             samples: as given.
             past: the digest of the schedule up to there.
-            sources: of each that gave rows its identity, as of `Stream`, and `rows`.
+            sources: of each that gave rows its identity, as in `Stream`, and `rows`.
             begin: where dealing began, if the schedule was changed; else None.
             stages: that were added while training.
         """
@@ -331,10 +331,10 @@ def open_stream(source: str | Path | Blend, **options: Any) -> Stream | BlendStr
     """Open the stream of a dataset, or of a blend, which says itself what else would be said of a dataset.
 
     Args:
-        options: as of `Stream`.
+        options: as in `Stream`.
 
     Raises:
-        UsageError: options that a blend does not take; as of `Stream`.
+        UsageError: options that a blend does not take; as in `Stream`.
     """
     if not isinstance(source, Blend) and not names_blend(source):
         return Stream(source, **options)

@@ -27,7 +27,7 @@ class BlendedRows:
 
     Args:
         blend: as it was written.
-        dtype, options: as of `packtool.open`.
+        dtype, options: as in `packtool.open`.
 
     Attributes:
         sources: their names; `source` in a batch is a place in this list.
@@ -76,9 +76,9 @@ class BlendedRows:
         """Build a training batch of some rows.
 
         Args:
-            fields: as of `packtool.reading.batch.make_batch`, and `source`; None for those that batches of the
+            fields: as in `packtool.reading.batch.make_batch`, and `source`; None for those that batches of the
                 sources have by default, and `source`.
-            options: as of `packtool.reading.batch.make_batch`.
+            options: as in `packtool.reading.batch.make_batch`.
         """
         options = {"fields": self._sources.fields if fields is None else fields, **options}
         return self._sources.read(*self.origins(index), options).batch(**options)
@@ -88,7 +88,7 @@ def open_blend(blend: Blend, **options: Any) -> BlendedRows | BucketDataset:
     """Open a blend: as a sequence of rows; of one dataset of several row lengths, as a sequence of its batches.
 
     Args:
-        options: as of `packtool.open`.
+        options: as in `packtool.open`.
     """
     source = several_lengths(blend, options)
     if source is None:

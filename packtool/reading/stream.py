@@ -57,7 +57,7 @@ class Stream:
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
         repack: pack the documents again for each epoch; for a dataset without tokens.
         blend: says by its weights of row lengths when which length comes.
-        cache, cache_bytes, fetch, stores: as of `packtool.open`.
+        cache, cache_bytes, fetch, stores: as in `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
     Attributes:

@@ -111,7 +111,9 @@ def candidates(
             raise UsageError(
                 "unknown-strategy",
                 f"there is no strategy {name!r}",
-                remedy=meant_strategy(name, {**{each.name: each.summary for each in STRATEGIES.values()}, ALL: "each"}),
+                remedy=meant_strategy(
+                    name, {**{known.name: known.summary for known in STRATEGIES.values()}, ALL: "each"}
+                ),
                 where="--compare",
             )
     given = options or {}
@@ -121,7 +123,7 @@ def candidates(
             what = "none of the strategies compared takes this option"
             remedy = f"leave it out, or compare {' or '.join(takers) or 'other strategies'}, too"
             raise UsageError("option-not-taken", what, remedy=remedy, where=flag(option))
-    return [each for name in chosen for each in _of_strategy(STRATEGIES[name], sequence_lengths, given)]
+    return [candidate for name in chosen for candidate in _of_strategy(STRATEGIES[name], sequence_lengths, given)]
 
 
 def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:
@@ -136,9 +138,9 @@ def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Map
                 where="--sequence-length",
             )
         options = [replace(options[0], sequence_length=size) for size in dict.fromkeys(sequence_lengths)]
-    for each in options:
-        check(strategy, each)
-    return [Candidate(strategy, each) for each in options]
+    for tried in options:
+        check(strategy, tried)
+    return [Candidate(strategy, tried) for tried in options]
 
 
 def _written(value: Any) -> str:
@@ -155,12 +157,12 @@ class Documents:
     Attributes:
         lengths: of each document, EOS included.
         ends: where documents come several times, the number of documents up to the end of each pass: windows end there.
-        talks: which documents are conversations; None for none of them.
+        conversations: which documents are conversations; None for none of them.
     """
 
     lengths: Ints
     ends: Sequence[int] = ()
-    talks: npt.NDArray[np.bool_] | None = None
+    conversations: npt.NDArray[np.bool_] | None = None
 
     def sample(self, count: int) -> Documents:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
@@ -176,15 +178,15 @@ class Documents:
         >>> Documents(np.array([9, 9, 3]), (), np.array([False, True, True])).without_longer(4).lengths
         array([9, 3])
         """
-        if self.talks is None:
+        if self.conversations is None:
             return self
-        longer = self.talks & (self.lengths > most)
+        longer = self.conversations & (self.lengths > most)
         return self._taken(np.flatnonzero(~longer)) if longer.any() else self
 
-    def _taken(self, some: I64) -> Documents:
+    def _taken(self, numbers: I64) -> Documents:
         """Return the documents of these numbers, ascending."""
-        talks = None if self.talks is None else self.talks[some]
-        return Documents(self.lengths[some], np.searchsorted(some, self.ends).tolist(), talks)
+        conversations = None if self.conversations is None else self.conversations[numbers]
+        return Documents(self.lengths[numbers], np.searchsorted(numbers, self.ends).tolist(), conversations)
 
 
 def drawn(documents: int, count: int) -> I64:
@@ -206,7 +208,7 @@ def compare(
     *,
     command: str = "packtool pack store -o packed",
     parameters: int | None = None,
-    talks: npt.NDArray[np.bool_] | None = None,
+    conversations: npt.NDArray[np.bool_] | None = None,
     too_long: Literal["drop", "cut"] = "drop",
     passes: Documents | None = None,
     exact: bool = False,
@@ -225,7 +227,7 @@ def compare(
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
         parameters: of the model whose training cost is estimated.
-        talks: which documents are conversations; None for none of them.
+        conversations: which documents are conversations; None for none of them.
         too_long: what becomes of conversations longer than a row, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
         exact: plan all documents, however many.
@@ -236,10 +238,10 @@ def compare(
     (3, 3)
     """
     counts = LengthCounts.of(lengths) if counts is None else counts
-    sizes = sorted({size for each in tried if (size := each.options.sequence_length) is not None})
+    sizes = sorted({size for candidate in tried if (size := candidate.options.sequence_length) is not None})
     # Attention is given relative to the shortest row length asked for, else to the longest bucket.
-    base = sizes[0] if sizes else max(max(each.options.buckets) for each in tried)
-    once, by_pass = Documents(lengths, (), talks), passes
+    base = sizes[0] if sizes else max(max(candidate.options.buckets) for candidate in tried)
+    once, by_pass = Documents(lengths, (), conversations), passes
     sampled = SAMPLE if len(lengths) > EXACT and not exact else None
     if sampled is not None:
         once, by_pass = once.sample(sampled), None if by_pass is None else by_pass.sample(sampled)
@@ -303,7 +305,7 @@ def _try(
     if too_long == "drop" and options.sequence_length is not None:
         documents = every.without_longer(min(options.atom, options.row_length))
     dropped = len(every.lengths) - len(documents.lengths)
-    if every.talks is not None and (dropped or too_long == "cut"):
+    if every.conversations is not None and (dropped or too_long == "cut"):
         command = f"{command} --too-long {too_long}"
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
     plans = plan_corpus(strategy, lengths, options, ends=documents.ends)

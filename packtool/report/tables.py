@@ -350,9 +350,9 @@ def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
         return [_stores_table(report.sources)]
     tables: list[Table[Any]] = [_packed_table(report.sources)]
     left_out = [
-        (source_name(source), reason.replace("_", " "), each.documents, each.tokens)
+        (source_name(source), reason.replace("_", " "), removed.documents, removed.tokens)
         for source in report.sources
-        for reason, each in source.left_out.items()
+        for reason, removed in source.left_out.items()
     ]
     if left_out:
         columns: list[Column[tuple[str, str, int, int]]] = [
@@ -406,7 +406,9 @@ def _packed_table(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceF
         Column("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
         Column("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
         Column("repeated", lambda s: s.repeated_tokens, short, "tokens of documents that an earlier pass has"),
-        Column("left out", lambda s: sum(each.tokens for each in s.left_out.values()), short, "tokens not packed"),
+        Column(
+            "left out", lambda s: sum(removed.tokens for removed in s.left_out.values()), short, "tokens not packed"
+        ),
         Column("documents", lambda s: s.documents, count, brief=False),
         Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
     ]
@@ -571,4 +573,4 @@ def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry,
 
 def _by_length(rows: Sequence[Row], length: Callable[[Row], int | None]) -> list[tuple[str, list[Row]]]:
     lengths = dict.fromkeys(map(length, rows))
-    return [(name_of(each), [row for row in rows if length(row) == each]) for each in lengths]
+    return [(name_of(row_length), [row for row in rows if length(row) == row_length]) for row_length in lengths]

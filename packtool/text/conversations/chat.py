@@ -71,7 +71,7 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
             ) from None
         if isinstance(found, str):
             return {DEFAULT: found}
-        return found if isinstance(found, dict) else {each.name: each.template for each in found}
+        return found if isinstance(found, dict) else {template.name: template.template for template in found}
     return {}
 
 

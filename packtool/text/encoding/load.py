@@ -134,7 +134,7 @@ def load(
         what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
         remedy = "nothing is lost: whole documents are stored, always alike"
         warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
-    if moved := [each for config in configs for each in moved_tokens(config, vocab).items()]:
+    if moved := [token for config in configs for token in moved_tokens(config, vocab).items()]:
         text, (said, given) = moved[0]
         count = plural(len(moved), "such token")
         what = f"{text} is {given}, as in Transformers, but tokenizer_config.json says {said} ({count})"
