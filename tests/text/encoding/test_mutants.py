@@ -1,0 +1,73 @@
+"""Tokenizer files changed at random: `tokenize` stores the ids of `tokenizers`, or refuses the file in one line.
+
+make test-tokenizers runs more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+
+import packtool
+from packtool.errors import PacktoolError
+from packtool.formats.token_store import TokenStore
+from tests.text.encoding import fuzz, mutants, shapes
+
+FILES = 40
+SEEDS = max(int(os.environ.get("TEXTS", "0")) // 500, 15)
+
+
+def texts(data: bytes, seed: int) -> list[str]:
+    """Of what the file has of vocabulary and added tokens, where it has them."""
+    spec = json.loads(data)
+    vocab, tokens = spec["model"].get("vocab"), spec.get("added_tokens")
+    known = {
+        "model": {"vocab": dict.fromkeys(filter(None, vocab if isinstance(vocab, dict) else ())) or {"a": 0}},
+        "added_tokens": [token for token in tokens or () if "content" in (token or ()) and token["content"]],
+    }
+    return [text for text in (*shapes.texts(30, seed), *fuzz.texts(known, 60, seed)) if text]
+
+
+def expected(data: bytes, given: list[str]) -> list[list[int]]:
+    tokenizer = Tokenizer.from_buffer(data)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if isinstance(tokenizer.model, BPE):
+        tokenizer.model.dropout = None
+    return [tokenizer.encode(text, add_special_tokens=False).ids for text in given]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_ids_are_right_or_the_file_is_refused(seed: int, tmp_path: Path) -> None:
+    outcomes: Counter[str] = Counter()
+    for number, (changes, data) in enumerate(mutants.files(FILES, seed)):
+        given = texts(data, number)
+        (tmp_path / "tokenizer.json").write_bytes(data)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = packtool.tokenize(
+                    [{"text": text} for text in given],
+                    tmp_path / f"store-{number}",
+                    tokenizer=tmp_path,
+                    eos_token=0,
+                    workers=1,
+                    quiet=True,
+                )
+        except PacktoolError as error:
+            outcomes["refused" if "\n" not in str(error) else f"several lines: {changes}"] += 1
+            continue
+        store = TokenStore(tmp_path / f"store-{number}")
+        stored = [store.document(document).tolist()[:-1] for document in range(store.documents)]
+        assert stored == [ids for ids in expected(data, given) if ids], f"seed {seed}, file {number}: {changes}"
+        outcomes[result.run["encoder"]] += 1
+    assert outcomes.keys() <= {"refused", "tokenizers", "gigatoken", "fastokens"}
+    assert min(outcomes["refused"], outcomes["tokenizers"], outcomes["gigatoken"] + outcomes["fastokens"]) > 0
