@@ -59,7 +59,9 @@ class GlobalBatches:
         given, batch_size = batch_size, stream.batch_rows if batch_size is None else batch_size
         for name, value in (("batch_size", batch_size), ("micro_batch_size", micro_batch_size)):
             if value is not None:
-                _require(_whole(value) and value > 0, f"{value!r} is not a positive number", "give 1 or more", name)
+                _require(
+                    _whole(value) and value > 0, f"{value!r} is not a positive whole number", "give 1 or more", name
+                )
         if stream.bucketed:
             what = "the dataset's batches are the global batches"
             _require(batch_size == 1, what, "give batch_tokens alone", "batch_size")
@@ -159,7 +161,7 @@ class GlobalBatches:
             UsageError: a state was loaded that lies in another pass: whoever resumes would train other samples than
                 they think.
         """
-        _require(_whole(number) and number >= 0, f"{number!r} is out of range", "give 0 or more", "epoch")
+        _require(_whole(number) and number >= 0, f"{number!r} is no whole number from 0", "give 0 or more", "epoch")
         first, last = self._bounds(number)
         if self._resumed and first < self.consumed <= last:
             return
@@ -172,7 +174,9 @@ class GlobalBatches:
 
     def skip(self, samples: int) -> None:
         """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state."""
-        _require(_whole(samples) and samples >= 0, f"{samples!r} is out of range", "give 0 or more", "samples")
+        _require(
+            _whole(samples) and samples >= 0, f"{samples!r} is no whole number from 0", "give 0 or more", "samples"
+        )
         self._resume_at(self.consumed + samples)
 
     def begin(self) -> Iterator[tuple[list[Key], int]]:

@@ -120,11 +120,11 @@ def test_rows_of_a_bucket_are_dealt_out(rows: Path) -> None:
 def test_what_makes_no_sense(rows: Path) -> None:
     stream = Stream(rows)
     for arguments, message in [
-        ({"batch_size": 0}, "batch_size: 0 is not a positive number"),
+        ({"batch_size": 0}, "batch_size: 0 is not a positive whole number"),
         ({"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be divided evenly among 3 ranks"),
         ({"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
         ({"balance": "ranks"}, "balance: 'ranks' is not a way. Give 'step' or 'turn'"),
-        ({"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive number"),
+        ({"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive whole number"),
     ]:
         with pytest.raises(UsageError, match=message):
             GlobalBatches(stream, **arguments)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def test_set_epoch_begins_a_pass_unless_the_state_lies_in_it(rows: Path) -> None
         again.set_epoch(number)
         assert list(again) == passes[number]
     for wrong in (-1, 1.5, True, "1"):
-        with pytest.raises(UsageError, match=rf"epoch: {wrong!r} is out of range\. Give 0 or more"):
+        with pytest.raises(UsageError, match=rf"epoch: {wrong!r} is no whole number from 0\. Give 0 or more"):
             batches.set_epoch(wrong)  # type: ignore[arg-type]
 
 
@@ -244,7 +244,7 @@ def test_samples_are_skipped_and_the_state_knows(rows: Path) -> None:
     again.load_state_dict(batches.state_dict())
     assert list(batches) == list(again) == whole[3:]
     assert head == whole[:1]
-    with pytest.raises(UsageError, match=r"samples: -8 is out of range\. Give 0 or more"):
+    with pytest.raises(UsageError, match=r"samples: -8 is no whole number from 0\. Give 0 or more"):
         batches.skip(-8)
 
 
@@ -262,7 +262,7 @@ def test_a_rank_may_be_known_late_but_not_change_after_something_was_read(rows: 
 def test_sizes_are_whole_numbers(rows: Path) -> None:
     for options in ({"batch_size": 8.0}, {"batch_size": True}, {"micro_batch_size": 2.0}):
         ((name, value),) = options.items()
-        with pytest.raises(UsageError, match=f"{name}: {value!r} is not a positive number"):
+        with pytest.raises(UsageError, match=f"{name}: {value!r} is not a positive whole number"):
             GlobalBatches(Stream(rows), **options)  # type: ignore[arg-type]
 
 
