@@ -95,6 +95,8 @@ def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
     """Recognise BPE on bytes: GPT-2 and all that followed it."""
     if spec["model"].get("unk_token"):
         return "it has an unknown token"
+    if not BYTE_CHARACTERS.issubset(spec["model"].get("vocab") or ()):
+        return "some bytes have no entry"
     before = steps(spec.get("normalizer"))
     if before not in ([], [NFC]):
         return f"its normalizer is {' + '.join(kinds(spec['normalizer']))}, not NFC or none"

@@ -142,6 +142,10 @@ UNLISTED = {
     "word suffix": (_model(end_of_word_suffix="</w>"), "it has a suffix on words"),
     "word prefix": (_model(continuing_subword_prefix="##"), "it has a prefix on continuing subwords"),
     "unknown token": (_model(unk_token=EOS), "it has an unknown token"),
+    "bytes without an entry": (
+        _model(vocab={text: number for text, number in spec()["model"]["vocab"].items() if text != "À"}),
+        "some bytes have no entry",
+    ),
     "byte fallback": (_model(byte_fallback=True), "it has byte fallback, but not for every byte"),
     "lower case": (spec(normalizer={"type": "Lowercase"}), "its normalizer is Lowercase, not NFC or none"),
 }

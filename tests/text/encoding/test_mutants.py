@@ -28,9 +28,12 @@ def texts(data: bytes, seed: int) -> list[str]:
     """Of what the file has of vocabulary and added tokens, where it has them."""
     spec = json.loads(data)
     vocab, tokens = spec["model"].get("vocab"), spec.get("added_tokens")
+    contents = [
+        token.get("content") for token in (tokens if isinstance(tokens, list) else ()) if isinstance(token, dict)
+    ]
     known = {
         "model": {"vocab": dict.fromkeys(filter(None, vocab if isinstance(vocab, dict) else ())) or {"a": 0}},
-        "added_tokens": [token for token in tokens or () if "content" in (token or ()) and token["content"]],
+        "added_tokens": [{"content": text} for text in contents if text],
     }
     return [text for text in (*shapes.texts(30, seed), *fuzz.texts(known, 60, seed)) if text]
 

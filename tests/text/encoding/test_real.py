@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from packtool.text.encoding.encoder_choice import choose, load_encoder
-from packtool.text.encoding.encoders import EncoderUnsuitableError, ReferenceEncoder
+from packtool.text.encoding.encoders import ReferenceEncoder
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.long_texts import AT, cut_of, pieces
 from packtool.text.encoding.spec import parse
@@ -38,8 +38,6 @@ SLOW = {
     "nepali words": "its model is WordPiece, not BPE",
 }
 """Tokenizers that no fast encoder is right for, and why."""
-REFUSED = ("starcoder 2", "refact")
-"""Tokenizers of a shape that gigatoken is right for, which it does not load: bytes that no text has lack entries."""
 
 
 def paragraphs() -> list[str]:
@@ -64,12 +62,7 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
         assert SLOW[name] in chosen.why
         return
     assert chosen.encoder != "tokenizers", chosen.why
-    try:
-        encoder = load_encoder(chosen, data)
-    except EncoderUnsuitableError as error:
-        chosen = chosen.fallback(error)
-        encoder = load_encoder(chosen, data)
-        assert (chosen.encoder, name in REFUSED) == ("fastokens", True)
+    encoder = load_encoder(chosen, data)
     library = ReferenceEncoder(data)
     codes = table(*chosen.shape.newer) if chosen.shape.newer else None
     source = fuzz.texts(spec, TEXTS, seed=1, real=real)
