@@ -10,8 +10,8 @@ from typing import Any
 
 from packtool.text.encoding.spec import repeated_merge
 
-_MOST_IDS = 1 << 24
-"""The largest vocabularies have 2^18 entries; libraries allocate tables of this size, or of 31 bits."""
+_GAPS = 1 << 16
+"""Ids without an entry that any file may have: libraries allocate tables up to the largest id."""
 
 
 def odd(spec: Mapping[str, Any], vocab: Mapping[str, int], data: bytes) -> str:
@@ -29,8 +29,8 @@ def odd(spec: Mapping[str, Any], vocab: Mapping[str, int], data: bytes) -> str:
     contents = [token["content"] for token in added]
     moved = [token for token in added if token.get("id") != vocab.get(token["content"])]
     largest = max(vocab.values(), default=0)
-    if largest >= _MOST_IDS:
-        return f"its largest id is {largest:,}"
+    if largest > 4 * len(vocab) + _GAPS:
+        return f"its largest id is {largest:,}, of {len(vocab):,} entries"
     if len(set(vocab.values())) < len(vocab):
         return "two of its entries have one id"
     if "" in contents or len(set(contents)) < len(contents):

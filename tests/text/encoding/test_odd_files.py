@@ -41,6 +41,10 @@ ODD = {
     "an added token twice": (added(("<x>", NEXT), ("<x>", NEXT)), "an added token is empty, or given twice"),
     "an empty token": (added(("", NEXT), normalizer=shapes.NFC), "an added token is empty, or given twice"),
     "merges twice": (model(merges=[*MERGES, *MERGES[:50]]), "is given twice"),
+    "an id below 2^24": (
+        model(vocab={**MODEL["vocab"], "the": (1 << 24) - 1}),
+        "its largest id is 16,777,215, of 602 entries",
+    ),
     "an id of 2^31": (model(vocab={**MODEL["vocab"], "the": 1 << 31}), "its largest id is 2,147,483,648"),
     "the largest id": (model(vocab={**MODEL["vocab"], "the": (1 << 32) - 1}), "its largest id is 4,294,967,295"),
     "two texts of one id": (model(vocab={**MODEL["vocab"], "☃": 7}), "two of its entries have one id"),
