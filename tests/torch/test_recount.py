@@ -82,8 +82,8 @@ def in_order(ranks: list[list[Rows]]) -> Rows:
 @pytest.mark.parametrize(
     ("trainer", "launcher"),
     [
-        ("ddp", "torchrun"),
         ("ddp", "srun"),
+        pytest.param("ddp", "torchrun", marks=pytest.mark.slow),  # whose names the trainers below are given, too
         ("accelerate", "torchrun"),
         ("transformers", "torchrun"),
         ("lightning", "lightning"),
