@@ -65,7 +65,8 @@ def disturbed(store: Client, server: Faults, place: Path, faulty: list[Fault], c
         faulty[:] = [at_random(random.Random(chance.random()))]
         for _ in range(5):
             again = server.run([*given[name], *output, *how], place / "out")
-            if "error[store-unreachable]" not in again.stderr:
+            # What the killed run was sending when it was killed, its marker perhaps, may still have been on its way.
+            if not any(f"error[{code}]" in again.stderr for code in ("store-unreachable", "output-in-use")):
                 break
             how = how and ["--resume"]
         faulty.clear()
