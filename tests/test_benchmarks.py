@@ -125,7 +125,7 @@ def test_a_page_is_of_one_run(tmp_path: Path, changed: dict[str, Any], what: str
 
 def test_the_stages_are_all_of_the_cpu_time(tmp_path: Path) -> None:
     text, tokenizer = tmp_path / "text.jsonl", ROOT / "packtool" / "assets" / "tokenizer.json"
-    text.write_text('{"text": "some words to encode"}\n' * 20_000)
+    text.write_text('{"text": "%s"}\n' % ("some words to encode " * 20) * 20_000)
     command = [
         sys.executable,
         "-m",
