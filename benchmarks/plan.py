@@ -22,7 +22,18 @@ from benchmarks.runner import OUT, Case, Cases, Contestant, Scale, packtool, pro
 PEERS = {"TRL": "trl", "OLMo-core": "olmo", "axolotl": "axolotl", "NeMo": "nemo", "seqpacker": "seqpacker"}
 OURS = {"packtool, not mixed": "bfd --no-mix-rows", "packtool, mixed": "bfd"}
 INDEX = "packtool pack --index-only, not mixed"
-STRATEGIES = ("concat", "padding", "ffd", "bfd", "bfd-extra", "seamless", "buckets", "length-buckets", "decompose")
+STRATEGIES = (
+    "concat",
+    "padding",
+    "first-fit-shuffle",
+    "ffd",
+    "bfd",
+    "bfd-extra",
+    "seamless",
+    "buckets",
+    "length-buckets",
+    "decompose",
+)
 ONCE = ("np.argsort", "np.take")
 """What mixing does many times, in parts that fit in a cache: here once, of as many random 64-bit numbers."""
 LENGTH = 2048

@@ -307,7 +307,7 @@ class Stream:
 
 def state_differs(name: str, saved: object, mine: object, where: str) -> DataError:
     """Return the error for a state of something else."""
-    what = f"the {name} of the state is {saved}, that of this loader {mine}"
+    what = f"{name}: {saved} in the state, {mine} in this loader"
     remedy = "resume with the dataset, order and seed that the run began with"
     if name == "order" and all(_BY_WEIGHTS in str(order) for order in (saved, mine)):
         what = "the state is from a run with other weights of row lengths, which place every batch of an epoch"

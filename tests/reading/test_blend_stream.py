@@ -239,9 +239,9 @@ def test_another_dataset_is_refused(sources: dict[str, Any], tmp_path: Path) -> 
     lengths = np.random.default_rng(8).integers(2, 30, 300).tolist()
     packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "other", strategy="bfd", sequence_length=16)
     said = refused(stream_of({**sources, "code": tmp_path / "other"}), state)
-    assert said.startswith("blend: the items of code of the state is ")
+    assert said.startswith("blend: items of code: ")
     said = refused(stream_of({**sources, "code": {"path": sources["code"], "seed": 9}}), state)
-    assert said.startswith("blend: the seed of code of the state is 1, that of this loader 9.")
+    assert said.startswith("blend: seed of code: 1 in the state, 9 in this loader.")
 
 
 @pytest.mark.parametrize("state", [None, {}, {"samples": 3}, {"samples": 3, "items": 9, "dataset": "x"}])
@@ -349,7 +349,7 @@ def test_row_lengths_in_turn(tmp_path: Path) -> None:
     assert widths[: len(table)] == table
     assert len(widths) == 2 * len(table)
     plain = open_stream(tmp_path / "rows", batch_tokens=128)
-    with pytest.raises(DataError, match="the order of the state is computed, row lengths by weights"):
+    with pytest.raises(DataError, match="order: computed, row lengths by weights"):
         plain.restore(batches.state_dict())
     stages[0]["weights"] = {"16": 1, "32": 1}
     other = open_stream(packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128))

@@ -82,7 +82,7 @@ def test_the_next_pass_has_the_epochs_that_follow(index: Path) -> None:
 
 def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
     state = GlobalBatches(Stream(index, repack=True), 4).state_dict()
-    with pytest.raises(DataError, match="the order of the state is repacked, that of this loader computed"):
+    with pytest.raises(DataError, match="order: repacked in the state, computed in this loader"):
         GlobalBatches(Stream(index), 4).load_state_dict(state)
 
 

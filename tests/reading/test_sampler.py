@@ -271,7 +271,7 @@ def test_states_of_other_batches_of_several_lengths_are_told_apart(rows: Path) -
     place = rows.parent / "buckets"
     state = GlobalBatches(Stream(place, batch_tokens=256)).state_dict()
     for options, name in (({"batch_tokens": 128}, "items|batch_tokens"), ({"drop_rest": True}, "items|drop_rest")):
-        with pytest.raises(DataError, match=f"the ({name}) of the state is"):
+        with pytest.raises(DataError, match=f"({name}): .* in the state, .* in this loader"):
             GlobalBatches(Stream(place, **{"batch_tokens": 256, **options})).load_state_dict(state)  # type: ignore[arg-type]
     assert {"batch_tokens", "drop_rest"} <= state.keys()
     stream = Stream(place, batch_tokens=256)
@@ -326,13 +326,9 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
             if name == other:
                 batches.load_state_dict(state)
                 continue
-            with pytest.raises(
-                DataError, match=r"the (items|dataset|order|seed) of the state is .*, that of this loader"
-            ):
+            with pytest.raises(DataError, match=r"(items|dataset|order|seed): .* in the state, .* in this loader"):
                 batches.load_state_dict(state)
-    with pytest.raises(
-        DataError, match=r"the seed of the state is 7, that of this loader 42\. Resume with the dataset, ord"
-    ):
+    with pytest.raises(DataError, match=r"seed: 7 in the state, 42 in this loader\. Resume with the dataset, ord"):
         GlobalBatches(streams["computed"], 4).load_state_dict(GlobalBatches(streams["seed 7"], 4).state_dict())
 
 
@@ -345,7 +341,7 @@ def test_what_is_no_state(rows: Path) -> None:
             DataError, match="not the state of a loader, which has samples, items, dataset, order and seed"
         ):
             batches.load_state_dict(state)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="the items of the state is 1, that of this loader"):
+    with pytest.raises(DataError, match="items: 1 in the state, "):
         batches.load_state_dict({"samples": 0, "items": 1})
     with pytest.warns(PacktoolWarning, match="has no dataset and no order and no seed, as an earlier version"):
         batches.load_state_dict({"samples": 3, "items": good["items"]})

@@ -108,7 +108,7 @@ def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
     sizes += [("--atom-size", options.atom)] if "atom_size" in accepts else []
     for name, size in sizes:
         if size % multiple:
-            what = f"documents are to begin at multiples of {multiple}, and {size} is none"
+            what = f"{size} is not a multiple of {multiple}, where documents are to begin"
             remedy = f"give {-(-size // multiple) * multiple}, or another --document-multiple"
             raise UsageError("bad-option", what, remedy=remedy, where=name)
     if strategy.powers and multiple & (multiple - 1):

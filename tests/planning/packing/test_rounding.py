@@ -132,19 +132,19 @@ def test_what_a_strategy_drops_is_counted_in_tokens_not_in_rounded_ones() -> Non
         (
             "bfd",
             {"sequence_length": 10},
-            "--sequence-length: documents are to begin at multiples of 4, and 10 is none. "
+            "--sequence-length: 10 is not a multiple of 4, where documents are to begin. "
             "Give 12, or another --document-multiple.",
         ),
         (
             "concat",
             {"sequence_length": 8, "atom_size": 2},
-            "--atom-size: documents are to begin at multiples of 4, and "
-            "2 is none. Give 4, or another --document-multiple.",
+            "--atom-size: 2 is not a multiple of 4, where documents are to begin. "
+            "Give 4, or another --document-multiple.",
         ),
         (
             "buckets",
             {"buckets": (8, 14)},
-            "--buckets: documents are to begin at multiples of 4, and 14 is none. Give "
+            "--buckets: 14 is not a multiple of 4, where documents are to begin. Give "
             "16, or another --document-multiple.",
         ),
     ],
