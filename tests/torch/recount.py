@@ -244,6 +244,8 @@ def main() -> None:
             torch.save(loader.state_dict(), place / "state.pt")
         seen.append(part.model.seen)
     (place / f"rank-{distributed.get_rank()}.json").write_text(json.dumps(seen))
+    distributed.barrier()  # nobody ends while others still talk to it
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
