@@ -139,11 +139,11 @@ def test_the_stages_are_all_of_the_cpu_time(tmp_path: Path) -> None:
     sample = measure(command)
     assert sample.said.keys() <= {f"stage {name}" for name in (*stages.STAGES.values(), stages.REST)}
     assert sample.said.keys() >= {"stage imports", "stage encoding", "stage loading the encoder"}
-    assert 0.7 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
+    assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
     np.save(tmp_path / "lengths.npy", np.random.default_rng(0).integers(1, 100, 200_000))
     sample = measure([*command[:3], "plan", tmp_path / "lengths.npy", "128"])
     assert sample.said.keys() >= {"stage sorting groups of segments", "stage mixing: dealing groups"}
-    assert 0.7 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
+    assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
 
 
 def test_stages_are_shown_for_each_tokenizer(tmp_path: Path) -> None:
