@@ -72,9 +72,9 @@ def overhead(tasks: int = 2000) -> dict[str, float]:
 
     WORK.mkdir(exist_ok=True)
     with cluster(2) as running, Cluster(running.address, 2, "empty") as engine:
-        list(engine.run(nothing, range(100), shared=WORK))
+        list(engine.run(nothing, range(100), work=WORK))
         before = time.process_time(), _cpu(running.scheduler.pid)
-        list(engine.run(nothing, range(tasks), shared=WORK))
+        list(engine.run(nothing, range(tasks), work=WORK))
         command = (time.process_time() - before[0]) / tasks
         scheduler = (_cpu(running.scheduler.pid) - before[1]) / tasks
         peaks = {f"{name}_mb": peak for name, peak in running.peaks().items()}

@@ -17,7 +17,6 @@ from packtool.planning.metrics.tally import Tally, TallyCounts
 from packtool.planning.plan import Segments
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import BATCH_TOKENS, Layout
-from packtool.writing.sharing import save
 
 STEPS = 16
 """Steps that a task counts."""
@@ -46,8 +45,8 @@ def count_rows(
         return
     tasks = [rows[first : first + STEPS * step] for first in rows[:: STEPS * step]]
     with temporary_directory() as folder:
-        task = save(partial(_count, source, tally, mixing, step), folder)
-        by_task = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
+        count = partial(_count, source, tally, mixing, step)
+        by_task = dict(engine.run(count, tasks, work=folder, on_advance=advance))
     for number in range(len(tasks)):  # in order: sums of shares depend on it
         counts, parts = by_task.pop(number)
         tally.include(counts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names, write_corpus
+from packtool.commands.corpus_rows import write_corpus
+from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names
 from packtool.commands.document_choice import check_choice, choose
 from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.errors import DataError, UsageError
@@ -17,7 +18,7 @@ from packtool.options.shared import DEFAULT_SEED
 from packtool.options.signature import takes
 from packtool.planning import packing
 from packtool.planning.packing import STRATEGIES, Strategy
-from packtool.planning.packing.strategy import check, draws, mixes
+from packtool.planning.packing.strategy import draws, mixes
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.writing.planning import planned
@@ -76,7 +77,7 @@ def pack(options: PackArguments) -> DatasetResult:
 def check_options(options: PackArguments) -> Strategy:
     """Check that options make sense together; return the strategy."""
     strategy = packing.strategy(options.strategy)
-    check(strategy, options)
+    packing.check(strategy, options)
     check_choice(options)
     if options.index_only and not options.segments:
         what, remedy = "a dataset without tokens needs its segment table", "leave one of the two out"

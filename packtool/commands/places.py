@@ -142,7 +142,8 @@ def _copied(place: Place, cache: Cache) -> Place:
 def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:
     """Copy the inputs that fit into the staging limit before they are read, several files at once."""
     places = [place for place in inputs if isinstance(place, CachedPlace) and place.cache.limit is None]
-    fetch_all([(place, entry) for place in places for entry in _arrays(place)], quiet=quiet)
+    if places:
+        fetch_all([(place, entry) for place in places for entry in _arrays(place)], quiet=quiet)
 
 
 def in_part(inputs: Sequence[Place]) -> bool:

@@ -11,12 +11,8 @@ from typing import Any
 import msgspec
 import numpy.typing as npt
 
-from packtool.commands.dataset_job import (
-    DatasetJob,
-    DatasetResult,
-    dataset_job,
-    write_corpus,
-)
+from packtool.commands.corpus_rows import write_corpus
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.order import write_order
 from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError

@@ -34,8 +34,6 @@ from packtool.text.encoding.verify import Verified
 from packtool.text.tokenizing.block import Task
 from packtool.warnings import warn
 
-_SHARED = "shared"
-
 
 class CorpusLengths(msgspec.Struct):
     """The lengths of a corpus's documents, in their order.
@@ -97,7 +95,6 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
         if not engine.shares_memory:
             files = list(map(found_from_anywhere, files))
         engine = engine.processes
-        (folder / _SHARED).touch()
         measured = None
         while measured is None:
             try:
@@ -119,7 +116,7 @@ def _run(
     function = functools.partial(_measure, context)
     with (
         Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
-        closing(engine.run(function, tasks, shared=folder / _SHARED, on_advance=progress.advance)) as results,
+        closing(engine.run(function, tasks, work=folder, on_advance=progress.advance)) as results,
     ):
         measured = dict(results)
     return [measured[number] for number in range(len(tasks))]

@@ -5,7 +5,8 @@ engine is made once, from the options of a command, and is passed on; a cluster 
 and let go when the engine's block ends.
 
 Tasks must be idempotent: a task writes to temporary names and renames at its end, so running it twice does no harm.
-What a function needs goes with it by pickling, where it does not stay in this process.
+What a function needs goes with it by pickling, where it does not stay in this process: with every task, or in a file
+that every worker sees (`sending.py`).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
 from packtool.engines.local import WITHOUT_SCRIPT
+from packtool.engines.sending import Saved, sent
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.support import temporary
 from packtool.support.installing import how_to_install
@@ -72,7 +73,7 @@ class Cluster(Engine):
         *,
         on_advance: Advance | None = None,
         prepare: Callable[[], object] | None = None,
-        shared: Path | None = None,
+        work: Path | None = None,
     ) -> Generator[tuple[int, Result], None, None]:
         if not tasks:
             return
@@ -82,7 +83,10 @@ class Cluster(Engine):
         from distributed.client import FutureCancelledError
 
         client = self._connected()
-        with _begins(client, self._label, partial(on_worker, function, shared, __version__)) as begin:
+        with (
+            sent(function, work) as call,
+            _begins(client, self._label, partial(on_worker, call, __version__)) as begin,
+        ):
             at_once = 2 * max(1, sum(client.nthreads().values()))
             try:
                 for number, (result, done) in submit(begin, tasks, at_once):
@@ -133,14 +137,11 @@ class Cluster(Engine):
         self._stack.close()
 
 
-def on_worker(
-    function: Callable[[Task, Worker], Result], shared: Path | None, version: str, task: Task
-) -> tuple[Result, int]:
+def on_worker(function: Callable[[Task, Worker], Result], version: str, task: Task) -> tuple[Result, int]:
     """Run a task on a worker, after checking that the worker's version and directories match the command's.
 
     Args:
-        function: of a task.
-        shared: a file that every worker must see; None where they share no directory.
+        function: of a task; perhaps in a file, which the worker must see.
         version: of the command's packtool.
 
     Returns:
@@ -152,9 +153,9 @@ def on_worker(
     if version != __version__:
         what = f"{here} has packtool {__version__}, but the command is packtool {version}"
         raise DataError("worker-differs", what, remedy="install the same version everywhere")
-    if shared is not None and not shared.exists():
+    if isinstance(function, Saved) and not function.file.exists():
         remedy = "choose an output on a file system that all workers share"
-        raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(shared))
+        raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(function.file))
     with suppress(ValueError):  # called by no worker
         temporary.make_in(Path(get_worker().local_directory))
     done: list[int] = []

@@ -74,7 +74,7 @@ class Engine(ABC):
         *,
         on_advance: Advance | None = None,
         prepare: Callable[[], object] | None = None,
-        shared: Path | None = None,
+        work: Path | None = None,
     ) -> Generator[tuple[int, Result], None, None]:
         """Run `function` on every task and yield (number of the task, result) as they finish.
 
@@ -88,7 +88,8 @@ class Engine(ABC):
             tasks: what to run it on.
             on_advance: called with what tasks report through `Worker.advance`.
             prepare: loads, and keeps for `function`, what every task needs. Processes that are forked share it.
-            shared: a file that every worker must see; None where they share no directory.
+            work: a directory that every worker sees: where memory is not shared, the function lies there, and its
+                arrays are mapped. None to send it with every task.
 
         Raises:
             PacktoolError: `worker-died`; `no-cluster`, `cluster-lost`, `worker-differs`, `not-shared` on a cluster;

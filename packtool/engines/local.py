@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
+from packtool.engines.sending import sent
 from packtool.errors import PacktoolError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Threads(Engine):
         *,
         on_advance: Advance | None = None,
         prepare: Callable[[], object] | None = None,
-        shared: Path | None = None,
+        work: Path | None = None,
     ) -> Generator[tuple[int, Result], None, None]:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -101,16 +102,18 @@ class Processes(Engine):
         *,
         on_advance: Advance | None = None,
         prepare: Callable[[], object] | None = None,
-        shared: Path | None = None,
+        work: Path | None = None,
     ) -> Generator[tuple[int, Result], None, None]:
         workers = min(self.workers, len(tasks))
         if workers <= 1:
             worker = Worker(on_advance)
             yield from ((number, function(task, worker)) for number, task in enumerate(tasks))
-        elif prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
-            yield from _forked(function, tasks, prepare, workers, on_advance)
-        else:
-            yield from _spawned(function, tasks, workers, on_advance)
+            return
+        with sent(function, work) as call:
+            if prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
+                yield from _forked(call, tasks, prepare, workers, on_advance)
+            else:
+                yield from _spawned(call, tasks, workers, on_advance)
 
 
 def _spawned(

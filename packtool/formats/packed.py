@@ -34,11 +34,12 @@ from packtool.formats.segment_table import (
     require_segments,
     to_table,
 )
-from packtool.places.npy import FileEntry, release
+from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import I64, Ints, Segments, offsets_of, ranges
+from packtool.support.mapped import release
 
 _CHECKED_ROWS = 1 << 16
 _SPOOL_BYTES = 1 << 25

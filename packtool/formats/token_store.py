@@ -24,11 +24,12 @@ from packtool.formats.files import NpyWriter, write_array, write_listed
 from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.formats.on_demand import held, joined, open_arrays
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
-from packtool.places.npy import FileEntry, release
+from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints, offsets_of
+from packtool.support.mapped import release
 
 LONGEST_DOCUMENT = (1 << 32) - 1
 """Tokens, EOS included: lengths and places in documents are stored in 32 bits."""

@@ -100,11 +100,6 @@ class Output:
         """What results call it: its path, or its URL."""
         return self.place.path if isinstance(self.place, LocalPlace) else str(self.place)
 
-    @property
-    def seen(self) -> Path:
-        """A file that workers see if they see the directories of this machine."""
-        return (self.work / LOCK).absolute()
-
     def delivery(self, engine: Engine) -> Delivery:
         """Return how the workers of an engine deliver the files of the dataset."""
         if isinstance(self.place, LocalPlace):  # whose lock keeps others out

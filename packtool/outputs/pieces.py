@@ -71,12 +71,12 @@ class Pieces(Generic[Done]):
         then: Callable[[int], object] | None = None,
         on_advance: Advance | None = None,
         prepare: Callable[[], object] | None = None,
-        shared: Path | None = None,
+        work: Path | None = None,
     ) -> Iterator[tuple[int, Done]]:
         """Run the pieces that are not done; yield (number, record) of each: first those done before, then as they come.
 
         Args:
-            function, on_advance, prepare, shared: as of `Engine.run`.
+            function, on_advance, prepare, work: as of `Engine.run`.
             tasks: the work, by the numbers of the pieces.
             done: those that are done, with their records, such as `found` returns.
             keep: calls what writes a record, when it may be written; left out for at once.
@@ -88,7 +88,7 @@ class Pieces(Generic[Done]):
             yield number, record
         todo = [number for number in tasks if number not in done]
         results = engine.run(
-            function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, shared=shared
+            function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, work=work
         )
         with closing(results):
             for at, record in results:
@@ -104,7 +104,7 @@ class Pieces(Generic[Done]):
         if isinstance(place, LocalPlace):
             todo = [number for number, entries in files.items() if entries]
             tasks = [(place, files[number]) for number in todo]
-            with closing(engine.run(_sound, tasks, shared=self.output.seen)) as results:
+            with closing(engine.run(_sound, tasks, work=self.output.scratch)) as results:
                 sound = (files.keys() - set(todo)) | {todo[at] for at, whole in results if whole}
         else:
             there = place.names()

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem, mapped
+from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import I64, LARGEST_JSON, Array, Place
+from packtool.support.mapped import mapped
 
 BLOCK_BYTES = 1 << 22
 PARTIAL = ".partial"

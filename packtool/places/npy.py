@@ -1,19 +1,10 @@
-"""Arrays in `.npy` files: their headers, and maps of them to memory.
-
-Unlike Python's `mmap`, these maps keep no file open: a dataset may have more shards than a process may have
-open files. Unlike pyarrow's, they load nothing into a trainer's workers.
-"""
+"""Arrays in `.npy` files: their headers, and pairs of items of several of them."""
 
 from __future__ import annotations
 
 import ast
-import ctypes
-import errno
 import io
-import mmap
-import os
-import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -26,13 +17,6 @@ HEADER_BYTES = 4096
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
 ArrayName = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]+(-[0-9]{5,}(-[0-9]{3,})?)?\.npy\Z")]
-
-_C = ctypes.CDLL(None, use_errno=True)
-_C.mmap.restype = ctypes.c_void_p
-_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_FAILED = ctypes.c_void_p(-1).value
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,38 +67,6 @@ def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
     if found_shape != shape:
         return f"has shape {found_shape}, but the manifest says {shape}"
     return "in Fortran order" if fortran else "its header is not one that packtool writes"
-
-
-def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.uint8]:
-    """Map the first bytes of an open file, which may be closed right away.
-
-    Args:
-        size: how many, at least one.
-        writable: what is written to the array goes to the file.
-
-    Raises:
-        OSError: the file is shorter, so that reading what is missing would kill the process; or the system refuses.
-    """
-    if os.fstat(handle).st_size < size:
-        raise OSError(errno.EINVAL, f"the file is shorter than {size} bytes")
-    access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-    address = _C.mmap(None, size, access, mmap.MAP_SHARED, handle, 0)
-    if address == _FAILED:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    data = (ctypes.c_ubyte * size).from_address(address)
-    weakref.finalize(data, _C.munmap, address, size).atexit = False  # arrays may be read until the very end
-    view = memoryview(data)
-    return np.frombuffer(view if writable else view.toreadonly(), np.uint8)
-
-
-def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-    """Release the memory that maps these arrays' files; reading maps them again."""
-    for array in arrays:
-        buffer: Any = array
-        while isinstance(buffer, np.ndarray):
-            buffer = buffer.base
-        if isinstance(buffer, memoryview):
-            _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
 
 
 class Scattered:

@@ -278,33 +278,3 @@ def by_value(values: I64) -> list[tuple[int, I64]]:
     ordered = values.take(order)
     cuts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
     return [(int(ordered[first]), order[first:last]) for first, last in pairwise(cuts) if first < last]
-
-
-def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
-    """Find which groups of more than two values hold equal ones only, or all but one equal.
-
-    Followed from its first value to its last, such a group changes nowhere, once beside an end, or twice in a row.
-
-    Args:
-        values: of all groups.
-        first: where each group begins.
-        counts: values in each, three at least.
-
-    >>> equal_but_one(np.array([4, 4, 9, 4, 1, 2, 3, 3]), np.array([0, 4]), np.array([4, 4]))
-    array([ True, False])
-    """
-    last = first + counts - 1
-    change = values[1:] != values[:-1]
-    changes = _inside(change, first, last)
-    alike: npt.NDArray[np.bool_] = (changes == 0) | (changes == 1) & (change[first] | change[last - 1])
-    twice = np.flatnonzero((changes == 2) & (values[first] == values[last]))
-    if len(twice):
-        alike[twice] = _inside(change[1:] & change[:-1], first[twice], last[twice] - 1) == 1
-    return alike
-
-
-def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
-    """Count which of the marks ``first:last`` are set."""
-    before = offsets_of(marks.view(np.uint8))
-    inside: I64 = before.take(last) - before.take(first)
-    return inside

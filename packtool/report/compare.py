@@ -31,8 +31,8 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import sliding
 from packtool.planning.metrics.summary import measure, training_cost
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, plan_corpus
-from packtool.planning.packing.strategy import check, mixes
+from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, plan_corpus
+from packtool.planning.packing.strategy import mixes
 from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.permutation import COMPARED, keys
@@ -41,7 +41,6 @@ from packtool.report.schema import Comparison, Options, SlidingForecast, Timing,
 from packtool.report.verdict import advise, verdicts
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import Layout
-from packtool.writing.sharing import save
 
 ALL = "all"
 EXACT = 10_000_000
@@ -262,8 +261,7 @@ def compare(
             advance(1)
     else:
         with temporary_directory() as folder:
-            task = save(attempt, folder)
-            for number, trial in engine.run(task, tried, shared=task.file):
+            for number, trial in engine.run(attempt, tried, work=folder):
                 trials[number] = trial
                 advance(1)
     entries = [trials[number][0] for number in range(len(tried))]

@@ -1,6 +1,6 @@
 """From a plan and an order to shards on disk. Files in the order of the flow:
 
-    lengths ─planning─▶ plan: in memory, or on disk (sharing)
+    lengths ─planning─▶ plan: in memory, or on disk (array_files)
     plan, order ─layout─▶ which units each row holds, and its segments
                               │
     token stores, packed dataset ─source─▶ units with their tokens      StoreSource   a plan's units, by gather
@@ -11,5 +11,5 @@
     rows in their final order, batch by batch ─shards─▶ the shards of every bucket
 
 `memory` decides between the two ways; an engine runs the tasks of either, and where its workers share no memory they
-find on disk what they need (`sharing`). `pack` and every `shuffle` call `shards`.
+map what they need. `pack` and every `shuffle` call `shards`.
 """

@@ -25,7 +25,7 @@ class InputCheck:
     Args:
         files: the input.
         engine: hashes them during its other tasks.
-        shared: a file that all workers see.
+        work: a directory that all workers see.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class InputCheck:
         files: Iterable[MappedFile],
         *,
         engine: Engine | None = None,
-        shared: Path | None = None,
+        work: Path | None = None,
     ) -> None:
         self._files = list(files)
         self._engine = (engine or Threads(1)).background
-        self._shared = shared
+        self._work = work
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="packtool-check")
         self._stopped = Event()
         self._done: Future[None]
@@ -75,7 +75,7 @@ class InputCheck:
             self._kept.pop(0)()
 
     def _run(self) -> None:
-        hashing = self._engine.run(_fault, self._files, on_advance=self._unless_stopped, shared=self._shared)
+        hashing = self._engine.run(_fault, self._files, on_advance=self._unless_stopped, work=self._work)
         with closing(hashing) as results:
             for _, error in results:
                 if error is not None:

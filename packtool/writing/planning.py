@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.engines import Engine, Worker
+from packtool.engines.sending import Saved, load, save
 from packtool.formats.token_store import Corpus
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing import PackOptions, Strategy, plan_corpus
@@ -24,7 +25,6 @@ from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.shuffling.permutation import document_order
 from packtool.writing.array_files import FileArrays
 from packtool.writing.memory import Budget
-from packtool.writing.sharing import Saved, load, save
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def planned(
             corpus.work_in(arrays)
         if chosen is not None:
             corpus.choose([passes.documents(arrays) for passes in chosen])
-        plans = _plans(strategy, corpus.lengths(), chosen or [], options, budget, arrays, epoch)
+        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch)
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
@@ -59,7 +59,7 @@ def planned(
 
 def _plans(
     strategy: Strategy,
-    lengths: Ints,
+    corpus: Corpus,
     chosen: Sequence[Passes],
     options: PackOptions,
     budget: Budget,
@@ -67,6 +67,7 @@ def _plans(
     epoch: int,
 ) -> list[Plan]:
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
+    lengths = corpus.lengths()
     over: Over = partial(_over, arrays, budget.engine.processes) if isinstance(arrays, FileArrays) else map
     once = all(passes.number < 2 for passes in chosen)
     if not epoch and (not strategy.windowed or once):
@@ -85,9 +86,7 @@ def _over(
 ) -> list[list[RowsPlan]]:
     """Plan each window in a process of its own; the plans lie next to the arrays."""
     scratch = arrays.directory
-    (scratch / "planner").mkdir()
-    task = save(partial(_plan_and_save, plan, scratch), scratch / "planner")
-    saved = dict(engine.run(task, windows, shared=task.file))
+    saved = dict(engine.run(partial(_plan_and_save, plan, scratch), windows, work=scratch))
     return [load(saved[number]) for number in range(len(windows))]
 
 

@@ -32,7 +32,6 @@ from packtool.writing.array_files import temporary_arrays
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
-from packtool.writing.sharing import sent
 from packtool.writing.source import Source
 from packtool.writing.stored_plan import StoredPlan
 from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
@@ -112,19 +111,18 @@ def write_shards(
             done = pieces.found(shards, engine)
             for note in done.values():
                 bar.advance(note.shard.rows * plan.sequence_length * source.dtype.itemsize)
-            with sent(task, engine, output.scratch) as (function, shared):
-                notes = dict(
-                    pieces.run(
-                        function,
-                        {number: number for number in shards},
-                        engine,
-                        done=done,
-                        keep=check.keep,
-                        then=lambda number: rows.written(*task.rows_of(number)),
-                        on_advance=bar.advance,
-                        shared=shared,
-                    )
+            notes = dict(
+                pieces.run(
+                    task,
+                    {number: number for number in shards},
+                    engine,
+                    done=done,
+                    keep=check.keep,
+                    then=lambda number: rows.written(*task.rows_of(number)),
+                    on_advance=bar.advance,
+                    work=output.scratch,
                 )
+            )
         source.release()
         shutil.rmtree(output.scratch / _PARTITIONS / directory, ignore_errors=True)
         in_order = [notes[number] for number in shards]
@@ -136,7 +134,7 @@ def write_shards(
     buckets = list(zip(sources, shuffles, strict=True))
     work = sum(source.row_bytes * (1 if moves_once(source, shuffle) else 2) for source, shuffle in buckets)
     tokens = sum(source.row_bytes // source.dtype.itemsize for source in sources)
-    check = InputCheck(checked, engine=budget.engine, shared=output.seen)
+    check = InputCheck(checked, engine=budget.engine, work=output.scratch)
     with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
         written = [write(*bucket) for bucket in buckets]
         check.require_sound()

@@ -39,7 +39,6 @@ from packtool.writing.layout import unit_range
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import Batch, PlannedRows, rows_of
 from packtool.writing.scratch import Atoms, ScratchFile, empty_atoms
-from packtool.writing.sharing import sent
 from packtool.writing.source import Source, Units
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
@@ -164,16 +163,15 @@ def partition(
     done = kept.recorded(range(len(tasks)))  # whether files changed since is found where they are read
     for number in done:
         progress(first_pass.bytes(*tasks[number]))
-    with sent(first_pass, budget.engine, work) as (function, shared):
-        done |= kept.run(
-            function,
-            {number: number for number in range(len(tasks))},
-            budget.engine,
-            done=done,
-            keep=input_check.keep,
-            on_advance=progress,
-            shared=shared,
-        )
+    done |= kept.run(
+        first_pass,
+        {number: number for number in range(len(tasks))},
+        budget.engine,
+        done=done,
+        keep=input_check.keep,
+        on_advance=progress,
+        work=work,
+    )
     contents = [done[number] for number in range(len(tasks))]
     return Partitions(delivery.place, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents)
 

@@ -28,6 +28,7 @@ from packtool.cli import run as main
 from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
 from packtool.engines.cluster import on_worker
+from packtool.engines.sending import sent
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from tests.engines.test_processes import fail_from_three, square
@@ -42,26 +43,28 @@ PATIENT = 60
 COPIES = tuple(f"copy-{number}" for number in range(5))
 
 
-def test_a_task_brings_its_result_and_what_it_reported(tmp_path: Path) -> None:
-    assert on_worker(square, tmp_path, __version__, 7) == (49, 7)
+def test_a_task_brings_its_result_and_what_it_reported() -> None:
+    assert on_worker(square, __version__, 7) == (49, 7)
 
 
-def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "__version__", "0.0.1")
     with pytest.raises(DataError, match=r"has packtool 0\.0\.1, but the command is packtool .* Install the same"):
-        on_worker(square, tmp_path, __version__, 7)
+        on_worker(square, __version__, 7)
 
 
 def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"gone: the worker on .* doesn't see it\. Choose an output on a file system"):
-        on_worker(square, tmp_path / "gone", __version__, 7)
+    with sent(square, tmp_path) as function:
+        assert on_worker(function, __version__, 7) == (49, 7)
+    with pytest.raises(DataError, match=r"\.pickle: the worker on .* doesn't see it\. Choose an output on a file"):
+        on_worker(function, __version__, 7)
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", "1s")
     nobody = f"tcp://127.0.0.1:{_free_port()}"
     with pytest.raises(PacktoolError, match=rf"{nobody}: no scheduler answers there") as caught:
-        list(Cluster(nobody, 1, "x").run(square, [1], shared=tmp_path))
+        list(Cluster(nobody, 1, "x").run(square, [1], work=tmp_path))
     assert caught.value.code == "no-cluster"
 
 
@@ -102,7 +105,7 @@ def test_without_dask_nothing_is_begun(
 def test_a_client_serves_until_the_engine_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = _opened(monkeypatch)
     with Cluster("local", 1, "x", at_end=tmp_path.rmdir) as engine, ThreadPoolExecutor(2) as pool:
-        for found in [pool.submit(lambda: dict(engine.run(square, [2, 3], shared=tmp_path))) for _ in range(2)]:
+        for found in [pool.submit(lambda: dict(engine.run(square, [2, 3], work=tmp_path))) for _ in range(2)]:
             assert found.result() == {0: 4, 1: 9}
     assert opened == [1]
     assert not tmp_path.exists(), "called on the worker"
@@ -198,7 +201,7 @@ def test_any_number_of_workers(corpus: Path, tmp_path: Path, workers: int) -> No
 @pytest.mark.slow
 def test_the_first_error_in_order(tmp_path: Path) -> None:
     with Cluster("local", 2, "x") as engine, pytest.raises(DataError, match="task 3"):
-        list(engine.run(fail_from_three, range(8), shared=tmp_path))
+        list(engine.run(fail_from_three, range(8), work=tmp_path))
 
 
 @pytest.mark.slow

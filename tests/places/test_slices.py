@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from packtool.errors import DataError
 from packtool.formats.files import write_array
 from packtool.places.local import LocalPlace
-from packtool.places.npy import HEADER_BYTES, FileEntry, mapped
+from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.slices import SliceReader
+from packtool.support.mapped import mapped
 
 BLOCK = 1 << 13
 

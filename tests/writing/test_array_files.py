@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from packtool.errors import DataError
-from packtool.places.npy import release
+from packtool.support.mapped import ArrayFile, release
 from packtool.writing import array_files
-from packtool.writing.array_files import ArrayFile, FileArrays, temporary_arrays
+from packtool.writing.array_files import FileArrays, temporary_arrays
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import pytest
 
 import packtool
 from packtool import engines
-from packtool.engines import Engine, Worker
+from packtool.engines import Engine, Worker, sending
 from packtool.errors import DataError
 from packtool.formats import names as names_of
 from packtool.places.local import LocalPlace
-from packtool.writing import array_files, sharing, two_passes
+from packtool.writing import array_files, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.shards import WriteShard
 from tests.stores import contents, document_loss, write_store
@@ -36,20 +36,20 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             assert scheduler == "anyone"
             super().__init__(workers)
 
-        def run(self, function: Any, tasks: Any, *, on_advance: Any = None, shared: Any = None, **_: Any) -> Any:
-            assert not tasks or shared.exists()
-            for number, task in enumerate(tasks):
-                seen.append(task)
-                sharing.load.cache_clear()
-                for _again in range(2):
-                    there, same = pickle.loads(pickle.dumps((function, task)))
-                    result = there(same, Worker(on_advance))
-                work = next(each for each in shared.parents if each.name == "unfinished")
-                for directory, _names, files in os.walk(work):  # what a run that is killed here leaves behind
-                    for file in files:
-                        name = str(Path(directory, file).relative_to(work))
-                        assert names_of.is_ours(f"unfinished/{name}"), name
-                yield number, result
+        def run(self, function: Any, tasks: Any, *, on_advance: Any = None, work: Any = None, **_: Any) -> Any:
+            with sending.sent(function, work) as call:
+                for number, task in enumerate(tasks):
+                    seen.append(task)
+                    sending.load.cache_clear()
+                    for _again in range(2):
+                        there, same = pickle.loads(pickle.dumps((call, task)))
+                        result = there(same, Worker(on_advance))
+                    ours = next(each for each in work.parents if each.name == "unfinished")
+                    for directory, _names, files in os.walk(ours):  # what a run that is killed here leaves behind
+                        for file in files:
+                            name = str(Path(directory, file).relative_to(ours))
+                            assert names_of.is_ours(f"unfinished/{name}"), name
+                    yield number, result
 
     monkeypatch.setattr(engines, "Cluster", Anyone)
     return seen

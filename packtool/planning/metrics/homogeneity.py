@@ -14,11 +14,13 @@ n_r, it would be (rows - 1) / (segments - 1) on average, whatever the lengths.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.planning.metrics.ratios import ratio
-from packtool.planning.plan import I64, Segments, equal_but_one, offsets_of
+from packtool.planning.plan import I64, Segments, offsets_of
 
 _STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches
 
@@ -111,6 +113,36 @@ class HomogeneityCounts:
             rows_of_several=self.rows_of_several,
             equal_but_one=ratio(self.equal_but_one, self.rows_of_several),
         )
+
+
+def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
+    """Find which groups of more than two values hold equal ones only, or all but one equal.
+
+    Followed from its first value to its last, such a group changes nowhere, once beside an end, or twice in a row.
+
+    Args:
+        values: of all groups.
+        first: where each group begins.
+        counts: values in each, three at least.
+
+    >>> equal_but_one(np.array([4, 4, 9, 4, 1, 2, 3, 3]), np.array([0, 4]), np.array([4, 4]))
+    array([ True, False])
+    """
+    last = first + counts - 1
+    change = values[1:] != values[:-1]
+    changes = _inside(change, first, last)
+    alike: npt.NDArray[np.bool_] = (changes == 0) | (changes == 1) & (change[first] | change[last - 1])
+    twice = np.flatnonzero((changes == 2) & (values[first] == values[last]))
+    if len(twice):
+        alike[twice] = _inside(change[1:] & change[:-1], first[twice], last[twice] - 1) == 1
+    return alike
+
+
+def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
+    """Count which of the marks ``first:last`` are set."""
+    before = offsets_of(marks.view(np.uint8))
+    inside: I64 = before.take(last) - before.take(first)
+    return inside
 
 
 def _quotient(values: I64, counts: I64) -> I64:

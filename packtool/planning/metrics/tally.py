@@ -92,7 +92,6 @@ class Tally:
             return
         self.rows += rows.groups
         rows = self._without_filler(rows)
-        self.homogeneity.add(rows)
         document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
         self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
         whole = self.lengths.take(document).astype(np.int64)
@@ -133,6 +132,7 @@ class Tally:
         # What is neither an EOS nor a repeat is placed: text that lies in the rows once.
         self.placed += tokens - stored_eos - again
         self.intact += documents + int(np.count_nonzero(intact))
+        self.homogeneity.add(rows)
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
         """Count which tokens of rows train.

@@ -10,8 +10,9 @@ from importlib import import_module
 
 from packtool.errors import UsageError
 from packtool.options import names
+from packtool.options.check import check_taken, checked, out_of_range
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.packing.strategy import PackOptions, Strategy, check
+from packtool.planning.packing.strategy import PackOptions, Strategy, require_fit
 from packtool.planning.packing.windows import plan_corpus
 from packtool.planning.plan import Ints, Plan
 
@@ -44,6 +45,52 @@ def strategy(name: str) -> Strategy:
             where="--strategy",
         )
     return STRATEGIES[name]
+
+
+def check(strategy: Strategy, options: PackOptions) -> None:
+    """Refuse options that the strategy does not take, lacks, or cannot obey.
+
+    Raises:
+        UsageError: names the option and the remedy.
+    """
+    checked(options)
+    check_taken(options, "--strategy", strategy.name)
+    if options.atom_size is not None:
+        require_fit(options.atom, options.row_length)
+    if options.multiple > 1:
+        _require_multiples(strategy, options)
+    if not options.buckets or len(set(options.buckets)) < len(options.buckets):
+        raise UsageError(
+            "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
+        )
+    if options.sequence_length is not None:
+        for name, value, most in (
+            ("--extra-capacity", options.extra, options.row_length - 1),
+            ("--min-bucket", options.min_bucket, options.row_length),
+        ):
+            if value > most:
+                raise out_of_range(name, value, 0, most)
+
+
+def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
+    """Refuse rows and atoms that are no multiples of what pieces begin at.
+
+    Raises:
+        UsageError: naming the nearest multiple.
+    """
+    multiple, accepts = options.multiple, strategy.accepts
+    sizes = [("--buckets", size) for size in options.buckets if "buckets" in accepts]
+    sizes += [("--sequence-length", options.row_length)] if "sequence_length" in accepts else []
+    sizes += [("--atom-size", options.atom)] if "atom_size" in accepts else []
+    for name, size in sizes:
+        if size % multiple:
+            what = f"{size} is not a multiple of {multiple}, where documents are to begin"
+            remedy = f"give {-(-size // multiple) * multiple}, or another --document-multiple"
+            raise UsageError("bad-option", what, remedy=remedy, where=name)
+    if strategy.powers and multiple & (multiple - 1):
+        what = f"{multiple} is not a power of two, and {strategy.name} makes rows of powers of two"
+        remedy = f"give {1 << multiple.bit_length()}, or another strategy"
+        raise UsageError("bad-option", what, remedy=remedy, where="--document-multiple")
 
 
 def plan(

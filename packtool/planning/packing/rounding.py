@@ -21,7 +21,7 @@ _UNITS = 1 << 14  # whose pieces are counted at a time
 
 
 def rounded(strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> Ints:
-    """Round lengths up to the multiple, for a strategy to plan; `lengths` itself where there is nothing to round.
+    """Round lengths up to the multiple, for a strategy to plan.
 
     An EOS that would be a piece of its own would take M tokens of a row. A strategy that leaves it out otherwise never
     sees it.
@@ -31,9 +31,6 @@ def rounded(strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arr
     array([4, 4, 8])
     """
     multiple = options.multiple
-    if multiple == 1 or not strategy.rounds:
-        return lengths
-
     row = options.row_length if strategy.omits_eos else 1
     longest = int(lengths.max(initial=0)) + multiple
     kind = np.promote_types(lengths.dtype, np.min_scalar_type(max(longest, row)))
@@ -66,8 +63,6 @@ def restored(plans: Sequence[Plan], planned: Ints, lengths: Ints) -> list[Plan]:
     >>> segments.document, segments.length
     (array([ 0, -1,  1]), array([3, 1, 4]))
     """
-    if planned is lengths:
-        return [*plans]
     if any(plan.dropped or plan.eos_omitted for plan in plans):
         dropped, eos_omitted = _left_out(plans, lengths)
     else:

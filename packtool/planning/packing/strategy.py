@@ -1,4 +1,4 @@
-"""What a strategy is: how it plans, and how its options are checked."""
+"""A strategy: how it plans, and what its options mean for it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from packtool.errors import UsageError
-from packtool.options.check import check_taken, checked, out_of_range
 from packtool.options.declare import accepted, declared
 from packtool.options.pack import PackOptions
 from packtool.planning.plan import Plan
 
-__all__ = ["PackOptions", "Strategy", "check", "draws", "mixes", "require_fit"]
+__all__ = ["PackOptions", "Strategy", "draws", "mixes", "require_fit"]
 
 
 @dataclass(frozen=True)
@@ -69,52 +68,6 @@ def draws(strategy: Strategy, described: Mapping[str, object]) -> bool:
         described: the options of a dataset, as its manifest has them.
     """
     return strategy.random or "mix_rows" in described or "epoch" in described
-
-
-def check(strategy: Strategy, options: PackOptions) -> None:
-    """Refuse options that the strategy does not take, lacks, or cannot obey.
-
-    Raises:
-        UsageError: names the option and the remedy.
-    """
-    checked(options)
-    check_taken(options, "--strategy", strategy.name)
-    if options.atom_size is not None:
-        require_fit(options.atom, options.row_length)
-    if options.multiple > 1:
-        _require_multiples(strategy, options)
-    if not options.buckets or len(set(options.buckets)) < len(options.buckets):
-        raise UsageError(
-            "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
-        )
-    if options.sequence_length is not None:
-        for name, value, most in (
-            ("--extra-capacity", options.extra, options.row_length - 1),
-            ("--min-bucket", options.min_bucket, options.row_length),
-        ):
-            if value > most:
-                raise out_of_range(name, value, 0, most)
-
-
-def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
-    """Refuse rows and atoms that are no multiples of what pieces begin at.
-
-    Raises:
-        UsageError: naming the nearest multiple.
-    """
-    multiple, accepts = options.multiple, strategy.accepts
-    sizes = [("--buckets", size) for size in options.buckets if "buckets" in accepts]
-    sizes += [("--sequence-length", options.row_length)] if "sequence_length" in accepts else []
-    sizes += [("--atom-size", options.atom)] if "atom_size" in accepts else []
-    for name, size in sizes:
-        if size % multiple:
-            what = f"{size} is not a multiple of {multiple}, where documents are to begin"
-            remedy = f"give {-(-size // multiple) * multiple}, or another --document-multiple"
-            raise UsageError("bad-option", what, remedy=remedy, where=name)
-    if strategy.powers and multiple & (multiple - 1):
-        what = f"{multiple} is not a power of two, and {strategy.name} makes rows of powers of two"
-        remedy = f"give {1 << multiple.bit_length()}, or another strategy"
-        raise UsageError("bad-option", what, remedy=remedy, where="--document-multiple")
 
 
 def require_fit(atom: int, row: int) -> None:

@@ -44,11 +44,13 @@ def plan_corpus(
     """
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
+    if options.multiple == 1 or not strategy.rounds:
+        return [*_plan_windows(strategy, lengths, options, arrays, ends, over)]
     planned = rounded(strategy, lengths, options, arrays)
-    return restored(_plan_all(strategy, planned, options, arrays, ends, over), planned, lengths)
+    return restored(_plan_windows(strategy, planned, options, arrays, ends, over), planned, lengths)
 
 
-def _plan_all(
+def _plan_windows(
     strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays, ends: Sequence[int], over: Over
 ) -> Sequence[Plan]:
     if not strategy.windowed:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from packtool.engines import Engine
-from packtool.formats.names import REJECTED, TOKENIZER, token_dtype
+from packtool.formats.names import REJECTED, token_dtype
 from packtool.formats.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
@@ -101,7 +101,7 @@ class Job:
                 done=done,
                 on_advance=progress.advance,
                 prepare=partial(tasks.prepare, self.context),
-                shared=self._seen,
+                work=self._work,
             ):
                 if piece not in done:
                     self.done[piece] = result
@@ -110,10 +110,9 @@ class Job:
         self._limit_errors()
 
     @property
-    def _seen(self) -> Path | None:
-        """A file that workers have to see; None where the store has all that they need."""
-        place = self.context.tokenizer_at
-        return (place.path / TOKENIZER).absolute() if isinstance(place, LocalPlace) else None
+    def _work(self) -> Path | None:
+        """A directory that workers have to see; None where the store has all that they need."""
+        return self._output.scratch if isinstance(self.context.tokenizer_at, LocalPlace) else None
 
     def _task(self, piece: int) -> tasks.Task:
         spans = self._blocks[piece]

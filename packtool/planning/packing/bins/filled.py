@@ -7,7 +7,7 @@ the plan then assigns documents to the tails.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -97,7 +97,8 @@ class FilledBins:
         sequence_length: tokens in a row, L.
         documents: the documents, cut.
         runs: the tails in bins; bins may exceed L, what is beyond it is dropped.
-        after_rows: bins that a whole row opens; their tails are dropped, the row is one of the long rows.
+        after_rows: bins that a whole row opens; their tails are dropped, the row is one of the long rows. None where
+            there are none.
         remainder: None leaves bins below L as they are, to be padded. Else they are joined to one stream and cut at
             L; the last row is padded (``pad``) or dropped (``drop``).
     """
@@ -106,16 +107,17 @@ class FilledBins:
     sequence_length: int
     documents: CutDocuments
     runs: Runs
-    after_rows: Runs = field(default_factory=lambda: Runs.of([]))
+    after_rows: Runs | None = None
     remainder: str | None = None
 
     def plan(self) -> RowsPlan:
         """Assign documents to tails."""
         full, short = self._full_and_short
-        document, offsets = assign(self._order, self.documents.counts, full)
         dropped, eos_omitted = self._beyond()
+        stages = self._stages()
+        document, offsets = assign(self._order, self.documents.counts, full)
         listed = start = length = np.empty(0, np.int64)
-        if len(short.bins):
+        if short is not None:
             left, begin, stream = self._stream
             segments = stream.segments(np.arange(stream.units))
             dropped, eos_omitted = dropped + stream.dropped, eos_omitted + stream.eos_omitted
@@ -130,7 +132,7 @@ class FilledBins:
             bins=Bins(document, offsets, listed, start, length),
             dropped=dropped,
             eos_omitted=eos_omitted,
-            stages=self._stages(),
+            stages=stages,
         )
 
     def _stages(self) -> dict[str, int]:
@@ -145,21 +147,23 @@ class FilledBins:
             "overlapping": int(rows[slide].sum()),
             "whole": int(rows[~slide].sum()),
             "bins": int(full.bins.sum()),
-            "joined": self._stream[2].rows if len(short.bins) else 0,
+            "joined": 0 if short is None else self._stream[2].rows,
         }
 
     @cached_property
-    def _full_and_short(self) -> tuple[Runs, Runs]:
-        """Bins that are rows, and those that are joined to a stream."""
-        short = self.runs.tokens() < self.sequence_length
+    def _full_and_short(self) -> tuple[Runs, Runs | None]:
+        """Bins that are rows, and those that are joined to a stream; None where there are none."""
         if self.remainder is None:
-            short[:] = False
-        return self.runs.where(~short), self.runs.where(short)
+            return self.runs, None
+        short = self.runs.tokens() < self.sequence_length
+        return self.runs.where(~short), self.runs.where(short) if short.any() else None
 
     @cached_property
     def _stream(self) -> tuple[Ints, I64, StreamPlan]:
         """Documents in short bins; where the tail of each begins in it; and their tails, joined to a stream."""
-        left, _ = assign(self._order, self.documents.counts, self._full_and_short[1])
+        _, short = self._full_and_short
+        assert short is not None
+        left, _ = assign(self._order, self.documents.counts, short)
         tokens, row = self.lengths[left].astype(np.int64), self.sequence_length
         tail = tokens % row
         return left, tokens - tail, StreamPlan(row, row, offsets_of(tail), remainder=self.remainder or "pad")
@@ -181,7 +185,9 @@ class FilledBins:
 
     def _beyond(self) -> tuple[int, int]:
         """Count text tokens and EOS of tails that no row or stream holds."""
-        runs = Runs.join([self._full_and_short[0], self.after_rows])
+        runs, _ = self._full_and_short
+        if self.after_rows is not None:
+            runs = Runs.join([runs, self.after_rows])
         tail, kept = self._clipped(runs)
         bins = np.repeat(runs.bins, runs.items())
         # Each item runs to its document's end, so one that is cut loses its EOS.

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from packtool.engines.sending import load, save
 from packtool.errors import DataError
 from packtool.writing import array_files
 from packtool.writing.array_files import FileArrays
-from packtool.writing.sharing import load, save
 
 
 def test_another_process_calls_it(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_another_process_calls_it(tmp_path: Path) -> None:
     assert [path.stat().st_size for path in tmp_path.glob("array-*")] == [large.nbytes]
     (tmp_path / "saved").write_bytes(pickle.dumps(saved))
     script = (
-        "import pickle, sys; from packtool.writing.sharing import load; "
+        "import pickle, sys; from packtool.engines.sending import load; "
         "print(load(pickle.load(open(sys.argv[1], 'rb')))(3).sum())"
     )
     found = subprocess.run([sys.executable, "-c", script, tmp_path / "saved"], capture_output=True, check=True)

@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from packtool.engines import Engine, Worker
+from packtool.engines.engine import Worker
 from packtool.errors import DataError
-from packtool.writing.array_files import ArrayFile
+from packtool.support.mapped import ArrayFile
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -73,23 +73,17 @@ def load(saved: Saved[Any, Any]) -> Any:
 
 
 @contextmanager
-def sent(
-    function: Callable[[Task, Worker], Result], engine: Engine, work: Path
-) -> Iterator[tuple[Callable[[Task, Worker], Result], Path | None]]:
-    """Pass a function to the tasks of an engine: itself, or a file on disk where memory is not shared.
+def sent(function: Callable[[Task, Worker], Result], work: Path | None) -> Iterator[Callable[[Task, Worker], Result]]:
+    """Write a function to a file as long as the block runs, and yield what goes with each task in its place.
 
     Args:
-        work: a directory that all workers see.
-
-    Yields:
-        The function, and a file that every worker must see; None where there is none.
+        work: a directory that all workers see; None to send the function itself.
     """
-    if engine.shares_memory:
-        yield function, None
+    if work is None:
+        yield function
         return
-    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as directory:
-        saved = save(function, Path(directory))
-        yield saved, saved.file
+    with tempfile.TemporaryDirectory(prefix="function.", dir=work) as directory:
+        yield save(function, Path(directory))
 
 
 class _Pickler(pickle.Pickler):

@@ -1,0 +1,119 @@
+"""Write the rows of a corpus that was planned, and all that goes with them: tables, account, report and manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from packtool.commands.count_rows import source_mix
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_fields, with_documents
+from packtool.errors import DataError
+from packtool.formats import manifest as manifests
+from packtool.formats.names import LENGTHS, REPORT
+from packtool.formats.schema import (
+    Choice,
+    Options,
+    OtherFile,
+    PackedManifest,
+    Shuffle,
+)
+from packtool.formats.token_store import Corpus
+from packtool.outputs.output import Output
+from packtool.outputs.tokenizer_files import copy_tokenizer
+from packtool.planning.metrics.ledger import balance
+from packtool.planning.packing import Strategy
+from packtool.planning.plan import Plan
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.report.packed import packed_sources, report_of_rows, stages_of
+from packtool.writing.shards import write_shards
+from packtool.writing.source import StoreSource
+
+
+def write_corpus(
+    job: DatasetJob,
+    output: Output,
+    corpus: Corpus,
+    plans: Sequence[Plan],
+    *,
+    strategy: Strategy,
+    options: Options,
+    order: Shuffle | None,
+    choice: Choice | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> DatasetResult:
+    """Write the rows of each plan; finish the dataset.
+
+    Args:
+        options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
+        choice: of the documents of the corpus, without a file yet; None where each is packed once.
+        facts: for `run.json`.
+    """
+    index_only = job.options.index_only
+    lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if order is not None and order.method == "atom":
+        shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
+    buckets, tallies = write_shards(
+        output,
+        [StoreSource(corpus, plan, pad_id) for plan in plans],
+        shuffles,
+        lengths,
+        job.budget,
+        by_length=strategy.multi_bucket,
+        shard_tokens=options["shard_tokens"],
+        multiple=options.get("document_multiple", 1),
+        with_segments=with_segments,
+        with_tokens=not index_only,
+        checked=job.checked(
+            file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss"))
+        ),
+        label=job.command,
+        quiet=job.options.quiet,
+    )
+    chosen = None if choice is None else choice.text()
+    trained = corpus.trained() if corpus.has_loss else None
+    try:
+        ledger = balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
+    except DataError:
+        for store in corpus.stores:
+            store.require_trained()  # what the ledger goes by; else the fault is ours
+        raise
+    mix = source_mix(output, buckets, corpus.dtype, corpus.store_documents, order)
+    inputs = job.input_entries()
+    report = report_of_rows(
+        strategy=strategy.name,
+        options=options,
+        shuffle=order,
+        ledger=ledger,
+        tallies=tallies,
+        sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
+        source_mix=mix,
+        stages=stages_of(plans),
+    )
+    manifest = PackedManifest(
+        strategy=strategy.name,
+        options=options,
+        shuffle=order,
+        inputs=inputs,
+        store_documents=corpus.store_documents,
+        tokenizer=corpus.tokenizer,
+        dtype=corpus.dtype.str,
+        pad_id=pad_id,
+        documents=corpus.documents,
+        choice=with_documents(choice, corpus.chosen if with_segments else None, output),
+        ledger=ledger,
+        lengths=output.array(LENGTHS, lengths) if with_segments else None,
+        report=output.file(REPORT, manifests.encode(report)),
+        buckets=buckets,
+        tokenizer_files=_tokenizer_files(corpus, output),
+        **index_fields(job.inputs if index_only else None, output, has_loss=corpus.has_loss),
+    )
+    return job.finish(output, manifest, report, facts or {})
+
+
+def _tokenizer_files(corpus: Corpus, output: Output) -> list[OtherFile]:
+    """Copy the tokenizer of the stores from the first that has its files: all of them have the same one."""
+    for store in corpus.stores:
+        if entries := store.manifest.tokenizer_files:
+            return copy_tokenizer(store.place, entries, output)
+    return []

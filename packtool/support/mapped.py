@@ -1,0 +1,111 @@
+"""Map files to memory, and find arrays in them.
+
+Unlike Python's `mmap`, these maps keep no file open: a dataset may have more shards than a process may have
+open files. Unlike pyarrow's, they load nothing into a trainer's workers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError
+
+_C = ctypes.CDLL(None, use_errno=True)
+_C.mmap.restype = ctypes.c_void_p
+_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_FAILED = ctypes.c_void_p(-1).value
+
+
+def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.uint8]:
+    """Map the first bytes of an open file, which may be closed right away.
+
+    Args:
+        size: how many, at least one.
+        writable: what is written to the array goes to the file.
+
+    Raises:
+        OSError: the file is shorter, so that reading what is missing would kill the process; or the system refuses.
+    """
+    if os.fstat(handle).st_size < size:
+        raise OSError(errno.EINVAL, f"the file is shorter than {size} bytes")
+    access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+    address = _C.mmap(None, size, access, mmap.MAP_SHARED, handle, 0)
+    if address == _FAILED:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    data = (ctypes.c_ubyte * size).from_address(address)
+    weakref.finalize(data, _C.munmap, address, size).atexit = False  # arrays may be read until the very end
+    view = memoryview(data)
+    return np.frombuffer(view if writable else view.toreadonly(), np.uint8)
+
+
+def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    """Release the memory that maps these arrays' files; reading maps them again."""
+    for array in arrays:
+        buffer: Any = array
+        while isinstance(buffer, np.ndarray):
+            buffer = buffer.base
+        if isinstance(buffer, memoryview):
+            _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
+
+
+class MappedBytes(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+    """The bytes of a file, mapped. Arrays that are views of them find the file through their `base`.
+
+    Attributes:
+        path: of the file.
+    """
+
+    path: Path
+
+
+class ArrayFile(NamedTuple):
+    """The location of an array in a file.
+
+    Attributes:
+        path: a file of array items and nothing else.
+        dtype, shape: of the array.
+        offset: in bytes, where it begins in the file.
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int = 0
+
+    def open(self, *, writable: bool = False) -> np.ndarray[Any, Any]:
+        """Map the array.
+
+        Raises:
+            DataError: the file is shorter than the array; reading what is missing would kill the process (SIGBUS).
+        """
+        size = self.offset + self.dtype.itemsize * int(np.prod(self.shape))
+        with self.path.open("r+b" if writable else "rb") as file:
+            if (there := os.fstat(file.fileno()).st_size) < size:
+                what = f"has {there} bytes where {size} were written"
+                raise DataError("damaged-scratch", what, remedy="start again with --overwrite", where=str(self.path))
+            data = MappedBytes((size,), np.uint8, buffer=mapped(file.fileno(), size, writable=writable).base)
+        data.path = self.path
+        # Views of the plain type: arithmetic on a subclass of ndarray is slower, and its results are of the subclass.
+        return data.view(np.ndarray)[self.offset :].view(self.dtype).reshape(self.shape)
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any]) -> ArrayFile | None:
+        """Locate an array in a file; None if it is in none, or the file is gone."""
+        whole: Any = array
+        while isinstance(whole, np.ndarray) and not isinstance(whole, MappedBytes):
+            whole = whole.base
+        if not isinstance(whole, MappedBytes) or not array.flags.c_contiguous or not whole.path.exists():
+            return None
+        return cls(whole.path, array.dtype, array.shape, array.ctypes.data - whole.ctypes.data)
