@@ -28,7 +28,7 @@ from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
-from packtool.outputs.output import Begun, Output, State, begun
+from packtool.outputs.output import Begun, Finished, Output, State, begun
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory, place_of
@@ -85,10 +85,14 @@ def look(place: Place) -> Found:
     except (FileNotFoundError, ValueError):  # or changed on its way, from a run that was killed before it looked
         return Found(names, marker=marker)
     try:
-        finished = manifests.decode(place.read(manifests.RUN), State)
+        finished = manifests.decode(place.read(manifests.RUN), Finished)
     except (OSError, ValueError, PacktoolError):
         finished = None
-    return Found(names, xxhash.xxh3_128_hexdigest(raw), finished, marker)
+    digest = xxhash.xxh3_128_hexdigest(raw)
+    late = finished is not None and finished.manifest not in ("", digest)
+    if marker is not None and (late or manifests.RUN not in names):
+        return Found(names, marker=marker)  # it arrived late, from a run whose files were overwritten
+    return Found(names, digest, None if late else finished, marker)
 
 
 def lies_at(place: Place, command: str, key: str) -> str:
@@ -195,6 +199,10 @@ def _begin(output: Output, options: Writing, contents: Found) -> None:
     if not place.create(MARKER, output.mark, replaces=contents.marker):
         raise taken(place)
     now = look(place)
+    if output.resumed and state.same(now.finished):  # the manifest of the killed run was still on its way
+        output.finished = True
+        output.leave()
+        return
     if now.manifest not in ("", replaces):
         place.remove([MARKER])
         raise taken(place)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packtool.errors import DataError
+from packtool.formats.manifest import MANIFEST
 from packtool.formats.names import MARKER
 from packtool.places.local import LocalPlace
 from packtool.places.place import Entry, Place
@@ -63,13 +64,18 @@ class Delivery:
 def require_mark(place: Place, mark: bytes) -> None:
     """Stop where another run has begun to write to an output since it was marked: nobody could keep it from doing so.
 
+    A marker that is gone is made again, unless another run has finished: an earlier run was still removing its own.
+
     Raises:
-        DataError: the marker holds something else, or is gone.
+        DataError: the marker holds something else, or there is a manifest in its place.
     """
     try:
         mine = not mark or place.read(MARKER) == mark
     except FileNotFoundError:
-        mine = False
+        mine = place.create(MARKER, mark)
+        if mine and place.size(MANIFEST) is not None:
+            place.remove([MARKER])
+            mine = False
     if not mine:
         raise taken(place)
 

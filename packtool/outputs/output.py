@@ -63,6 +63,16 @@ class Begun(State, frozen=True):
     replaces: str = ""
 
 
+class Finished(State, frozen=True):
+    """The contents of `run.json` that tell who finished.
+
+    Attributes:
+        manifest: the digest of the manifest; "" where an earlier version of packtool finished.
+    """
+
+    manifest: str = ""
+
+
 def begun(marker: bytes) -> Begun | None:
     """Decode a marker; None if it is damaged."""
     try:
@@ -144,8 +154,9 @@ class Output:
         Raises:
             DataError: a file is missing, or another run has taken the output over.
         """
-        facts = {"command": self.state.command, "key": self.state.key, **(run or {})}
-        self.place.write(manifests.RUN, manifests.encode(facts))
+        digest = xxhash.xxh3_128_hexdigest(manifests.sealed(manifest))
+        finished = Finished(self.state.command, self.state.key, digest)
+        self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(finished), **(run or {})}))
         files = {each.name: each.bytes for each in listed(manifest)}
         there = self.place.names()
         for name, size in files.items():

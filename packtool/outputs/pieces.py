@@ -36,7 +36,7 @@ _AT_ONCE = 16
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):
-    """A record: the piece that it is of, so that no other is taken for it, and what is recorded."""
+    """A record: the piece that it is of, with the output's key, so that no other is taken for it; and its contents."""
 
     piece: str
     done: Done
@@ -133,17 +133,20 @@ class Pieces(Generic[Done]):
             record = manifests.decode(raw, _Record[self.type])  # type: ignore[name-defined]
         except (FileNotFoundError, ValueError):
             return None
-        return record if record.piece == f"{self.kind}/{number}" else None
+        return record if record.piece == self._piece(number) else None
 
     def record(self, number: int, done: Done, then: Callable[[int], object] | None = None) -> None:
         """Write the record of a piece, once its files are where they go; then call something."""
-        self.output.place.write(self.name(number), manifests.sealed(_Record(f"{self.kind}/{number}", done)))
+        self.output.place.write(self.name(number), manifests.sealed(_Record(self._piece(number), done)))
         if then is not None:
             then(number)
 
     def forget(self, number: int) -> None:
         """Forget that a piece is done, so that it is done again."""
         self.output.place.remove([self.name(number)])
+
+    def _piece(self, number: int) -> str:
+        return f"{self.output.state.key}/{self.kind}/{number}"
 
     def name(self, number: int) -> str:
         """Return the name of a record in the output's place."""

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.engines import Threads
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.formats.schema import listed
 from packtool.outputs import claim
+from packtool.outputs.output import Output
 from packtool.places.typed import place_of
-from tests.formats.outputs import URL, begin, finish, names, piece, pieces_of, prepare, shard
+from tests.formats.outputs import URL, begin, finish, manifest_of, names, piece, pieces_of, prepare, shard
 from tests.places.s3_server import Bucket
 from tests.stores import contents, write_store
 
@@ -108,6 +111,90 @@ def test_a_run_that_is_taken_over_while_it_sends_its_manifest_does_not_end_well(
     assert not [name for name in bucket.names("set") if name.startswith("unfinished")]
 
 
+def killed_while_sending_its_manifest(bucket: Bucket, output: Output, documents: int) -> Callable[[], None]:
+    """Leave what such a run leaves; return what lets the manifest arrive."""
+    finish(output, documents)
+    bucket.put(f"set/{MARKER}", output.mark)
+    late = bucket.objects.pop("set/manifest.json")
+    return lambda: bucket.put("set/manifest.json", late)
+
+
+def test_a_run_that_resumes_ends_well_when_the_manifest_arrives_late(bucket: Bucket, tmp_path: Path) -> None:
+    """It arrives between the two looks: the dataset is whole."""
+    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "killed"), 2)
+    before(bucket, MARKER, arrive)
+    output = begin(tmp_path / "two", resume=True)
+    assert output.finished
+    assert bucket.names("set") == FILES
+    assert packtool.verify(URL).problems == []
+    assert names(tmp_path) == []
+
+
+def test_a_run_that_overwrites_leaves_a_dataset_whose_manifest_arrives_late(bucket: Bucket, tmp_path: Path) -> None:
+    """It saw unfinished work, and --overwrite is for what the user saw."""
+    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "killed"), 2)
+    before(bucket, MARKER, arrive)
+    with pytest.raises(DataError, match="has finished just now"):
+        begin(tmp_path / "two", overwrite=True)
+    assert packtool.verify(URL).problems == []
+    finish(begin(tmp_path / "two", overwrite=True), 1)
+    assert packtool.info(URL).facts["documents"] == 1
+
+
+@pytest.mark.parametrize("last", ["piece", "run"])
+def test_the_late_manifest_of_another_run_finishes_nothing(bucket: Bucket, tmp_path: Path, last: str) -> None:
+    """Its files are overwritten under the same names, and that run is killed, too: --resume goes on with it."""
+    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "one", "one"), 2)
+    two = begin(tmp_path / "two", "two", overwrite=True)
+    done = [piece(two, number, value=0) for number in range(2)]
+    if last == "run":
+        before(bucket, "manifest.json", arrive)
+        with pytest.raises(DataError, match="is writing here, or has finished just now"):
+            two.finish(manifest_of(*done))
+    else:
+        arrive()
+    two.release()
+    again = begin(tmp_path / "two", "two", resume=True)
+    assert (again.resumed, again.finished) == (True, False)
+    again.finish(manifest_of(*pieces_of(again).recorded(range(2)).values()))
+    assert bucket.names("set") == FILES
+    assert [place_of(URL).problem(file) for file in listed(manifests.read(URL))] == [None] * 4
+    assert bucket.get("set/tokens-00001.npy")[4096:] == bytes(2)
+
+
+def test_a_marker_that_an_earlier_run_removed_late_is_made_again(bucket: Bucket, tmp_path: Path) -> None:
+    """It was killed in the end, as its marker went."""
+    finish(begin(tmp_path / "killed", "one"), 2)
+    output = begin(tmp_path / "two", overwrite=True)
+    del bucket.objects[f"set/{MARKER}"]
+    with output.delivery(Threads(1)).attempt("shard-00000.") as attempt:
+        output.delivery(Threads(1)).deliver(attempt, [])
+    assert bucket.get(f"set/{MARKER}") == output.mark
+    del bucket.objects[f"set/{MARKER}"]
+    finish(output, 2)
+    assert bucket.names("set") == FILES
+
+
+def test_a_marker_is_not_made_again_where_another_run_has_finished(bucket: Bucket, tmp_path: Path) -> None:
+    first = begin(tmp_path / "one")
+    finish(begin(tmp_path / "two", overwrite=True), 2)
+    with first.delivery(Threads(1)).attempt("shard-00000.") as attempt, pytest.raises(DataError, match="just now"):
+        first.delivery(Threads(1)).deliver(attempt, [])
+    assert bucket.names("set") == FILES
+
+
+def test_the_record_of_another_run_is_not_believed(bucket: Bucket, tmp_path: Path) -> None:
+    """It arrives late, and the files that this run has put have its names and sizes, but not its checksums."""
+    record = "set/unfinished/pieces/shard/00000.json"
+    piece(begin(tmp_path / "one", "one"), 0)
+    late = bucket.get(record)
+    two = begin(tmp_path / "two", "two", overwrite=True)
+    piece(two, 0, value=0)
+    bucket.put(record, late)
+    two.release()
+    assert pieces_of(begin(tmp_path / "two", "two", resume=True)).recorded([0]) == {}
+
+
 def test_a_record_that_outlived_its_dataset_goes_with_the_next_run(bucket: Bucket, tmp_path: Path) -> None:
     """Its removal may have changed on its way."""
     finish(begin(tmp_path / "staging"), 2)
@@ -136,8 +223,6 @@ def test_a_run_that_another_has_replaced_leaves_its_dataset_alone(bucket: Bucket
     first = prepare(URL, "shuffle", key="1", staging=tmp_path / "one")
     piece(first, 0, value=0)
     second = prepare(URL, "shuffle", key="2", staging=tmp_path / "two", overwrite=True)
-    from packtool.engines import Threads
-
     delivery = first.delivery(Threads(1))
     with delivery.attempt("shard-00001.") as attempt, pytest.raises(DataError, match="another run of packtool"):
         delivery.deliver(attempt, [])
@@ -228,8 +313,6 @@ def test_records_that_changed_are_not_believed(bucket: Bucket, tmp_path: Path, d
 
 
 def test_a_piece_whose_object_is_cut_is_made_again(bucket: Bucket, tmp_path: Path) -> None:
-    from packtool.engines import Threads
-
     output = begin(tmp_path / "staging")
     for number in range(2):
         piece(output, number)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import xxhash
 
 import packtool
 from packtool.errors import DataError, PacktoolError
@@ -33,6 +34,7 @@ def test_a_new_output_is_created_and_finished(tmp_path: Path) -> None:
     assert msgspec.json.decode((path / "run.json").read_bytes()) == {
         "command": "tokenize",
         "key": "k",
+        "manifest": xxhash.xxh3_128_hexdigest((path / "manifest.json").read_bytes()),
         "workers": 2,
     }
     assert manifests.read(path) == MANIFEST
