@@ -86,7 +86,9 @@ def _over(
 ) -> list[list[RowsPlan]]:
     """Plan each window in a process of its own; the plans lie next to the arrays."""
     scratch = arrays.directory
-    saved = dict(engine.run(partial(_plan_and_save, plan, scratch), windows, work=scratch))
+    (scratch / "planner").mkdir()
+    task = save(partial(_plan_and_save, plan, scratch), scratch / "planner")  # plans may hold arrays that lie there
+    saved = dict(engine.run(task, windows))
     return [load(saved[number]) for number in range(len(windows))]
 
 

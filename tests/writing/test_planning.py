@@ -44,6 +44,18 @@ def test_nothing_is_left(tmp_path: Path) -> None:
     assert contents(tmp_path / "windows") == contents(tmp_path / "out")
 
 
+def test_plans_of_other_processes_outlive_what_was_sent_to_these(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lengths are below the size of a file, so they are sent; every plan holds them."""
+    monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
+    corpus = Corpus([write_store(tmp_path / "store", [50, 7, 90] * 2000)])
+    options = PackOptions(sequence_length=128, window_tokens=corpus.tokens // 3)
+    with planning.planned(STRATEGIES["bfd"], corpus, options, Budget(1 << 20, Threads(2)), tmp_path) as [plan]:
+        pieces = plan.segments(np.arange(plan.rows))
+    assert int(pieces.length.sum()) == corpus.tokens
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "padding": {"sequence_length": 64, "atom_size": 128},
     "seamless": {"sequence_length": 64},

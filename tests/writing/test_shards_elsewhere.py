@@ -44,7 +44,8 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
                     for _again in range(2):
                         there, same = pickle.loads(pickle.dumps((call, task)))
                         result = there(same, Worker(on_advance))
-                    ours = next(each for each in work.parents if each.name == "unfinished")
+                    assert isinstance(call, sending.Saved)
+                    ours = next(each for each in call.directory.parents if each.name == "unfinished")
                     for directory, _names, files in os.walk(ours):  # what a run that is killed here leaves behind
                         for file in files:
                             name = str(Path(directory, file).relative_to(ours))
