@@ -50,6 +50,10 @@ class Bucket(ABC):
         """Return bytes and time of modification (ns) of an object; None where there is none."""
 
     @abstractmethod
+    def begin(self, key: str, count: int) -> tuple[int, bytes]:
+        """Return the bytes of an object, and its first `count` of them, or all where it has fewer."""
+
+    @abstractmethod
     def read(self, key: str, first: int, count: int) -> memoryview:
         """Return a range; less where the object ends."""
 
@@ -111,6 +115,16 @@ class StoreBucket(Bucket):
         except FileNotFoundError:
             return None
         return int(about["size"]), int(about["last_modified"].timestamp() * 1e9)
+
+    def begin(self, key: str, count: int) -> tuple[int, bytes]:
+        try:
+            with _obstore_errors():
+                there = self._obstore.get(self._store, key, options={"range": (0, count)})
+                return int(there.meta["size"]), bytes(there.bytes())
+        except FailedError:  # an empty object has no range
+            if (about := self.about(key)) is None or about[0]:
+                raise
+            return 0, b""
 
     def read(self, key: str, first: int, count: int) -> memoryview:
         if not count:
@@ -250,6 +264,12 @@ class HubBucket(Bucket):
         except FileNotFoundError:
             return None
         return (int(about["size"]), 0) if about["type"] == "file" else None
+
+    def begin(self, key: str, count: int) -> tuple[int, bytes]:
+        if (about := self.about(key)) is None:
+            raise FileNotFoundError(key)
+        size = about[0]
+        return size, bytes(self.read(key, 0, min(count, size))) if size else b""
 
     def read(self, key: str, first: int, count: int) -> memoryview:
         with _hub_errors():

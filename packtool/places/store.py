@@ -79,34 +79,30 @@ class StorePlace(Place):
         about = self.modified(name)
         return None if about is None else about[0]
 
-    def _existing(self, name: str) -> int:
-        """Return the bytes of a file that has to be there."""
-        if (size := self.size(name)) is None:
-            raise FileNotFoundError(self.where(name))
-        return size
-
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
-        size = self._existing(name)
+        size, first = self._ask(lambda bucket: bucket.begin(self._key(name), PART_BYTES), name)
         self.require_small(name, size, largest)
-        return b"".join(self._blocks(name, size))
+        return b"".join((first, *self._blocks(name, len(first), size)))
 
     def blocks(self, name: str) -> Iterator[bytes]:
-        return self._blocks(name, self._existing(name))
+        if (size := self.size(name)) is None:
+            raise FileNotFoundError(self.where(name))
+        return self._blocks(name, 0, size)
 
-    def _blocks(self, name: str, size: int) -> Iterator[bytes]:
-        for begin in range(0, size, AHEAD * PART_BYTES):
+    def _blocks(self, name: str, first: int, size: int) -> Iterator[bytes]:
+        for begin in range(first, size, AHEAD * PART_BYTES):
             end = min(size, begin + AHEAD * PART_BYTES)
-            first = np.arange(begin, end, PART_BYTES)
-            for part in self.ranges(name, first, np.minimum(PART_BYTES, end - first)):
+            at = np.arange(begin, end, PART_BYTES)
+            for part in self.ranges(name, at, np.minimum(PART_BYTES, end - at)):
                 yield bytes(part)
 
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
         """Return an array that is read by ranges when its items are needed, a `RangedArray`."""
         wanted = np.dtype(dtype)
-        size = self.size(entry.name)
-        if size is None:
-            raise self.missing(entry.name)
-        header = bytes(self.ranges(entry.name, np.array([0]), np.array([min(HEADER_BYTES, size)]))[0])
+        try:
+            size, header = self._ask(lambda bucket: bucket.begin(self._key(entry.name), HEADER_BYTES), entry.name)
+        except FileNotFoundError:
+            raise self.missing(entry.name) from None
         if problem := header_problem(header, size, wanted, entry.shape):
             raise self.damaged(entry.name, problem)
         return cast("Array", RangedArray(self, entry.name, wanted, entry.shape))

@@ -149,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
             data, headers = objects[key], {"ETag": etag(objects[key]), "Last_Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
             if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or ""):
                 first, last = int(asked[1]), min(int(asked[2] or len(data)), len(data) - 1)
+                if first > last:
+                    self.refuse(416, "InvalidRange")
+                    return
                 headers["Content_Range"] = f"bytes {first}-{last}/{len(data)}"
                 self.answer(206, data[first : last + 1], **headers)
             elif self.command == "HEAD":

@@ -180,11 +180,32 @@ def test_refusals_end_at_once_and_failures_after_several_attempts(bucket):
     assert place.read("a") == b"1"
     bucket.requests.clear()
     bucket.failures[:] = [403]
-    with pytest.raises(DataError, match=r"s3://bucket/packed/a: the store refuses access \(403 Forbidden\)") as caught:
+    with pytest.raises(DataError, match=r"s3://bucket/packed/a: the store refuses access \(403 Forbidden,") as caught:
         place.read("a")
     assert caught.value.code == "store-denied"
     assert len(bucket.requests) == 1
     assert "a-secret-of-this-test" not in str(caught.value)
+
+
+def test_a_small_file_is_read_and_an_array_opened_by_one_request(bucket, tmp_path):
+    place = StorePlace(f"{URL}/packed")
+    entry = write_array(tmp_path / "a.npy", np.arange(9))
+    bucket.objects["packed/a.npy"] = (tmp_path / "a.npy").read_bytes()
+    assert place.read("a.npy") == bucket.objects["packed/a.npy"]
+    assert len(place.array(entry, np.int64)) == 9
+    with pytest.raises(FileNotFoundError):
+        place.read("b")
+    assert [method for method, _ in bucket.requests] == ["get"] * 3
+
+
+def test_files_of_any_size_are_read_whole(bucket):
+    """An empty object has no range that could be asked for."""
+    place = StorePlace(f"{URL}/packed")
+    for size in (0, 1, PART_BYTES, PART_BYTES + 1):
+        bucket.objects["packed/a"] = os.urandom(size)
+        assert place.read("a") == bucket.objects["packed/a"]
+    with pytest.raises(DataError, match=f"has {PART_BYTES + 1} bytes, more than any of its kind"):
+        place.read("a", largest=PART_BYTES)
 
 
 def test_neighbours_are_read_by_one_request(bucket):
