@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -85,9 +86,8 @@ class StorePlace(Place):
         return b"".join((first, *self._blocks(name, len(first), size)))
 
     def blocks(self, name: str) -> Iterator[bytes]:
-        if (size := self.size(name)) is None:
-            raise FileNotFoundError(self.where(name))
-        return self._blocks(name, 0, size)
+        size, first = self._ask(lambda bucket: bucket.begin(self._key(name), PART_BYTES), name)
+        return chain((first,), self._blocks(name, len(first), size))
 
     def _blocks(self, name: str, first: int, size: int) -> Iterator[bytes]:
         for begin in range(first, size, AHEAD * PART_BYTES):
