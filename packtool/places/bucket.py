@@ -19,14 +19,14 @@ from packtool.errors import UsageError
 from packtool.support.installing import how_to_install
 
 PART_BYTES = 1 << 23
-"""What is sent or fetched by one request."""
+"""Bytes that one request sends or fetches."""
 REQUESTS = 16
-"""That are on their way at once."""
+"""Requests in flight at once."""
 CONNECT_SECONDS = 10
 REQUEST_SECONDS = 60
-"""How long one request may take, with its data: a store that does not answer any more is given up after two."""
+"""How long one request may take, with its data: a store that stops answering is given up after two."""
 RETRY_SECONDS = 30
-"""How long the library tries a request again, after delays that double."""
+"""How long the library retries a request, after delays that double."""
 RETRIES = 10
 
 
@@ -66,15 +66,15 @@ class Bucket(ABC):
 
     def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
         """Make an object of blocks of `PART_BYTES`, the last one shorter; return whether the store confirms them."""
-        raise DeniedError("it is only read")
+        raise DeniedError("it is read-only")
 
     def create(self, key: str, data: bytes, replaces: bytes | None = None) -> bool:
-        """Make an object unless there is one, or replace one that still holds what it did; whether it was made."""
-        raise DeniedError("it is only read")
+        """Make an object unless there is one, or replace one that still holds `replaces`; return whether it did."""
+        raise DeniedError("it is read-only")
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects, whether they are there or not."""
-        raise DeniedError("it is only read")
+        raise DeniedError("it is read-only")
 
 
 class StoreBucket(Bucket):
@@ -98,7 +98,7 @@ class StoreBucket(Bucket):
             retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
             **options,
         )
-        # Amazon itself refuses a body that differs from its checksum; of other stores only some look.
+        # Amazon itself refuses a body that differs from its checksum; of other stores, only some check.
         given = any(name.startswith("AWS_ENDPOINT") for name in os.environ)
         endpoint = options.get("endpoint", "" if given else "https://s3.amazonaws.com")
         self._checks = url.startswith("s3://") and ".amazonaws.com" in endpoint
@@ -172,7 +172,7 @@ class StoreBucket(Bucket):
         with _obstore_errors():
             try:
                 self._obstore.delete(self._store, list(keys))
-            except FileNotFoundError:  # Google's removes one by one, up to the first that is not there
+            except FileNotFoundError:  # Google's removes one by one, and stops at the first that is missing
                 for key in keys:
                     with suppress(FileNotFoundError):
                         self._obstore.delete(self._store, key)
@@ -180,7 +180,7 @@ class StoreBucket(Bucket):
 
 @contextmanager
 def _obstore_errors() -> Iterator[None]:
-    """Translate errors of the library to those of a `Bucket`."""
+    """Translate errors of the library to errors of a `Bucket`."""
     from obstore import exceptions
 
     try:
@@ -190,7 +190,7 @@ def _obstore_errors() -> Iterator[None]:
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise DeniedError(reason(error)) from None
     except exceptions.BaseError as error:
-        said = reason(error)  # where it lists, the library has no exception of its own for a refusal
+        said = reason(error)  # for a refused listing the library has no exception of its own
         raise (DeniedError if said.startswith(("401 ", "403 ")) else FailedError)(said) from None
 
 
@@ -210,10 +210,10 @@ def reason(error: BaseException) -> str:
 def profile() -> dict[str, Any]:
     """Return what boto3 finds in the AWS files, for `obstore`, which only reads the environment.
 
-    These count where a profile is named, or the environment has no keys.
+    They are used where a profile is named, or the environment has no keys.
 
     Raises:
-        UsageError: they count, and boto3 is not there.
+        UsageError: they are needed, and boto3 is not installed.
     """
     named = {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"} & os.environ.keys()
     files = [
@@ -241,7 +241,7 @@ def profile() -> dict[str, Any]:
 
 
 class HubBucket(Bucket):
-    """Repositories of the Hugging Face Hub, of one kind or owner: what comes first in their paths."""
+    """Repositories of the Hugging Face Hub, of one kind or owner: the first part of their paths."""
 
     def __init__(self, name: str) -> None:
         from huggingface_hub import HfFileSystem
@@ -278,7 +278,7 @@ class HubBucket(Bucket):
 
 @contextmanager
 def _hub_errors() -> Iterator[None]:
-    """Translate errors of the Hub's client, and of those that it calls with, to those of a `Bucket`."""
+    """Translate errors of the Hub's client, and of the libraries it calls, to errors of a `Bucket`."""
     from huggingface_hub.errors import HfHubHTTPError
 
     try:

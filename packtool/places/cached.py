@@ -1,4 +1,4 @@
-"""Cache files of object stores on a local disk, as they are first read and as there is room."""
+"""Cache files of object stores on a local disk, when they are first read and while there is room."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from packtool.support.temporary import directory_of
 
 FILES_AT_ONCE = 3
 MAPPED = 12
-"""Arrays that a reader keeps open where copies make room for others: a copy that was removed goes when it is closed."""
+"""Arrays that a reader keeps open where the cache is limited: a removed copy takes room until it is closed."""
 _WAIT = 0.02
 """Seconds between looks at room that other processes are filling."""
 
 
 class Cache:
-    """A directory of copies, each called by its checksum: what changes in a store is another file here.
+    """A directory of copies, each named by its checksum: an object that changes in the store is another file here.
 
-    Threads and processes share it, and each file is fetched by one of them. When `limit` is reached, what was used
-    longest ago goes. Whoever has a file mapped that goes keeps it until it is read, and the file on its way counts.
+    Threads and processes share it, and each file is fetched by one of them. When `limit` is reached, the files used
+    longest ago go. A reader that has mapped such a file keeps it until it is done. Files that are being fetched count.
 
     Args:
-        directory: made when it is needed; None for a temporary one of each process that reads.
+        directory: made when it is needed; None for a temporary one in each process that reads.
         limit: bytes that are kept; None for all.
         run: names the temporary directory, until `forget`.
     """
@@ -81,7 +81,7 @@ class Cache:
 
     @contextmanager
     def _room(self, partial: Path, size: int) -> Iterator[Path]:
-        """Make a file of this size, locked while it is filled; remove others until it fits, or wait for those that
+        """Make a file of this size, locked while it is filled; remove others until it fits, or wait for files that
         other threads and processes are filling."""
         handle = -1
         try:
@@ -137,7 +137,7 @@ class Cache:
 
 
 def _abandoned(partial: Path) -> bool:
-    """Remove a file that a process was filling that is gone; whether it was."""
+    """Remove a partial file whose process is gone; return whether it was."""
     handle = os.open(partial, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,7 +178,7 @@ class CachedPlace(StorePlace):
             return super().array(entry, dtype)
         while True:
             file = self.cache.fetch(self, entry)
-            with suppress(FileNotFoundError):  # another reader needed its room in between
+            with suppress(FileNotFoundError):  # it was removed in the meantime to make room
                 return map_array(os.open(file, READING), entry, dtype, self)
 
     def problem(self, entry: Entry) -> DataError | None:

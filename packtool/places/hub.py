@@ -29,11 +29,11 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
 
     Args:
         repository: its id.
-        names: of the files: the first must be there, the others may.
+        names: of the files: the first must exist, the others may.
         revision: branch, tag or commit.
 
     Raises:
-        DataError: the first is not there; the hub can't be reached; its client is not installed.
+        DataError: the first does not exist; the hub can't be reached; its client is not installed.
     """
     try:
         from huggingface_hub import constants, hf_hub_download
@@ -53,7 +53,7 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
             path = hf_hub_download(repository, name, revision=revision, local_files_only=offline)
             files[name] = Path(path).read_bytes()
         except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
-            unseen = isinstance(error, LocalEntryNotFoundError)  # not in the client's cache, and nobody could look
+            unseen = isinstance(error, LocalEntryNotFoundError)  # not in its cache, and the hub could not be asked
             if not isinstance(error, EntryNotFoundError) or (unseen and not (offline and files)):
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
                 raise DataError(
@@ -74,7 +74,7 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
 
 def answers(endpoint: str) -> bool:
     """Return whether a host can be connected to; behind a proxy, take that for granted."""
-    from urllib.request import getproxies  # loads what HTTP needs, which takes longer than to read most tokenizers
+    from urllib.request import getproxies  # loads HTTP modules, which takes longer than reading most tokenizers
 
     url = urlsplit(endpoint)
     if url.scheme in getproxies():
@@ -85,7 +85,7 @@ def answers(endpoint: str) -> bool:
         with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=PATIENCE):
             answered.set()
 
-    looking = threading.Thread(target=connect, daemon=True)  # to look a name up may take longer than anybody waits
+    looking = threading.Thread(target=connect, daemon=True)  # looking up a name may take longer than anybody waits
     looking.start()
     looking.join(PATIENCE)
     return answered.is_set()

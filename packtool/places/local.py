@@ -155,10 +155,10 @@ class LocalPlace(Place):
             path.unlink(missing_ok=True)
             for directory in list(path.parents)[: name.count("/")]:
                 with suppress(OSError):
-                    directory.rmdir()  # if there is nothing in it
+                    directory.rmdir()  # if it is empty
 
     def _write_apart(self, path: Path, data: bytes) -> Path:
-        """Write a small file durably, under a name that nobody else uses."""
+        """Write a small file durably, under a unique name."""
         path.parent.mkdir(parents=True, exist_ok=True)
         apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
         with os.fdopen(create_file(apart), "wb") as file:
@@ -169,7 +169,7 @@ class LocalPlace(Place):
 
 
 def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
-    """Map an open file, which is closed, after `require_array`. `place`: where it came from, for messages."""
+    """Map an open file after `require_array`, and close it. `place`: where it came from, for messages."""
     try:
         size = require_array(handle, entry, dtype, place)
         if size == HEADER_BYTES:
@@ -191,7 +191,7 @@ def open_inside(directory: Path, name: str) -> int:
     """Return a file descriptor of a regular file in a dataset or bucket, to read from.
 
     Raises:
-        DataError: it is something else than a file, or a symbolic link that leads out of the directory.
+        DataError: it is not a regular file, or it is a symbolic link that leads out of the directory.
         OSError: it can't be opened.
     """
     path = directory / name
@@ -226,8 +226,8 @@ def require_inside(directory: Path, path: Path) -> None:
 
 
 def create_file(path: Path) -> int:
-    """Return a file descriptor of a new file, to write to. What has its name is removed first: nothing is written
-    through a link that somebody put there."""
+    """Return a file descriptor of a new file, to write to. A file of that name is removed first: nothing is
+    written through a link that somebody put there."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o666)
@@ -246,7 +246,7 @@ def sync_directory(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory, and the two above it if they are empty then."""
+    """Remove a directory, and the two above it if they are then empty."""
     shutil.rmtree(path, ignore_errors=True)
     with suppress(OSError):
         for parent in list(path.parents)[:2]:
@@ -255,7 +255,7 @@ def remove_tree(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock, which the system releases when its holder ends, however it ends."""
+    """Hold a lock, which the system releases when its holder ends for whatever reason."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

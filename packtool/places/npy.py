@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 HEADER_BYTES = 4096
-"""Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
+"""Size of every `.npy` header packtool writes: a page, so that the array begins on the next one."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
@@ -20,7 +20,7 @@ ArrayName = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]+(-[0-9]{5,}(-[0-9]{3,}
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One array file as a manifest lists it: name relative to the manifest, shape, bytes, xxh3-128 (hex) of it all."""
+    """One array file as a manifest lists it: name relative to the manifest, shape, bytes and xxh3-128 (hex)."""
 
     name: ArrayName
     shape: tuple[Count, ...]
@@ -51,7 +51,7 @@ def header_problem(header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[
 def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     """Explain how a header differs from the expected one, as far as it can be read.
 
-    NumPy's own reader would search what is damaged for integers of Python 2, and take a quarter of a second.
+    NumPy's own reader would search a damaged header for integers of Python 2, which takes a quarter of a second.
     """
     try:
         stream = io.BytesIO(header)
@@ -60,7 +60,7 @@ def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
         described = ast.literal_eval(stream.read(length).decode("latin1"))
         found_shape, fortran = tuple(described["shape"]), described["fortran_order"]
         written = np.lib.format.descr_to_dtype(described["descr"])
-    except Exception:  # whatever these bytes say
+    except Exception:  # these bytes may say anything
         return "not a readable array: its header is damaged"
     if written != dtype:
         return f"holds {written}, but the manifest says {dtype}"
@@ -72,8 +72,8 @@ def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
 class Scattered:
     """Pairs of neighbours in several arrays, read in any order by two calls of NumPy.
 
-    NumPy reads from a view that begins with the array lowest in memory, and ends with the highest. What lies between
-    them is not ours: that places are those of items is not checked.
+    NumPy reads from a view that begins with the array lowest in memory, and ends with the highest. Memory
+    between them is not ours, and places outside the arrays are not noticed.
 
     Args:
         arrays: one or more, 1-D, of one dtype.

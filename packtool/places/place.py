@@ -1,10 +1,10 @@
 """A place is where a dataset lies: a directory, or a prefix in an object store, perhaps with copies on a local disk.
 
-It is made once, from what the user typed, and passed on: whoever reads a dataset speaks to its place and does not ask
-what kind of place that is. A place is pickled as its path or URL.
+It is made once, from what the user typed, and passed on: readers of a dataset call its place and need not know what
+kind it is. A place is pickled as its path or URL.
 
     LocalPlace     a directory; arrays are mapped
-    StorePlace     s3://, gs://; arrays are read by ranges, files appear when all of them is uploaded
+    StorePlace     s3://, gs://; arrays are read by ranges, a file appears when all of it is uploaded
     CachedPlace    the same, but arrays are copied to a local disk when they are first read
 """
 
@@ -88,11 +88,11 @@ class Place(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What datasets are called after: the last part of the path or URL."""
+        """The name of datasets here: the last part of the path or URL."""
 
     @abstractmethod
     def absent(self) -> DataError | None:
-        """Make the error of a place that holds nothing at all; None where it holds anything."""
+        """Return the error for a place that holds nothing at all; None where it holds anything."""
 
     @abstractmethod
     def names(self) -> dict[str, int]:
@@ -133,10 +133,10 @@ class Place(ABC):
 
     @abstractmethod
     def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
-        """Write a small file as `write` does, unless there is one; whether it is this one, of several that try.
+        """Write a small file as `write` does, unless there is one; return whether it is this one, of several that try.
 
         Args:
-            replaces: contents that the file must still have: in a directory, whoever calls has its lock.
+            replaces: contents that the file must still have; in a directory, the caller holds its lock.
         """
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Place(ABC):
         """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
 
         Args:
-            file: that nobody writes to any more; on the file system of a local place.
+            file: complete; on the file system of the place, if that is local.
             xxh3_128: of the file as it was written.
             durable: its name is to outlive a crash of the machine.
 
@@ -157,7 +157,7 @@ class Place(ABC):
         """Remove files; those that are not there are passed over."""
 
     def problem(self, entry: Entry) -> DataError | None:
-        """Describe how a file deviates from its expected size and checksum; None if it does not."""
+        """Return the error for a file that deviates from its expected size or checksum; None if it does not."""
         try:
             self.require_size(entry, self.size(entry.name))
             digest = self.digest(entry.name)
@@ -211,32 +211,32 @@ class Place(ABC):
             raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(entry.name))
 
     def require_small(self, name: str, size: int, largest: int) -> None:
-        """Raise a DataError for a file that is too large to be what it is read as."""
+        """Raise a DataError for a file larger than any of its kind."""
         if size > largest:
             what = f"has {size} bytes, more than any of its kind"
             raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
 
     def missing(self, name: str) -> DataError:
-        """Make the error of a file that a manifest names and that is not there."""
+        """Return the error for a file that a manifest names and that is not there."""
         what = "named in the manifest, but not there"
         return DataError("missing-shard", what, remedy=AGAIN, where=self.where(name))
 
     def changed(self, name: str) -> DataError:
-        """Make the error of a file with another checksum."""
+        """Return the error for a file with another checksum."""
         what = "its checksum differs from the manifest's: the file has changed since it was written"
         return DataError("wrong-checksum", what, remedy=AGAIN, where=self.where(name))
 
     def damaged(self, name: str, what: str) -> DataError:
-        """Make the error of a file that is another array than its manifest says."""
+        """Return the error for a file that is not the array that its manifest describes."""
         return DataError("damaged-shard", what, remedy=AGAIN, where=self.where(name))
 
 
 @dataclass(frozen=True)
 class MappedFile:
-    """An array that was opened, and the file that it must be.
+    """An open array, and the file that it must be.
 
     Attributes:
-        place, entry: where the file lies, and what its manifest says of it.
+        place, entry: where the file lies, and what its manifest says about it.
         array: mapped, with the header that the manifest promises.
     """
 

@@ -19,7 +19,7 @@ from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.place import I64
 
 _OPEN = 1 / 8
-"""Share of the files this process may have open that a reader keeps open; one of loss may be beside it."""
+"""The part of the process's limit of open files that a reader uses; there may be a second reader, of loss."""
 _TOGETHER = 128
 """Slices that are read at the same time."""
 
@@ -27,11 +27,11 @@ _TOGETHER = 128
 class SliceReader:
     """Reads slices of arrays from local files, all at the same time.
 
-    One after the other, each would be waited for, and read with as much of its file as the disk reads ahead: 8 MiB on
-    some. So the system is told of all of them first.
+    Read one after the other, each would be waited for, and come with as much of its file as the disk reads ahead, 8 MiB
+    on some. So the system is told of all of them first.
 
     Args:
-        files: the place and entry of each.
+        files: place and entry of each.
         dtype: of their items.
     """
 
@@ -47,7 +47,7 @@ class SliceReader:
         """Read items ``first:first + count`` of the array of each number.
 
         Raises:
-            DataError: a file is gone, is another array, or ends before its manifest says.
+            DataError: a file is gone, is another array, or is shorter than its manifest says.
         """
         parts: list[bytes] = []
         for at in range(0, len(number), self._at_once):
@@ -59,7 +59,7 @@ class SliceReader:
         sizes = (count * self._dtype.itemsize).tolist()
         if len(self._opened) + len(number) > self._most:
             self._opened = _OpenFiles(self._files, self._dtype)
-        opened = self._opened  # held until all is read, also where another thread replaces it
+        opened = self._opened  # kept until all is read, even if another thread replaces it
         handles = opened.of(number).tolist()
         if hasattr(os, "posix_fadvise"):
             list(map(os.posix_fadvise, handles, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
@@ -72,7 +72,7 @@ class SliceReader:
 
 
 class _OpenFiles:
-    """Files that are open, each from when it is first needed; closed when nobody holds them any more."""
+    """Open files, each opened when it is first needed; closed with the last reference to this."""
 
     def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any]) -> None:
         self._files = files
@@ -88,7 +88,7 @@ class _OpenFiles:
             os.close(handle)
 
     def of(self, number: I64) -> I64:
-        """Return the file descriptor of each; raise a DataError where it is gone, or another array."""
+        """Return the file descriptor of each; raise a DataError where a file is gone, or another array."""
         handles = self._handles.take(number)
         if not np.count_nonzero(handles < 0):
             return handles

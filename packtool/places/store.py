@@ -22,12 +22,12 @@ from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place
 
 GAP_BYTES = 1 << 18
-"""What lies between two ranges is read with them up to this size: about what a connection carries while a request
-would be on its way."""
+"""A gap of up to this size between two ranges is read with them: a connection carries about as much while another
+request would be under way."""
 AHEAD = 4
-"""Parts of one object that are fetched at once."""
+"""Parts of one object fetched at once."""
 ATTEMPTS = 3
-"""How often an upload is tried. The library also retries each of its requests, after delays that double."""
+"""Attempts at an upload. The library also retries each of its requests, after delays that double."""
 
 Result = TypeVar("Result")
 
@@ -130,7 +130,7 @@ class StorePlace(Place):
             made = self._tried(lambda: self._ask(lambda bucket: bucket.create(key, data, replaces), name))
             there = self.read(name)
         except FileNotFoundError:
-            return False  # whoever had it has removed it
+            return False  # its owner has removed it
         if made and there != data:
             self.write(name, data)  # changed on its way
         return made or there == data  # also where the answer was lost, and the request sent again
@@ -170,7 +170,7 @@ class StorePlace(Place):
         self._tried(send)
 
     def _tried(self, call: Callable[[], Result]) -> Result:
-        """Call something that does no harm when it is done twice, some more times if the store fails."""
+        """Call something that may safely be done twice, some more times if the store fails."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return call()
@@ -218,9 +218,9 @@ class StorePlace(Place):
 
 
 class RangedArray:
-    """What readers ask of an array: its length, slices and items of its first axis, and another shape.
+    """The part of NumPy's arrays that readers use: length, slices and items of the first axis, and another shape.
 
-    Each of these is a copy, and costs requests: request many items at once.
+    Slices and items are copies, and cost requests: request many at once.
     """
 
     def __init__(self, place: Place, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -270,7 +270,7 @@ class RangedArray:
         return np.frombuffer(b"".join([parts[number] for number in range(len(parts))]), self.dtype)
 
     def reshape(self, *shape: int) -> RangedArray:
-        """Group the same items in another way; -1 for the length that follows."""
+        """Group the same items in another way; -1 stands for the length that follows."""
         known = -int(np.prod(shape, dtype=np.int64)) if -1 in shape else 0
         total = int(np.prod(self.shape, dtype=np.int64))
         full = tuple(total // known if each == -1 and known else max(each, 0) for each in shape)
@@ -304,10 +304,10 @@ def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
 
 @lru_cache(64)
 def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Bucket:
-    """Make the client of a bucket, which costs connections: all places of a process share it.
+    """Make the client of a bucket, which costs connections: the places of a process share it.
 
     Args:
-        settings: what tells clients where to connect, and as whom; others get another client.
+        settings: where to connect, and as whom; other settings get another client.
     """
     del settings
     try:

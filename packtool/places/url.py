@@ -1,4 +1,4 @@
-"""Parse URLs of object stores. Nothing is loaded for it: options are checked by these before anything is read."""
+"""Parse URLs of object stores. Nothing is loaded for that: options are checked with these before anything is read."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def as_typed(location: object) -> str:
 
 
 def require_no_secret(url: str) -> None:
-    """Refuse credentials in a URL, without repeating them: they would be found again in logs and messages."""
+    """Refuse credentials in a URL, without repeating them: they would appear in logs and messages."""
     scheme, _, rest = url.partition("://")
     user, at, host = rest.partition("/")[0].rpartition("@")
     if at and (scheme == "s3" or ":" in user):
         raise UsageError(
             "secret-in-url",
-            "the URL holds credentials, which would be found again in logs and messages",
+            "the URL holds credentials, which would appear in logs and messages",
             remedy="leave them out; they are read from the environment, or the files of the store's client",
             where=f"{scheme}://…@{host}",
         )
@@ -48,7 +48,7 @@ def dataset_url(given: str) -> str:
     """Return the URL of a dataset without a trailing slash.
 
     Raises:
-        UsageError: no store that datasets can lie in, no bucket or name, or something beside them.
+        UsageError: the store can't hold datasets, bucket or name is missing, or there is more than these.
 
     >>> dataset_url("s3://bucket/a/packed/")
     's3://bucket/a/packed'

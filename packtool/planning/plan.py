@@ -93,7 +93,7 @@ class Segments:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:
-        """Put the groups of several one after the other."""
+        """Concatenate the groups of several."""
         return cls(
             np.concatenate([part.document for part in parts]),
             np.concatenate([part.start for part in parts]),
@@ -148,7 +148,7 @@ class Plan(ABC):
 
     @abstractmethod
     def segments(self, units: Ints) -> Segments:
-        """List the segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
+        """List the segments in the given units, in the order given; a unit's may fall short of `unit` tokens."""
 
 
 def index_type(items: int) -> type[np.integer[Any]]:
@@ -171,7 +171,7 @@ def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
 
 
 def groups_of(offsets: I64, first: int, last: int) -> I64:
-    """Find the group of each of the items ``first:last``; `offsets` are as of `offsets_of`.
+    """Find the group of each item in ``first:last``; `offsets` is what `offsets_of` returns.
 
     >>> groups_of(np.array([0, 2, 2, 5]), 1, 4)
     array([0, 2, 2])
@@ -234,10 +234,10 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     """Find the items in stretches ``begin:end`` of a stream of consecutive items, such as documents.
 
     Args:
-        ends: things + 1 offsets of the things in the stream, as of `offsets_of` their lengths.
+        ends: items + 1 offsets of the items in the stream: `offsets_of` their lengths.
 
     Returns:
-        For each piece: its thing, its start in it, its length; and the stretches + 1 offsets of each one's pieces.
+        For each piece, its item, its start in the item and its length; then the stretches + 1 offsets of the pieces.
 
     >>> one = np.array
     >>> between(one([0, 3, 9]), one([2, 4]), one([5, 6]))
@@ -248,7 +248,7 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
 
 
 def pieces_of(ends: I64, begin: I64, end: I64, first: I64, counts: I64) -> tuple[I64, I64, I64, I64]:
-    """Do as `between`, where the `first` thing of each stretch, and how many it touches, are known."""
+    """Do what `between` does where the `first` item of each stretch, and how many it touches, are known."""
     offsets = offsets_of(counts)
     thing = ranges(first, counts, offsets)
     origin = ends.take(thing)
@@ -258,7 +258,7 @@ def pieces_of(ends: I64, begin: I64, end: I64, first: I64, counts: I64) -> tuple
 
 
 def distinct(values: npt.NDArray[Any]) -> I64:
-    """Sort values, each once; `np.unique` would load all of NumPy's masked arrays first.
+    """Sort distinct values; `np.unique` would load all of NumPy's masked arrays first.
 
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
@@ -269,7 +269,7 @@ def distinct(values: npt.NDArray[Any]) -> I64:
 
 
 def by_value(values: I64) -> list[tuple[int, I64]]:
-    """Group the places of equal values: each value, in ascending order, and where it is.
+    """Group the places of equal values: each value, ascending, with its places.
 
     >>> by_value(np.array([3, 1, 3]))
     [(1, array([1])), (3, array([0, 2]))]

@@ -41,7 +41,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ({"temperature": 2}, "--temperature: has no effect without --tokens"),
         ({"temperature": "hot", "tokens": "1k"}, "'hot' is not a number from 0.01 to 1000, such as 3.3"),
         ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "--mix gives the shares already"),
-        ({"mix": {"web": "50%", "wiki": "50%"}}, "web has a share, 50%, but not of what"),
+        ({"mix": {"web": "50%", "wiki": "50%"}}, "web has a share, 50%, but there is no total"),
         ({"drop_duplicates": "no"}, "--drop-duplicates: 'no' is not true or false"),
         ({"mix": ["web=0.5", "wiki=0.4"], "tokens": "1k"}, "the shares sum to 0.9"),
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give fewer --tokens"),

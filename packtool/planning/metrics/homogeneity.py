@@ -1,8 +1,8 @@
-"""Measure how alike the segments of a row are: greedy packing makes them so, random rows would not.
+"""Measure how alike the segments of a row are. Greedy packing makes them alike, a random order would not.
 
-A row of one length after the other looks alike inside and differs from other rows, which is what shuffling is there to
-avoid. Let x be the log of a segment's length (a document's segment in a row, its EOS included; padding and inserted EOS
-are not segments). The variance of x over all segments has a part between rows and a part inside them:
+Rows that each hold one length look alike inside and differ from each other, which is what shuffling is there to avoid.
+Let x be the log of a segment's length (a document's segment in a row, its EOS included; padding and inserted EOS are
+not segments). The variance of x over all segments has a part between rows and a part inside them:
 
     sum (x - mean)^2  =  sum over rows n_r (mean_r - mean)^2  +  the rest
 
@@ -35,7 +35,7 @@ class Homogeneity:
         between_rows: share of the variance of log length that lies between rows; 0 where all lengths are equal.
         random_rows: the same for random rows with the same numbers of segments, on average.
         rows_of_several: rows of more than two segments.
-        equal_but_one: share of those in which all lengths, or all but one, are equal.
+        equal_but_one: share of these rows in which all lengths, or all but one, are equal.
     """
 
     rows: int
@@ -48,7 +48,7 @@ class Homogeneity:
 
 @dataclass
 class HomogeneityCounts:
-    """Sums that homogeneity follows from, added batch by batch; those of parts add up with ``+=``.
+    """Sums that homogeneity follows from, added batch by batch; sums of parts are joined by ``+=``.
 
     >>> one = np.array
     >>> counts = HomogeneityCounts()
@@ -75,7 +75,7 @@ class HomogeneityCounts:
         length, counts, first = rows.length, np.diff(rows.offsets), rows.offsets[:-1]
         if not len(length):
             return
-        if not counts.all():  # a row of filler alone is none
+        if not counts.all():  # a row of filler alone does not count
             some = counts > 0
             counts, first = counts[some], first[some]
         # Logs are whole numbers, so that sums are the same in any order and batches.
@@ -118,7 +118,7 @@ class HomogeneityCounts:
 def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
     """Find which groups of more than two values hold equal ones only, or all but one equal.
 
-    Followed from its first value to its last, such a group changes nowhere, once beside an end, or twice in a row.
+    From first to last, the values of such a group change nowhere, once next to an end, or twice in a row.
 
     Args:
         values: of all groups.

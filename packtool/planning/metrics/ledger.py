@@ -25,8 +25,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         stored: text tokens of the stores.
         left_out: text tokens of documents that filters, lists, hold-outs or weights below 1 removed.
-        packed_again: text tokens of documents that an earlier pass of a mixture has, each time.
-        input: text tokens of all documents that are packed, as often as they are.
+        packed_again: text tokens of documents that an earlier pass of a mixture has packed, counted each time.
+        input: text tokens of all packed documents, counted as often as they are packed.
         placed: text tokens in the rows, each once.
         dropped: text tokens in no row.
         repeated: text tokens in the rows that an earlier row already has.
@@ -76,7 +76,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 self.placed + self.repeated + self.eos + self.padding,
             ),
             "eos = documents + inserted - omitted": (self.eos, documents + self.eos_inserted - self.eos_omitted),
-            "padding that rounds is among the padding": (min(self.rounding or 0, self.padding), self.rounding or 0),
+            "padding that rounds is part of the padding": (min(self.rounding or 0, self.padding), self.rounding or 0),
         }
         for equation, (left, right) in (equations | self._of_loss()).items():
             if left != right:
@@ -143,9 +143,9 @@ def balance(
     from the other.
 
     Args:
-        tokens, documents: that are packed; every document ends with one stored EOS.
+        tokens, documents: how many are packed; every document ends with one stored EOS.
         chosen: what was chosen of the stores; None for each document once.
-        trained_stored: tokens of each store that train, as often as its documents are packed; None where all tokens do.
+        trained_stored: tokens of each store that train, counted as often as they are packed; None where all do.
 
     Raises:
         DataError: it does not balance, which means a defect in packtool.
@@ -191,7 +191,7 @@ def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool,
     Args:
         has_loss: some tokens do not train: those that do are compared, too.
         remedy: what to do if they differ.
-        where: the dataset lies.
+        where: location of the dataset.
 
     Raises:
         DataError: naming the first account that differs.

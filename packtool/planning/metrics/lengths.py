@@ -1,4 +1,4 @@
-"""The distribution of document lengths, and what documents of these lengths cost that are not packed."""
+"""The distribution of document lengths, and the cost of training on such documents unpacked."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LengthCounts:
         return int(self.values[-1]) if len(self.values) else 0
 
     def quantile(self, share: float) -> int:
-        """Find the smallest length that at least `share` of the documents do not exceed; 0 of no documents."""
+        """Find the smallest length that at least `share` of the documents do not exceed; 0 if there are none."""
         return int(self.values[quantile(self.counts, share)]) if len(self.values) else 0
 
     def at_most(self, length: int) -> int:
@@ -80,7 +80,7 @@ class LengthCounts:
         return int(self.values[above] @ self.counts[above])
 
     def histogram(self) -> list[tuple[int, int, int, int]]:
-        """Count in bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) of each.
+        """Count in bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) for each.
 
         The first bin holds the shortest document, the last the longest; bins between may be empty.
         """
@@ -101,7 +101,7 @@ class LengthCounts:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What documents cost that are not packed: one a row, padded to the longest of its batch, in random order.
+    """The cost of unpacked documents: one to a row, padded to the longest of its batch, in random order.
 
     The baseline that packing is measured against ("Bucket Pre-training is All You Need", section 1); averages over all
     orders.

@@ -1,4 +1,4 @@
-"""Measure how well mixed a dataset is: where corpus neighbours went, and what a batch is made of."""
+"""Measure how well mixed a dataset is: where corpus neighbours went, and what batches hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packtool.planning.metrics.ratios import quantile, ratio
 from packtool.planning.plan import I64, Segments, distinct, offsets_of
 
 MIXING_BATCH = 64
-"""Rows in a batch where figures of batches are wanted without a batch size."""
+"""Rows in a batch where no batch size is given."""
 _PAIRS = 1 << 20  # neighbouring documents that are followed, spread evenly over the corpus
 
 
@@ -39,7 +39,7 @@ class SourceMix:
     Attributes:
         tokens: in all rows, repeated ones included.
         share: of the tokens of all rows.
-        min: the least share in a batch.
+        min: the smallest share in a batch.
         max: the largest.
         deviation: standard deviation of the share over batches.
     """
@@ -170,7 +170,7 @@ class SourceMixing:
 
 
 class RowsMix(NamedTuple):
-    """What some rows add to `Mixing`.
+    """The contribution of some rows to `Mixing`.
 
     Attributes:
         rows: how many.
@@ -214,7 +214,7 @@ class Mixing:
         self.include(self.measure(rows, self._rows))
 
     def measure(self, rows: Segments, first_row: int) -> RowsMix:
-        """Measure what rows from `first_row` add to the counts, in whatever process."""
+        """Measure the contribution of rows from `first_row` on, in any process."""
         held = rows.document >= 0
         document = rows.document[held]
         row = rows.group_of()[held]

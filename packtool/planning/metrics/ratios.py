@@ -10,7 +10,7 @@ from packtool.planning.plan import I64
 
 
 def ratio(part: int, whole: int) -> float:
-    """Divide part by whole; 0 of nothing."""
+    """Divide part by whole; 0 where the whole is 0."""
     return part / whole if whole else 0.0
 
 

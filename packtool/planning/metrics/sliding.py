@@ -1,4 +1,4 @@
-"""Count texts that can slide: the theory of Seamless Packing (section 3.4, equations 4 to 7) beside exact counts."""
+"""Count texts that can slide: the theory of Seamless Packing (section 3.4, equations 4 to 7) and exact counts."""
 
 from __future__ import annotations
 

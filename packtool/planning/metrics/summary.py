@@ -62,7 +62,7 @@ class Metrics:
         attention_full: query-key pairs under a causal mask over whole rows, padding included: rows × L (L + 1) / 2.
         attention_masked: query-key pairs where a token sees only its own segment: the sum of l (l + 1) / 2.
         steps_per_epoch: batches in an epoch, the last may be smaller; None without a batch size.
-        homogeneity: how alike the segments of a row are, beside random rows.
+        homogeneity: how alike the segments of a row are, compared with random rows.
     """
 
     documents: int
@@ -104,7 +104,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
     )
     # A document of EOS alone has no text to truncate.
     intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
-    # Text alone decides, as for what is cut: a document of L tokens and EOS is whole in a row without its EOS.
+    # Text alone decides, here as in what is cut: a document of L tokens and EOS is whole in a row without its EOS.
     fitting = int(np.count_nonzero(lengths <= longest + 1))
     bound = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
     text = int(lengths.sum(dtype=np.int64)) - documents

@@ -21,7 +21,7 @@ _FEW = 1 << 12
 
 
 class TallyCounts(msgspec.Struct, frozen=True):
-    """The counts of a tally alone: to be written down, or sent to another process.
+    """The counts of a tally alone, to be stored or sent to another process.
 
     Attributes:
         counts: single counts by name.
@@ -42,7 +42,7 @@ class Tally:
     ``output = placed + repeated + eos + padding``, in tokens.
 
     A tally keeps two histograms of `sequence_length` + 1 numbers and, where many documents overlap, one byte for each
-    document, whatever the number of rows. The caller sees to it that one thread at a time adds.
+    document, however many rows there are. The caller makes sure that one thread at a time adds.
 
     Args:
         lengths: length of every document of the dataset, its stored EOS included.
@@ -95,21 +95,21 @@ class Tally:
         document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
         self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
         whole = self.lengths.take(document).astype(np.int64)
-        # Nearly all segments are whole documents, each of which is its text and an EOS and lies in this row alone. They
-        # are counted at once; the rest of this function looks at the `others` one by one. Whole documents are among the
-        # others where they are marked as repeated, since a copy places nothing, and where they have no text, since a
-        # second copy of those can't be marked.
+        # Nearly all segments are whole documents: text and EOS, all in this row. They are counted at once; the rest of
+        # this function looks at the `others` one by one. Whole documents are among the others where they are marked as
+        # repeated, since a copy places nothing, and where they have no text, since a second copy of these can't be
+        # marked.
         copied = (repeated > 0) | (whole < 2)
         other = copied | (length != whole)
         documents, tokens = int(np.count_nonzero(~other)), int(length.sum())
         others = np.flatnonzero(other)
-        # Which segments may share a row with another of their document: only others, as a whole document leaves
-        # nothing that is not a copy of it. A copy may lie beside any segment, so then all are looked at.
+        # Which segments may share a row with another of their document: only others, as whatever else there is of a
+        # whole document is a copy. A copy may lie next to any segment, so then all are looked at.
         several = other
         if copied.any():
             several = np.ones(len(rows), np.bool_)
         elif len(eos_alone := others[start.take(others) == whole.take(others) - 1]):
-            # An EOS alone repeats no text, so the whole document may lie beside it, unmarked.
+            # An EOS alone repeats no text, so the whole document may lie next to it, unmarked.
             beside = np.zeros(rows.groups, np.bool_)
             beside[np.searchsorted(rows.offsets, eos_alone, side="right") - 1] = True
             several = other | np.repeat(beside, np.diff(rows.offsets))
@@ -166,7 +166,7 @@ class Tally:
         return rows.where(own)
 
     def _count_documents(self, rows: Segments, some: npt.NDArray[np.bool_]) -> None:
-        """Count the distinct documents in each row; only those among `some` may have several segments in one."""
+        """Count the distinct documents in each row; only documents in `some` may have several segments in one."""
         counts = np.diff(rows.offsets)
         several = np.diff(offsets_of(some.view(np.uint8)).take(rows.offsets))
         row = np.flatnonzero(several > 1)  # few rows, where documents are seldom cut
@@ -240,7 +240,7 @@ class Tally:
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:
-        """Which documents have tokens in more than one row; empty where none has."""
+        """A flag for each document with tokens in more than one row; empty if there is none."""
         if self._named:
             self._mark()
         return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps

@@ -35,7 +35,7 @@ def strategy(name: str) -> Strategy:
     """Look up a strategy by its name.
 
     Raises:
-        UsageError: there is none; lists those there are.
+        UsageError: there is none; the message lists the names.
     """
     if name not in STRATEGIES:
         raise UsageError(
@@ -73,7 +73,7 @@ def check(strategy: Strategy, options: PackOptions) -> None:
 
 
 def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
-    """Refuse rows and atoms that are no multiples of what pieces begin at.
+    """Refuse rows and atoms that are not multiples of the document multiple.
 
     Raises:
         UsageError: naming the nearest multiple.
@@ -96,17 +96,17 @@ def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
 def plan(
     name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY, ends: Sequence[int] = ()
 ) -> list[Plan]:
-    """Plan a corpus, one for each row length in ascending order.
+    """Plan a corpus: one plan for each row length, ascending.
 
     Args:
         name: a strategy of `STRATEGIES`.
         lengths: tokens of each document with its EOS, at least 1 each.
         options: what the strategy takes.
-        arrays: makes those that are as long as the corpus.
-        ends: where a window of documents ends in any case, if the strategy plans windows.
+        arrays: allocates arrays as long as the corpus.
+        ends: where a window has to end, if the strategy plans windows.
 
     Raises:
-        UsageError: the name or an option makes no sense.
+        UsageError: the name or an option is invalid.
 
     >>> import numpy as np
     >>> whole, = plan("concat", np.array([5, 4]), PackOptions(sequence_length=4))

@@ -30,7 +30,7 @@ def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
     documents = cut_documents(lengths, sequence_length)
     counts = np.append(documents.counts, documents.whole_rows)
     runs = best_fit(counts, sequence_length + options.extra)
-    # A whole row opens a bin of its own; tails that follow it in the bin are beyond the row.
+    # A whole row opens its own bin; tails that follow it in the bin are beyond the row.
     after_row = (runs.length == sequence_length)[runs.offsets[:-1]]
     return FilledBins(
         lengths,

@@ -33,7 +33,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     # A segment of several rows is a segment for each of them. Places count documents, longest first.
     place, start, length = np.repeat(cut[:, :3], rows, axis=0).T
     start = start + ranges(np.zeros(len(rows), np.int64), rows, offsets_of(rows)) * length
-    # Segments are items longer than all others, so they lead the order: those of documents that are cut, then whole
+    # Segments are items longer than all others, so they lead the order: segments of cut documents, then whole
     # documents, longest first.
     order = np.concatenate([over, stable_order(keys, key_counts)[: int(counts.sum())]])
     items = np.concatenate([order[place], order[len(over) :]])

@@ -1,4 +1,4 @@
-"""Concatenation: one stream of all documents, cut into atoms, whatever they hold.
+"""Concatenation: one stream of all documents, cut into atoms regardless of where documents end.
 
 No padding but in the last row and no planning cost; documents are cut wherever a row ends.
 Papers: Optimizing Packing and Shuffling Strategies for Enhanced Performance in Generative Language Models (A.3);

@@ -20,10 +20,10 @@ class PowerPlan(Plan):
     Args:
         sequence_length: tokens in a row.
         lengths: tokens of each document with its EOS.
-        longest: there is no longer row, so a document may have several; else it has at most one.
+        longest: these are the longest rows, of which a document may have several; else it has at most one.
         dropped: text tokens that no row of any length holds.
         eos_omitted: stored EOS that no row of any length holds.
-        arrays: makes those of the plan.
+        arrays: allocates the arrays of the plan.
 
     >>> plan = PowerPlan(2, np.array([7, 4, 2]), longest=False)
     >>> segments = plan.segments(np.arange(plan.rows))
@@ -63,7 +63,7 @@ class PowerPlan(Plan):
         length = self.sequence_length
         if self._before is None:
             document = self._documents[units].astype(np.int64)
-            # What the longer rows of the document hold comes before.
+            # The document's longer rows come before.
             start = self._lengths[document].astype(np.int64) // (2 * length) * (2 * length)
         else:
             at = np.searchsorted(self._before, units, side="right") - 1

@@ -18,8 +18,8 @@ from packtool.planning.shuffling.permutation import FIRST_FIT_INSIDE, FIRST_FIT_
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     """Put chunks, in a random order of the seed, into the first bin of L tokens with room; EOS alone is left out.
 
-    A chunk of L tokens fills a bin of its own whenever it comes, so rows of long documents are taken first. What lies
-    in a bin is in another random order: long chunks open bins, and would come first.
+    A chunk of L tokens fills a bin whenever it comes, so rows of long documents are taken first. Inside a bin the order
+    is random again: long chunks open bins, and would come first.
 
     >>> bins, = plan(np.array([5, 6, 3, 2]), PackOptions(sequence_length=8))
     >>> bins.segments(np.arange(bins.rows)).document

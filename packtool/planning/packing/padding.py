@@ -46,7 +46,7 @@ class PaddingPlan(Plan):
         tails = ends_full = full_atoms = 0
 
         def units_of(first: int, last: int) -> Ints:
-            """Count the units of documents; and what the plan says of them, while they are at hand."""
+            """Count the units of documents, and the totals of the plan in the same pass."""
             nonlocal tails, ends_full, full_atoms
             full, tail_units = atoms_of(first, last)
             full_atoms += int(full.sum())
@@ -123,7 +123,7 @@ def _atom_offsets(
 
 
 def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Put each document into atoms of its own.
+    """Give each document its own atoms.
 
     Raises:
         UsageError: atoms of one token.

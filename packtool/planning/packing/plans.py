@@ -16,8 +16,8 @@ from packtool.planning.plan import I64, Ints, Plan, Segments, index_type, offset
 
 _BATCH = 1 << 20  # segments looked up at a time
 INDEXED_UNIT = 64
-"""Units of at least so many tokens have their first document looked up once and for all: searching the documents in
-order costs far less than in the random order of a shuffle, and the index stays small beside the tokens."""
+"""For units of at least this many tokens the first document is looked up in advance: searching the documents in
+order costs far less than in the random order of a shuffle, and the index stays small compared with the tokens."""
 _Int = TypeVar("_Int", bound=np.integer[Any])
 
 
@@ -109,10 +109,10 @@ class RowsPlan(Plan):
         lengths: tokens of each document with its EOS.
         long: rows of one document each; None for none.
         bins: rows of several.
-        whole: segments of bins are whole documents rather than what is left of one beyond its last multiple of L.
+        whole: segments of bins are whole documents, not the part of one beyond its last multiple of L.
         dropped: text tokens that no row holds.
         eos_omitted: stored EOS that no row holds.
-        stages: as of `Plan`.
+        stages: see `Plan`.
 
     >>> bins = Bins(np.array([2, 0]), np.array([0, 2]))
     >>> lengths = np.array([3, 16, 12])
@@ -156,7 +156,7 @@ class RowsPlan(Plan):
             plans: of each window, one row length; documents are counted from the window's first.
             lengths: tokens of each document of all windows, with its EOS.
             firsts: first document of each window.
-            arrays: makes those of the plan.
+            arrays: allocates the arrays of the plan.
         """
         kind, none = index_type(len(lengths)), [0] * len(plans)
         segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
@@ -187,7 +187,7 @@ class RowsPlan(Plan):
         Rows of one document alone stay.
 
         Args:
-            seed: of all draws.
+            seed: for all draws.
             window: a number that differs from one plan of the same corpus to the next.
         """
         bins, listed = self._bins, len(self._bins.listed) > 0
@@ -295,7 +295,7 @@ class RowsPlan(Plan):
         return tokens - whole
 
     def _clip(self, rows: Segments) -> Segments:
-        """Leave out what rows hold beyond L tokens."""
+        """Leave out the tokens of rows beyond L."""
         if not self.dropped and not self.eos_omitted:
             return rows
         ends = offsets_of(rows.length)
@@ -309,7 +309,7 @@ class RowsPlan(Plan):
 
 
 def _chain(offsets: list[I64], arrays: Arrays) -> I64:
-    """Put offsets one after the other, each counted on from the one before."""
+    """Join offsets, each counted on from the one before."""
     before = offsets_of(np.array([each[-1] for each in offsets]))[:-1].tolist()
     return arrays.concatenated([offsets[0][:1], *(each[1:] for each in offsets)], np.int64, [0, *before])
 
@@ -320,10 +320,10 @@ class StreamPlan(Plan):
     Args:
         sequence_length: tokens in a row, L.
         atom_size: tokens in an atom, A; divides L or is a multiple of it.
-        ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
+        ends: documents + 1 offsets of the documents in the stream: `offsets_of` their lengths.
         documents: which documents the stream holds, in its order; None for all.
         remainder: ``pad`` keeps every token, ``drop`` the tokens that fill rows.
-        arrays: makes those of the plan.
+        arrays: allocates the arrays of the plan.
 
     >>> plan = StreamPlan(4, 4, np.array([0, 3, 9]))
     >>> segments = plan.segments(np.array([0, 2]))

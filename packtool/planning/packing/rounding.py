@@ -1,7 +1,7 @@
 """Pieces that begin at multiples of M tokens, for trainers that cut every document of a row into equal parts.
 
-No strategy knows of it. It plans documents whose lengths are rounded up to M; where rows are multiples of M, too, all
-it can cut and place then begins at one. Afterwards each piece gets its own length back, and padding the difference.
+No strategy knows of this. It plans documents whose lengths are rounded up to M; where rows are multiples of M, too,
+whatever it cuts and places begins at a multiple. Afterwards each piece gets its length back, and padding the rest.
 
     lengths ─rounded─▶ lengths, multiples of M ─strategy─▶ plans ─restored─▶ the same plans, with padding after pieces
 """
@@ -23,8 +23,7 @@ _UNITS = 1 << 14  # whose pieces are counted at a time
 def rounded(strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> Ints:
     """Round lengths up to the multiple, for a strategy to plan.
 
-    An EOS that would be a piece of its own would take M tokens of a row. A strategy that leaves it out otherwise never
-    sees it.
+    A piece that is an EOS alone would take M tokens of a row. A strategy that would leave it out never sees it.
 
     >>> from packtool.planning.packing import STRATEGIES
     >>> rounded(STRATEGIES["bfd"], np.array([3, 4, 9]), PackOptions(sequence_length=8, document_multiple=4))
@@ -49,7 +48,7 @@ def rounded(strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arr
 
 
 def restored(plans: Sequence[Plan], planned: Ints, lengths: Ints) -> list[Plan]:
-    """Give the pieces of documents that were planned with rounded lengths their own lengths back.
+    """Give pieces of documents that were planned with rounded lengths their true lengths back.
 
     Args:
         plans: of all row lengths.
@@ -70,13 +69,13 @@ def restored(plans: Sequence[Plan], planned: Ints, lengths: Ints) -> list[Plan]:
             0,
             sum(int(np.count_nonzero(planned[a:b] < lengths[a:b])) for a, b in blocks(len(lengths))),
         )
-    # Of several row lengths, the first accounts for what none of them holds.
+    # Where there are several row lengths, the first accounts for tokens that none of them holds.
     first, *others = plans
     return [RoundedPlan(first, lengths, dropped, eos_omitted), *(RoundedPlan(plan, lengths, 0, 0) for plan in others)]
 
 
 def _left_out(plans: Sequence[Plan], lengths: Ints) -> tuple[int, int]:
-    """Count text tokens and EOS that no plan holds: what a strategy says of them is of rounded lengths."""
+    """Count text tokens and EOS that no plan holds: the strategy's own figures are of rounded lengths."""
     dropped, eos_omitted = int(lengths.sum(dtype=np.int64)) - len(lengths), len(lengths)
     for plan in plans:
         for unit in range(0, plan.units, _UNITS):
@@ -108,7 +107,7 @@ class RoundedPlan(Plan):
     def segments(self, units: Ints) -> Segments:
         pieces = self._plan.segments(units)
         held: I64 = np.minimum(pieces.length, self._lengths.take(pieces.document) - pieces.start)
-        # Each piece is a group of its own while it is filled up.
+        # While it is filled up, each piece is its own group.
         filled = fill_up(
             replace(pieces, length=held, offsets=np.arange(len(pieces) + 1)),
             pieces.length - held,

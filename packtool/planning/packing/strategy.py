@@ -1,4 +1,4 @@
-"""A strategy: how it plans, and what its options mean for it."""
+"""A strategy: how it plans, and which options it takes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Strategy:
         name: as on the command line.
         summary: what it does, in one line.
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
-        plan: lengths (each with its EOS, at least 1) and checked options to plans. What is not windowed is given an
-            `Arrays`, too, for what may be as long as the corpus.
+        plan: from lengths (each with its EOS, at least 1) and checked options to plans. A strategy that is not windowed
+            is given an `Arrays`, too, for arrays as long as the corpus.
         multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
         mixes: rows are mixed unless ``mix_rows`` says otherwise.
         random: its plans depend on the seed.
         whole: documents that fit a row (with `padding` an atom) are never cut.
         rounds: to begin pieces at multiples, it has to plan rounded lengths; else every unit begins with a document.
         keeps_eos: rows have the EOS of every document; without it nothing teaches a model to stop.
-        omits_eos: a piece that is an EOS alone is left out.
+        omits_eos: pieces of EOS alone are left out.
         powers: the lengths of its rows are powers of two.
     """
 
@@ -74,7 +74,7 @@ def require_fit(atom: int, row: int) -> None:
     """Refuse atoms that neither divide rows nor are divided by them.
 
     Raises:
-        UsageError: of the atom size.
+        UsageError: naming the atom size.
     """
     if row % atom and atom % row:
         remedy = "give a divisor or a multiple of the sequence length"

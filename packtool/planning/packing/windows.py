@@ -34,12 +34,12 @@ def plan_corpus(
     ends: Sequence[int] = (),
     over: Over = map,
 ) -> list[Plan]:
-    """Plan a corpus with options that were checked, one plan for each row length in ascending order.
+    """Plan a corpus with checked options: one plan for each row length, ascending.
 
     Args:
         lengths: tokens of each document with its EOS, at least 1 each.
-        arrays: makes those that are as long as the corpus.
-        ends: where a window of documents ends in any case, if the strategy plans windows.
+        arrays: allocates arrays as long as the corpus.
+        ends: where a window has to end, if the strategy plans windows.
         over: calls a function on every window.
     """
     if len(lengths) and int(lengths.min()) < 1:
@@ -68,7 +68,7 @@ def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[
     Args:
         lengths: of all documents.
         tokens: tokens in a window at most, unless one document alone holds more.
-        ends: where a window ends in any case.
+        ends: where a window has to end.
 
     >>> window_ranges(np.array([3, 2, 2, 9, 1]), tokens=7, ends=[2])
     [(0, 2), (2, 3), (3, 4), (4, 5)]
@@ -112,11 +112,11 @@ def _plan(
 
 
 def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Join the plans of consecutive windows, each with its first document, to those of the corpus.
+    """Join the plans of consecutive windows, each with its first document, to the plans of the corpus.
 
     Args:
         lengths: of all documents.
-        arrays: makes those of the plans.
+        arrays: allocates the arrays of the plans.
     """
     firsts = [first for first, _ in parts]
     buckets = zip(*(plans for _, plans in parts), strict=True)

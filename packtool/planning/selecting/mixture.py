@@ -24,7 +24,7 @@ _MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The documents of one store as often as they are packed: whole passes first, then part of another.
+    """The documents of one store, each as often as it is packed: whole passes first, then part of another.
 
     Attributes:
         kept: the documents to choose from.
@@ -54,17 +54,17 @@ class Passes:
 
 
 def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Arrays = IN_MEMORY) -> Passes:
-    """Choose the documents of one store as often as they are packed.
+    """Choose the documents of one store, each as often as it is packed.
 
     The part of a pass has the documents with the smallest keys, in corpus order, as many as come nearest to its share
-    of the tokens; so larger fractions hold all of smaller ones.
+    of the tokens; so a larger fraction holds all documents of a smaller one.
 
     Args:
         lengths: of all documents of the store.
         kept: the documents to choose from.
         epochs: how often they are packed.
         seed: of the keys.
-        arrays: allocates those of the choice.
+        arrays: allocates the arrays of the choice.
 
     >>> passes(np.array([5, 5, 5, 5]), np.array([True, True, False, True]), Fraction(2), seed=0).documents()
     array([0, 1, 3, 0, 1, 3])
@@ -80,7 +80,7 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
 
     Args:
         chosen: the documents of each store, which are numbered store by store.
-        arrays: allocates that of the order.
+        arrays: allocates the array of the order.
     Returns:
         The document at each place, and the place at which each pass ends.
 
@@ -160,7 +160,7 @@ def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False
         shares: weights are shares of a number of tokens, so percentages make sense.
 
     Raises:
-        UsageError: these are not weights, one for each store.
+        UsageError: there is not one weight for each store.
 
     >>> weights_of(["web=0.4", "wiki=3"], ["wiki", "web"])
     {'wiki': Fraction(3, 1), 'web': Fraction(2, 5)}
@@ -201,7 +201,7 @@ def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
     if "%" in weight:
         if not shares:
             remedy = "give --tokens, or how often to take it, such as 0.4"
-            raise _bad_mixture(f"{name} has a share, {weight.strip()}, but not of what", remedy)
+            raise _bad_mixture(f"{name} has a share, {weight.strip()}, but there is no total", remedy)
         number /= 100
     if number > _MOST_EPOCHS:
         raise _bad_mixture(f"{weight} epochs of {name}", "give fewer")

@@ -16,7 +16,7 @@ from packtool.planning.shuffling.permutation import SAMPLE, keys
 U64 = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
-_HOLDOUT, _SHARD = 1, 2  # purposes: sides of one kind tell nothing about those of the other
+_HOLDOUT, _SHARD = 1, 2  # purposes: which side a text is on in one says nothing about the other
 
 
 def _mixed(hashes: U64, seed: int, purpose: int) -> U64:
@@ -37,8 +37,8 @@ def held_out(
         hashes: of the documents' texts.
         lengths: of the documents.
         seed: of the draw.
-        share: the probability that a text is held out, whatever other documents there are.
-        documents, tokens: else how many to hold out of these documents, which must be those of all stores: those of the
+        share: the probability that a text is held out, independent of all other documents.
+        documents, tokens: else how many to hold out of these documents, which must be the documents of all stores: the
             smallest hashes, as few as reach the number. Copies of a text are on the same side, so it may be a little
             more.
 
@@ -75,7 +75,7 @@ def in_shard(hashes: U64, number: int, shards: int) -> Mask:
 
 
 def first_of_each(hashes: U64) -> Mask:
-    """Find the documents that are the first with their text.
+    """Find the first document with each text.
 
     >>> first_of_each(np.array([5, 6, 5], np.uint64)).tolist()
     [True, True, False]
@@ -88,8 +88,8 @@ def first_of_each(hashes: U64) -> Mask:
 def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int) -> Mask:
     """Draw a stratified sample (Seamless Packing, appendix D.1); larger shares hold the documents of smaller ones.
 
-    Of each interval (k · interval, (k + 1) · interval] those with the smallest keys, as many as come nearest to its
-    share; halves are rounded up.
+    From each interval (k · interval, (k + 1) · interval] it takes the documents with the smallest keys, as many as come
+    nearest to its share; halves are rounded up.
 
     Args:
         lengths: of all documents of the store, in tokens.

@@ -36,7 +36,7 @@ def method(name: str) -> Method:
     """Look up a shuffle by its name.
 
     Raises:
-        UsageError: there is none; lists those there are.
+        UsageError: there is none; the message lists the names.
     """
     if name not in METHODS:
         raise UsageError(

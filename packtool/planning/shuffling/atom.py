@@ -27,7 +27,7 @@ class AtomShuffle:
     Attributes:
         atoms: how many there are.
         first: index of the first in the stream of keys.
-        stored: the shuffle they lie in already; None for corpus order.
+        stored: the shuffle that they were stored in; None for corpus order.
     """
 
     atoms: int
@@ -52,7 +52,7 @@ class AtomShuffle:
 
 
 def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:
-    """Set up the permutation of each plan; the atoms of all plans are numbered through."""
+    """Set up the permutation of each plan; atoms are numbered across all plans."""
     atoms = [plan.movable_atoms for plan in plans]
     return [AtomShuffle(count, sum(atoms[:number]), seed, epoch) for number, count in enumerate(atoms)]
 

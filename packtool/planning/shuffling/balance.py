@@ -19,7 +19,7 @@ from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets
 STEP = "step"
 """Ranks meet once a step: the sums of their rows are even."""
 TURN = "turn"
-"""Ranks meet at every micro-batch, as FSDP makes them: rows of like cost come in one turn."""
+"""Ranks meet at every micro-batch, as in FSDP: rows of like cost come in one turn."""
 _DEALT = 1 << 15  # rows of an order that are dealt at once
 _CLOSE = 256  # a batch that takes one part in 256 longer than the least possible is done: there is little to gain
 _CYCLES = 8  # of exchanges at most; in each, ranks meet others that are half of all ranks away, a quarter, and so on
@@ -29,13 +29,13 @@ _CANDIDATES = 8  # rows of the other rank that each row is compared with at a ti
 def pairs_of(segments: Segments, multiple: int = 1) -> I64:
     """Count query-key pairs of each row under causal attention within documents.
 
-    A run of padding is a sequence of its own in `cu_seqlens` and document masks: it attends to itself, which takes as
-    long as a document of that length. Not so the padding that rounds a document up to a multiple: devices among which
-    documents are split take equal parts of both.
+    A run of padding is a separate sequence in `cu_seqlens` and document masks: it attends to itself, which takes as
+    long as a document of that length. Padding that rounds a document up to a multiple is part of the document: devices
+    among which documents are split take equal parts of both.
 
     Args:
-        segments: of the rows, which are multiples themselves.
-        multiple: tokens at whose multiples pieces of documents begin.
+        segments: of the rows, whose lengths are multiples themselves.
+        multiple: pieces of documents begin at multiples of this many tokens.
 
     >>> rows = Segments(*(np.array(x) for x in ([0, 1, -1], [0, 0, 0], [3, 2, 4], [0, 0, 0], [0, 2, 3])))
     >>> pairs_of(rows).tolist()
@@ -43,8 +43,8 @@ def pairs_of(segments: Segments, multiple: int = 1) -> I64:
     >>> pairs_of(Segments(*(np.array(x) for x in ([0, -1], [0, 0], [3, 5], [0, 0], [0, 2]))), multiple=4).tolist()
     [20]
     """
-    # An EOS that the strategy inserted is the last token of the segment before it, which is what attention sees; so is
-    # padding that follows padding.
+    # To attention, an EOS that the strategy inserted is the last token of the segment before it; so is padding that
+    # follows padding.
     length = segments.length.copy()
     if multiple > 1:
         after = np.flatnonzero(segments.document == PADDING)
@@ -133,8 +133,8 @@ def _exchange(costs: I64, dealt: I64) -> None:
     _, ranks, each = dealt.shape
     cost = _take(costs, dealt)
     load = cost.sum(axis=2)
-    # No dealing takes less than the mean; nor than the largest row does with the smallest others beside it. What has
-    # about come down to that is done. In integers, so that ranks on other processors come to the same.
+    # No dealing takes less than the mean, nor less than the largest row with the smallest others next to it. A batch
+    # that has about come down to that is done. In integers, so that ranks on other processors come to the same.
     ordered = np.sort(costs, axis=1)
     least = np.maximum(costs.sum(axis=1) // ranks, ordered[:, -1] + ordered[:, : each - 1].sum(axis=1))
     enough = least + least // _CLOSE
@@ -149,7 +149,7 @@ def _exchange(costs: I64, dealt: I64) -> None:
             # The others are no reason to wait.
             much = load[batch, high] > enough[batch]
             _swap(cost, dealt, load, (batch[much], high[much], low[much]), cycle)
-            # Ranks that are far apart have most to exchange; nearer ones have what these lack to come out even.
+            # Ranks that are far apart have most to exchange; exchanges between nearer ones even out the rest.
             apart //= 2
         after = load[going].max(axis=1)
         going = going[(after > enough[going]) & (after < before)]
@@ -168,7 +168,7 @@ def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
     """
     order = np.argsort(load[batches], axis=1, kind="stable")
     ranks = order.shape[1]
-    # Those with least are left out where blocks don't use up all ranks.
+    # The ranks with least are left out where blocks don't use up all ranks.
     blocks = order[:, ranks % (2 * apart) :].reshape(len(order), ranks // (2 * apart), 2, apart)
     low, high = blocks[:, :, 0, ::-1], blocks[:, :, 1]
     return np.repeat(batches, high[:1].size), high.reshape(-1), low.reshape(-1)
@@ -180,7 +180,7 @@ def _swap(cost: I64, dealt: I64, load: I64, pairs: tuple[I64, I64, I64], turn: i
     Args:
         cost, dealt: (batches, ranks, rows of a rank): of the rows, and their numbers; they change.
         load: (batches, ranks): the sums; they change.
-        pairs: as of `_pairs`.
+        pairs: from `_pairs`.
         turn: which rows of the lower rank are looked at, if there are many.
     """
     batch, high, low = pairs
@@ -211,11 +211,11 @@ def as_they_come(costs: I64, ranks: int) -> I64:
 
 
 def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -> I64:
-    """Deal as `deal` or `deal_turns`, or leave a batch as it comes where that takes no longer.
+    """Deal as `deal` or `deal_turns` does, or leave a batch as it is where that takes no longer.
 
     Args:
         way: `STEP` or `TURN`.
-        costs, ranks: as of `deal`.
+        costs, ranks: see `deal`.
         micro_batch: rows of a rank in a turn; by default all.
     """
     micro = micro_batch or costs.shape[1] // ranks
@@ -246,13 +246,13 @@ def time_taken(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) ->
 
 
 def dealt_order(parts: Iterable[I64], pairs: Callable[[I64], I64], ranks: int, batch: int) -> Iterator[I64]:
-    """Order rows so that those of each global batch are dealt: row i of a batch is for rank ``i % ranks``.
+    """Order rows so that each global batch is dealt: row i of a batch is for rank ``i % ranks``.
 
     Args:
         parts: of the order, one after the other.
         pairs: of some rows.
         ranks: divides `batch`.
-        batch: rows in a global batch; what fills none at the end stays as it is.
+        batch: rows in a global batch; rows at the end that fill none stay where they are.
 
     >>> costs = np.array([9, 1, 8, 2])
     >>> [part.tolist() for part in dealt_order([np.array([0, 2, 1, 3])], lambda rows: costs[rows], 2, 4)]

@@ -26,7 +26,7 @@ def batches(
     Args:
         buckets: (sequence length, rows) of each bucket.
         batch_tokens: tokens in a batch, padding included; a multiple of every sequence length.
-        keep_rest: rows of a bucket that do not fill a batch make a smaller one; else they are in none.
+        keep_rest: rows of a bucket that do not fill a batch make a smaller one; else they are left out.
 
     Returns:
         An array of `BATCH`.

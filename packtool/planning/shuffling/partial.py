@@ -1,9 +1,9 @@
-"""The partial shuffle: word order stays, but what meets in a batch changes with every epoch.
+"""The partial shuffle: word order stays, but other texts meet in a batch in every epoch.
 
 The stream of all documents is laid out as B long lanes, B the batch size; each lane is rotated by its own random
 number of tokens; then all lanes are cut to rows of L tokens, and the rows are written in the order in which batches
-of B read them: the first row of each lane, then the second, and so on. Lanes have a whole number of rows, and what is
-left of the stream is dropped; or they have N // B of its N tokens, and their last rows are shorter.
+of B read them: the first row of each lane, then the second, and so on. Lanes have a whole number of rows, and the
+rest of the stream is dropped; or they have N // B of its N tokens, and their last rows are shorter.
 Paper: Partially Shuffling the Training Data to Improve Language Models.
 """
 
@@ -22,11 +22,11 @@ class PartialPlan(Plan):
 
     Args:
         sequence_length: tokens in a row, L.
-        ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
+        ends: documents + 1 offsets of the documents in the stream: `offsets_of` their lengths.
         rotation: for each lane, how many of its tokens move to its end; as many lanes as a batch has rows, B.
         lane: tokens in a lane. Where that is no multiple of L, the last row of each is shorter.
 
-    What is beyond the last lane is left out, and counted.
+    Tokens beyond the last lane are left out, and counted.
 
     The paper's example: twelve tokens A to L, B = 2, L = 3, rotations 2 and 5 give CDE LGH, then FAB IJK.
 
@@ -54,7 +54,7 @@ class PartialPlan(Plan):
         step, lane = np.divmod(np.asarray(units, np.int64), len(self._rotation))
         inside = (step * self.sequence_length + self._rotation[lane]) % self._lane
         tokens = np.minimum(self.sequence_length, self._lane - step * self.sequence_length)
-        # A row that reaches the end of its lane goes on at the lane's beginning: one stretch or two of the stream.
+        # A row that reaches the end of its lane continues at the lane's beginning: one stretch of the stream, or two.
         head = np.minimum(tokens, self._lane - inside)
         begin = np.stack([inside, np.zeros_like(inside)], 1) + (lane * self._lane)[:, None]
         length = np.stack([head, tokens - head], 1)
@@ -92,14 +92,14 @@ def plan(
         sequence_length: tokens in a row, L.
         batch_size: rows in a batch, B.
         seed: of the rotations.
-        epoch: draws others.
+        epoch: other epochs draw other rotations.
         short_rows: the last row of each lane may be shorter, so that less than B tokens are left out; else less than
             B × L.
         rotate: lanes are rotated; else all epochs are the same, as in training without the method.
-        arrays: makes those of the plan.
+        arrays: allocates the arrays of the plan.
 
     Raises:
-        UsageError: the tokens do not fill a batch (with short rows: of rows of one token).
+        UsageError: the tokens do not fill a batch (with short rows, one of rows of a single token).
     """
     ends = offsets_of(lengths, arrays)
     lane = lane_tokens(int(ends[-1]), batch_size, 1 if short_rows else sequence_length)
@@ -114,7 +114,7 @@ def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:
     (20, 25)
 
     Raises:
-        UsageError: not even one.
+        UsageError: there are too few for one.
     """
     steps = tokens // (batch_size * multiple)
     if not steps:

@@ -23,7 +23,7 @@ ROTATION = 2
 BATCH_ORDER = 3
 """Purpose of the keys that order batches."""
 SELECTION = 6
-"""Purpose of the keys that draw the documents of a part of a pass."""
+"""Purpose of the keys that draw the documents of a partial pass."""
 SAMPLE = 7
 """Purpose of the keys that draw a stratified sample."""
 
@@ -84,7 +84,7 @@ def permutation(
 
     Args:
         first: index of atom 0 in the stream of keys, where several sets of atoms share one stream.
-        arrays: makes those that are as long as it is.
+        arrays: allocates arrays as long as the permutation.
     """
     drawn = arrays.filled(atoms, np.uint64, lambda a, b: keys(seed, purpose, epoch, first + a, b - a))
     return order_by(drawn, arrays)
@@ -120,13 +120,13 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
 def document_order(
     order: Ints | int, *, seed: int, epoch: int, ends: Sequence[int] = (), arrays: Arrays = IN_MEMORY
 ) -> Ints:
-    """Draw the order in which documents are planned; those of each pass stay together.
+    """Draw the order in which documents are planned; each pass stays together.
 
     Args:
-        order: of the documents as they lie, pass by pass; or how many they are, where that is by their numbers.
+        order: the documents as stored, pass by pass; or how many there are, if they are in the order of their numbers.
         seed, epoch: of the draw.
         ends: where each pass ends.
-        arrays: makes that of the order.
+        arrays: allocates the array of the order.
 
     Returns:
         The document at each place.

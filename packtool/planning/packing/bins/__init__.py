@@ -1,4 +1,4 @@
-"""Filling bins: what the bin-packing strategies are made of.
+"""Filling bins: the parts of the bin-packing strategies.
 
 lengths ─cut─▶ whole rows, tails ─greedy or algorithm1─▶ runs of equal bins ─filled─▶ counts, or a plan
 """

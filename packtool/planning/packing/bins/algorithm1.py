@@ -35,7 +35,7 @@ class Buckets(NamedTuple):
     Attributes:
         capacity: tokens in the bins of each run.
         runs: bins; items one token longer than the largest bucket stand for rows of `segments`, by number.
-        segments: of documents that are cut, or longer than every bucket.
+        segments: pieces of documents that are cut, or longer than every bucket.
     """
 
     capacity: I64
@@ -60,7 +60,7 @@ def compose(counts: I64, over: list[int], sizes: Sequence[int], threshold: Fract
 
 
 class _Composer:
-    """The state of the algorithm: what is left of the documents, and the buckets so far."""
+    """The state of the algorithm: the documents left, and the buckets so far."""
 
     def __init__(self, counts: I64, over: list[int], sizes: Sequence[int], threshold: Fraction) -> None:
         self.largest = sizes[-1]
@@ -70,7 +70,7 @@ class _Composer:
         self.over = over
         self.next_over, self.end_over = 0, len(over)
         # Documents of a length are taken from the front in corpus order: how many are used tells which comes next.
-        # Lists, since Python reads and writes their items several times as fast as those of arrays.
+        # Lists, since Python reads and writes their items several times as fast as items of arrays.
         self.left: list[int] = counts.tolist()
         self.used = [0] * len(self.left)
         self.place: list[int] = (len(over) + counts[::-1].cumsum()[::-1] - counts).tolist()
@@ -126,7 +126,7 @@ class _Composer:
         longest = limit
         while below[longest] != longest:
             longest = below[longest]
-        while below[limit] != longest:  # so that nobody follows this path again
+        while below[limit] != longest:  # so that this path is not followed again
             below[limit], limit = longest, below[limit]
         return longest
 

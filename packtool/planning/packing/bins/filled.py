@@ -1,7 +1,7 @@
 """Documents cut to whole rows and a tail each, and the tails in bins.
 
-Every bin-packing strategy begins and ends here. What it puts between says how many tails of each length lie in a bin;
-the plan then assigns documents to the tails.
+Every bin-packing strategy begins and ends here. In between it decides how many tails of each length lie in a bin; the
+plan then assigns documents to the tails.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTa
     Args:
         lengths: tokens of each document with its EOS, at least 1.
         sequence_length: tokens in a row, L, at least 2.
-        rows_and_tails: how a document of at least L tokens is cut; else to as many whole rows as there are.
+        rows_and_tails: how a document of at least L tokens is cut; by default into as many whole rows as it fills.
 
     >>> documents = cut_documents(np.array([3, 9, 4, 8]), 4)
     >>> documents.long, documents.rows, documents.keys, documents.counts, documents.eos_alone
@@ -96,7 +96,7 @@ class FilledBins:
         lengths: tokens of each document with its EOS.
         sequence_length: tokens in a row, L.
         documents: the documents, cut.
-        runs: the tails in bins; bins may exceed L, what is beyond it is dropped.
+        runs: the tails in bins; bins may exceed L, and tokens beyond it are dropped.
         after_rows: bins that a whole row opens; their tails are dropped, the row is one of the long rows. None where
             there are none.
         remainder: None leaves bins below L as they are, to be padded. Else they are joined to one stream and cut at

@@ -63,7 +63,7 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
             fits = length
             while below[fits] != fits:
                 fits = below[fits]
-            while length != fits:  # so that nobody follows this path again
+            while length != fits:  # so that this path is not followed again
                 below[length], length = fits, below[length]
         for entry in range(ends[-1], len(lengths)):
             length, taken = lengths[entry], bins * counts_of[entry]

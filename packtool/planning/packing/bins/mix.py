@@ -8,7 +8,7 @@ rounds. A round cuts every row into groups of consecutive segments, and deals gr
     new rows   [3 4|5][4 8|7 5]      each row has the sum that it had
 
 So the number of rows, their sums, padding and truncation stay what they are; only which documents share a row changes.
-It works as well as there are groups of equal sums: with few documents to a window, or lengths within a few tokens of
+It works where there are many groups of equal sums: with few documents to a window, or lengths within a few tokens of
 each other, rows stay more alike than random ones.
 """
 
@@ -41,7 +41,7 @@ def mix(
         length: tokens of each segment, 1 to L.
         offsets: rows + 1; row i holds segments ``offsets[i]:offsets[i + 1]``.
         sequence_length: tokens in a row, L.
-        seed: of all draws.
+        seed: for all draws.
         window: a number that differs for every mix with the same seed and L.
 
     Returns:
@@ -125,8 +125,8 @@ def _beyond(length: I64, counts: I64, sequence_length: int) -> npt.NDArray[np.bo
 def _deal(length: I64, counts: I64, draws: np.random.Philox) -> tuple[I64, I64]:
     """Cut rows into groups, and deal the groups of each sum at random; return lengths and counts of the new rows."""
     offsets = offsets_of(counts)
-    # Single segments meet only their like. In groups of about four, there are many sums, each made of many lengths, and
-    # still enough groups of each to deal.
+    # Single segments meet only segments of their length. In groups of about four there are many sums, each made of
+    # many lengths, and still enough groups of each to deal.
     begins = np.zeros(len(length) + 1, np.bool_)
     begins[:-1] = _one_in_four(len(length), draws)
     # A cut near the middle of each row as well: groups of half a row meet others made of other lengths more often than
@@ -180,6 +180,6 @@ def _random(count: int, draws: np.random.Philox) -> U64:
 
 
 def _bytes(count: int, draws: np.random.Philox) -> npt.NDArray[np.uint8]:
-    """Draw random bytes, the same whatever the machine's byte order."""
+    """Draw random bytes, the same on machines of either byte order."""
     words: U64 = draws.random_raw(-(-count // 8))
     return words.astype("<u8", copy=False).view(np.uint8)[:count]

@@ -1,6 +1,6 @@
 """Runs of equal bins, and the documents in them.
 
-The greedy algorithms fill bins before anyone knows which document lies where. Items of one length are taken in their
+The greedy algorithms fill bins before it is decided which document lies where. Items of one length are taken in their
 order, so a run needs only the number of the first one; documents are then sorted by length and copied to their bins.
 """
 
@@ -29,7 +29,7 @@ class Runs:
     """Runs of equal bins, in bin order, as columns.
 
     Bin j of run i takes, for each entry e in ``offsets[i]:offsets[i + 1]``, `count[e]` items of length `length[e]`:
-    those from ``first[e] + j * count[e]`` on among the items of that length.
+    starting from item ``first[e] + j * count[e]`` of that length.
 
     Attributes:
         bins: bins in each run.
@@ -57,7 +57,7 @@ class Runs:
 
     @classmethod
     def join(cls, parts: Sequence[Runs]) -> Runs:
-        """Put runs one after the other."""
+        """Concatenate runs."""
         return cls(
             np.concatenate([runs.bins for runs in parts]),
             offsets_of(np.concatenate([np.diff(runs.offsets) for runs in parts])),
