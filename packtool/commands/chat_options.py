@@ -16,7 +16,6 @@ from packtool.errors import DataError, UsageError
 from packtool.formats.names import CHAT_TEMPLATES
 from packtool.options.check import given
 from packtool.options.declare import declared, flag
-from packtool.options.record import as_recorded
 from packtool.options.tokenize import ConversationOptions, TokenizeArguments
 from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
@@ -97,19 +96,17 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
     return chat, loaded
 
 
-def recorded_chat(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:
-    """Return the options of conversations as the manifest has them."""
-    return as_recorded(
-        {
-            "conversations": options.conversations or AUTO,
-            "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(chat.templates)),
-            "train_on": chat.train_on,
-            "reasoning": chat.reasoning,
-            "tool_calls": chat.tool_calls,
-            "template_args": json.loads(chat.arguments) or None,
-            "template_date": chat.date or None,
-        }
-    )
+def described_chat(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:
+    """Return the options of conversations that the manifest records."""
+    return {
+        "conversations": options.conversations or AUTO,
+        "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(chat.templates)),
+        "train_on": chat.train_on,
+        "reasoning": chat.reasoning,
+        "tool_calls": chat.tool_calls,
+        "template_args": json.loads(chat.arguments) or None,
+        "template_date": chat.date or None,
+    }
 
 
 def _with_template(loaded: LoadedTokenizer, template: str) -> LoadedTokenizer:

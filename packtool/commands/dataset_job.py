@@ -26,7 +26,7 @@ from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.outputs.claim import claim, key_of
 from packtool.outputs.output import Output
 from packtool.places.place import MappedFile, Place
-from packtool.places.typed import Typed
+from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import I64
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
@@ -87,13 +87,13 @@ class DatasetJob:
 
     def preview(self, key: str, known: dict[str, int]) -> DatasetResult:
         """Return the result of a dry run, with amounts of the input."""
-        return DatasetResult.previewed(self.command, self.options, self.options.output, key, known)
+        return DatasetResult.previewed(self.command, self.options, place_of(self.options.output), key, known)
 
     @contextmanager
     def claim(self, key: str) -> Iterator[Output]:
         """Claim the output for the block; fetch inputs at URLs unless it is finished already."""
         inputs = map(str, self.inputs)
-        with claim(self.options.output, self.command, self.options, key=key, inputs=inputs) as output:
+        with claim(place_of(self.options.output), self.command, self.options, key=key, inputs=inputs) as output:
             if not output.finished:
                 fetch_inputs(self.inputs, quiet=self.options.quiet)
             yield output
@@ -106,7 +106,7 @@ class DatasetJob:
         """Return the result of an output that was finished before."""
         manifest = manifests.read_as(output.place, PackedManifest)
         report, run = read_report(output.place, manifest), manifests.read_run(output.place)
-        return DatasetResult(path=output.shown, report=report, run=run, kept=True)
+        return DatasetResult(path=output.place.shown, report=report, run=run, kept=True)
 
     def finish(
         self, output: Output, manifest: PackedManifest, report: PackedReport, facts: Mapping[str, Any]
@@ -119,7 +119,7 @@ class DatasetJob:
             **facts,
         }
         output.finish(manifest, run)
-        return DatasetResult(path=output.shown, report=report, run=run)
+        return DatasetResult(path=output.place.shown, report=report, run=run)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import Place
+from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
@@ -72,12 +73,12 @@ def export(options: ExportArguments) -> ExportResult:
         key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
         if options.dry_run:
             known = {contents.kind: contents.sequences, "tokens": contents.tokens}
-            return ExportResult.previewed("export", options, options.output, key, known)
-        with claim(options.output, "export", options, key=key, inputs=[str(source)]) as output:
+            return ExportResult.previewed("export", options, place_of(options.output), key, known)
+        with claim(place_of(options.output), "export", options, key=key, inputs=[str(source)]) as output:
             if output.finished:
                 made, run = manifests.read(output.place), manifests.read_run(output.place)
                 assert isinstance(made, ExportManifest)
-                return ExportResult(path=output.shown, manifest=made, run=run, kept=True)
+                return ExportResult(path=output.place.shown, manifest=made, run=run, kept=True)
             fetch_inputs([source], quiet=options.quiet)
             with InputCheck(contents.files() if options.check_input else ()) as check:
                 files = _write(output, format, contents, check, quiet=options.quiet)
@@ -85,7 +86,7 @@ def export(options: ExportArguments) -> ExportResult:
             manifest = _manifest(source, base, format, contents, files, output, chosen.choice)
             run = {"inputs": [source.name], "written": clock.seconds()}
             output.finish(manifest, run)
-            return ExportResult(path=output.shown, manifest=manifest, run=run)
+            return ExportResult(path=output.place.shown, manifest=manifest, run=run)
 
 
 def _choose(source: Place, options: ExportArguments) -> Chosen:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from packtool.commands.document_origins import Origins, stores_of
-from packtool.commands.places import places_to_read, result_path
+from packtool.commands.places import places_to_read
 from packtool.formats.packed import PackedDataset
 from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
+from packtool.places.typed import place_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def find(options: FindArguments) -> FindResult:
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         dataset = PackedDataset(place)
         documents = Origins(dataset, given or stores_of(dataset, ())).documents(options.record).tolist()
-        return FindResult(result_path(options.path), options.record, documents, _segments(dataset, documents))
+        return FindResult(place_of(options.path).shown, options.record, documents, _segments(dataset, documents))
 
 
 def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:

@@ -37,6 +37,7 @@ from packtool.outputs.claim import claim, key_of
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.outputs.tokenizer_files import read_tokenizer, write_tokenizer
+from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 
@@ -78,11 +79,11 @@ def import_(options: ImportArguments) -> ImportResult:
     key = key_of("import", recorded, info, identity)
     if options.dry_run:
         known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
-        return ImportResult.previewed("import", options, options.output, key, known)
-    with claim(options.output, "import", options, key=key, inputs=[*inputs, *every]) as place:
+        return ImportResult.previewed("import", options, place_of(options.output), key, known)
+    with claim(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.finished:
             counts = manifests.read_as(place.place, StoreManifest).counts
-            return ImportResult(path=place.shown, counts=counts, run=manifests.read_run(place.place), kept=True)
+            return ImportResult(path=place.place.shown, counts=counts, run=manifests.read_run(place.place), kept=True)
         try:
             done = _read_all(place, chosen, files, info, read, with_loss=with_loss, quiet=options.quiet)
         except DataError:
@@ -92,7 +93,7 @@ def import_(options: ImportArguments) -> ImportResult:
         manifest = _manifest(every, done, info, recorded, write_tokenizer(place, tokenizer))
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
-        return ImportResult(path=place.shown, counts=manifest.counts, run=run)
+        return ImportResult(path=place.place.shown, counts=manifest.counts, run=run)
 
 
 def _read_all(

@@ -18,7 +18,6 @@ from msgspec import UnsetType
 
 from packtool.blending.blend import Blend
 from packtool.commands.inputs import find_files
-from packtool.commands.places import result_path
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import TOKENIZER, UNFINISHED
@@ -121,7 +120,7 @@ def _is_output(path: Path) -> bool:
 def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Info:
     files = list(listed(manifest))
     missing = [file.name for file in files if there.get(file.name) != file.bytes]
-    path, quoted = result_path(place), shlex.quote(str(place))
+    path, quoted = place.shown, shlex.quote(str(place))
     facts: dict[str, Any] = {}
     following: list[str] = []
     if isinstance(manifest, StoreManifest):
@@ -208,7 +207,7 @@ def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
         begun = None
     command = begun.command if begun else "?"
     facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
-    path, quoted = result_path(place), shlex.quote(str(place))
+    path, quoted = place.shown, shlex.quote(str(place))
     if begun is not None and begun.arguments:
         call = command_line(command, begun.arguments, str(place))
         following = [f"{call} --resume", f"{call} --overwrite"]

@@ -22,9 +22,10 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import Shuffle
 from packtool.formats.segment_table import no_segments
 from packtool.outputs import lock
-from packtool.outputs.claim import key_of, output_place
+from packtool.outputs.claim import key_of, require_apart
 from packtool.outputs.output import State
 from packtool.places.local import PARTIAL, LocalPlace
+from packtool.places.typed import place_of
 from packtool.planning.shuffling.balance import dealt_order, pairs_of
 from packtool.support.temporary import temporary_directory
 from packtool.support.version import __version__
@@ -50,11 +51,11 @@ def write_order(
     plans = stored_plans(dataset, record.atom_size)
     if record.ranks is not None:
         _require_rows(dataset, plans)
-    key = key_of(__version__, record, "order", job.input_entries())
+    key, output = key_of(__version__, record, "order", job.input_entries()), place_of(job.options.output)
     if job.options.dry_run:
         known = {"rows": dataset.manifest.ledger.rows, "tokens": dataset.manifest.ledger.output}
-        return DatasetResult.previewed(job.command, job.options, job.options.output, key, known)
-    output = output_place(job.options.output, job.options, map(str, job.inputs))
+        return DatasetResult.previewed(job.command, job.options, output, key, known)
+    require_apart(output, job.options, map(str, job.inputs))
     if not isinstance(output, LocalPlace):
         what, remedy = "an order is written to a directory of this machine", "give one, and copy the files from there"
         raise UsageError("unsupported-store", what, remedy=remedy, where=str(output))

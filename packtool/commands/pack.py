@@ -143,8 +143,9 @@ def _recorded(strategy: Strategy, options: PackArguments, pad_id: int) -> Option
     An atom size that was not given is left out: atoms are rows. So is mixing where there is none, as in datasets
     written before there was a choice.
     """
-    in_effect = replace(options, pad_token=pad_id, mix_rows=mixes(strategy, options))
-    found = recorded(in_effect, strategy.name)
+    mixed = mixes(strategy, options)
+    drawn = draws(strategy, mixed=mixed, reordered=options.epoch > 0)
+    found = recorded(replace(options, pad_token=pad_id, mix_rows=mixed), strategy.name)
     if "extra_capacity" in found:
         found["extra_capacity"] = options.extra
     left_out = ["mix_rows"] * (not found.get("mix_rows")) + ["window_tokens"] * (not strategy.windowed)
@@ -152,6 +153,6 @@ def _recorded(strategy: Strategy, options: PackArguments, pad_id: int) -> Option
     if options.epoch:
         found["epoch"] = options.epoch
     # The seed of a shuffle is recorded with it. Of rows in corpus order it is that of the epochs to come.
-    if draws(strategy, found) or (not options.shuffle and options.seed != DEFAULT_SEED):
+    if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
         found["seed"] = options.seed
     return found

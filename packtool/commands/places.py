@@ -157,12 +157,6 @@ def _arrays(place: Place) -> list[InputEntry]:
     return [file for file in listed(manifests.read(place)) if file.name.endswith(".npy")]
 
 
-def result_path(typed: Typed) -> Path | str:
-    """Return the path or URL by which a result names its dataset."""
-    place = place_of(typed)
-    return place.path if isinstance(place, LocalPlace) else str(place)
-
-
 def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
     """Warn if consecutive rows hold documents from so many shards that shards will be fetched again and again."""
     places = [store.place for store in corpus.stores]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from packtool.commands.places import result_path
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs.claim import lies_at
-from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.places.place import Place
+from packtool.places.typed import cache_directory
 from packtool.support.sizes import free_bytes, plural
 from packtool.text.corpus.records import CorpusFile
 
@@ -73,7 +73,7 @@ class Result:
         cls,
         command: str,
         options: Writing,
-        output: Typed,
+        output: Place,
         key: str,
         known: dict[str, int],
         files: Sequence[CorpusFile] = (),
@@ -84,10 +84,9 @@ class Result:
             key: of the options and inputs, to tell whether work of the same kind lies at the output.
             known, files: as `Preview` has them.
         """
-        path, found = result_path(output), lies_at(place_of(output), command, key)
-        given = plain_arguments(options)
-        preview = Preview(command, given, path, found, known, files, options.staging, options.overwrite)
-        return cls(path=path, preview=preview)
+        given, found = plain_arguments(options), lies_at(output, command, key)
+        preview = Preview(command, given, output.shown, found, known, files, options.staging, options.overwrite)
+        return cls(path=output.shown, preview=preview)
 
     def held(self) -> object:
         """Summarise an output in a few words."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.commands.document_origins import Origins, stores_nearby, stores_of
-from packtool.commands.places import places_to_read, result_path
+from packtool.commands.places import places_to_read
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import TOKENIZER
@@ -23,7 +23,7 @@ from packtool.options.inspecting import ShowArguments
 from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import read_tokenizer
 from packtool.places.place import Place
-from packtool.places.typed import Typed
+from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Part, Row, RowSegment, Run
 from packtool.support.sizes import plural
@@ -63,7 +63,7 @@ def show(options: ShowArguments) -> Row:
         )
         roles = _roles(dataset, found or (), tokenizer)
         segments = _segments(dataset, bucket, row, _decoder(tokenizer), origins, roles)
-        return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing)
+        return Row(place_of(options.path).shown, row, bucket.rows, bucket.sequence_length, segments, missing)
 
 
 def _document(store: TokenStore, options: ShowArguments) -> Row:
@@ -89,7 +89,7 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
         runs=_runs(tokens, store.document_loss(number), decode),
         parts=_parts(tokens, 0, roles, store.manifest.tokenizer.eos_id, decode),
     )
-    return Row(result_path(options.path), number, store.documents, len(tokens), [segment], kind="document")
+    return Row(place_of(options.path).shown, number, store.documents, len(tokens), [segment], kind="document")
 
 
 def _number(wanted: int, count: int, kind: Literal["row", "document"]) -> int:

@@ -26,7 +26,6 @@ from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.planning import packing, shuffling
-from packtool.planning.packing.strategy import require_fit
 from packtool.planning.shuffling import Method, partial
 from packtool.planning.shuffling.bucket import batches
 from packtool.writing.stored_plan import stored_atom_size
@@ -141,7 +140,7 @@ def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
         what = f"documents begin at multiples of {manifest.multiple}, but {atom_size} is not one"
         remedy = "give a multiple of it, or pack again with another --document-multiple"
     else:
-        require_fit(atom_size, dataset.buckets[0].sequence_length)
+        packing.require_fit(atom_size, dataset.buckets[0].sequence_length)
         return
     raise UsageError("atoms-fixed", what, remedy=remedy, where="--atom-size")
 

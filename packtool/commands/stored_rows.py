@@ -115,7 +115,8 @@ def _write(
         has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
         require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
     options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
-    if record is not None and not draws(packing.strategy(base.strategy), options):
+    drawn = draws(packing.strategy(base.strategy), mixed="mix_rows" in options, reordered="epoch" in options)
+    if record is not None and not drawn:
         # It was the seed of epochs to come; now the order has one.
         options = {name: value for name, value in options.items() if name != "seed"}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)

@@ -21,6 +21,7 @@ from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import claim
 from packtool.outputs.output import Output
+from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.discover import STDIN, copy_stdin
@@ -58,20 +59,21 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     records: Any = None if names_files(options.inputs) else options.inputs
     if records is not None:
         options = replace(options, inputs=STDIN)
+    place = place_of(options.output)
     with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
         clock, source = Clock(), resolve(options, records)
         if options.dry_run:
             known = {"files": len(source.files), "bytes": sum(file.bytes for file in source.files)}
-            return TokenizeResult.previewed("tokenize", options, options.output, source.key, known, source.files)
-        with claim(options.output, "tokenize", options, key=source.key, inputs=source.locations) as out:
+            return TokenizeResult.previewed("tokenize", options, place, source.key, known, source.files)
+        with claim(place, "tokenize", options, key=source.key, inputs=source.locations) as out:
             if out.finished:
                 counts = manifests.read_as(out.place, StoreManifest).counts
-                return TokenizeResult(path=out.shown, counts=counts, run=manifests.read_run(out.place), kept=True)
+                return TokenizeResult(path=out.place.shown, counts=counts, run=manifests.read_run(out.place), kept=True)
             job = _job(source, _files(source, options, out), options, out, engine)
             log.info("encoder %s: %s", job.context.recipe.encoder, job.context.recipe.why)
             _run(job, out, options.encoder)
             counts, run = job.assemble(source.recorded, source.tokenizer.found.files, clock)
-            return TokenizeResult(path=out.shown, counts=counts, run=run)
+            return TokenizeResult(path=out.place.shown, counts=counts, run=run)
 
 
 def _files(source: Source, options: TokenizeArguments, out: Output) -> list[CorpusFile]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packtool.commands.chat_options import AUTO, chat_of, check_conversations, recorded_chat
+from packtool.commands.chat_options import AUTO, chat_of, check_conversations, described_chat
 from packtool.commands.inputs import find_files
 from packtool.errors import UsageError
 from packtool.options.check import given, refuse
@@ -99,15 +99,14 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     )
     as_text = options.special_tokens == "text"
     recipe = choose(tokenizer.found, options.encoder, special_as_text=as_text and not chats)
-    described = recorded(options)
-    chat = None
+    chat, described = None, {}
     if chats:
         chat, tokenizer = chat_of(options, tokenizer)
-        described |= recorded_chat(options, chat)
+        described = described_chat(options, chat)
     fim = _fim_of(options, tokenizer.found)
     if fim is not None:
-        texts = {"fim_tokens": fim.texts, "fim_split": fim.split or None}
-        described |= as_recorded({"fim_rate": fim.rate, "fim_spm_rate": fim.spm_rate, "fim_seed": fim.seed, **texts})
+        described = {"fim_rate": fim.rate, "fim_spm_rate": fim.spm_rate, "fim_seed": fim.seed}
+        described |= {"fim_tokens": fim.texts, "fim_split": fim.split or None}
     limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
     settings = Settings(
         tokenizer=tokenizer.info,
@@ -122,7 +121,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         chat=chat,
         fim=fim,
     )
-    return Source(inputs, by_input, records, tokenizer, settings, described)
+    return Source(inputs, by_input, records, tokenizer, settings, recorded(options) | as_recorded(described))
 
 
 def _special_ids(tokenizer: load.LoadedTokenizer) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.commands.document_origins import require_same_stores
-from packtool.commands.places import places_to_read, result_path
+from packtool.commands.places import places_to_read
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import ORIGIN
@@ -93,7 +93,7 @@ def verify(options: VerifyArguments) -> VerifyResult:
                 bar.advance(file.bytes)
         tokens = 0 if problems else _check_content(place, manifest, stores, problems)
         size = sum(file.bytes for _, file in files)
-        return VerifyResult(result_path(place), manifest.format, len(files), size, tokens, problems)
+        return VerifyResult(place.shown, manifest.format, len(files), size, tokens, problems)
 
 
 def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place], problems: list[PacktoolError]) -> int:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import OF_PLACES, PATH, PATHS
+from packtool.options.kinds import OF_PLACES
 from packtool.options.names import listed
 
 _LARGEST = (1 << 63) - 1
@@ -151,14 +151,9 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
 
 
 def _check_value(declaration: Declared, value: Any) -> None:
-    from packtool.places.url import as_typed, is_remote  # --help needs none of it
-
     option = declaration.option
     if option.kind in OF_PLACES and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=declaration.flag)
-    if option.kind in (PATH, PATHS) and is_remote(as_typed(value)):
-        what, remedy = "does not take the URL of an object store", "give a local path"
-        raise UsageError("unsupported-store", what, remedy=remedy, where=declaration.flag)
     if declaration.choices and value not in declaration.choices:
         what = f"{value!r} is not a known value"
         raise UsageError("bad-option", what, remedy=suggest(str(value), declaration.choices), where=declaration.flag)

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
+from packtool.errors import UsageError
 from packtool.support.sizes import parse_bytes
 
 
@@ -218,6 +219,17 @@ def _parse_inputs(value: Any) -> Any:
     return _several(value) if names_files(value) else value
 
 
+def _local(value: Any) -> Any:
+    """Refuse URLs of object stores where a file of this machine is needed."""
+    from packtool.places.url import as_typed, is_remote  # --help needs none of it
+
+    for item in value if isinstance(value, list | tuple) else [value]:
+        if is_remote(as_typed(item)):
+            what, remedy = "does not take the URL of an object store", "give a local path"
+            raise UsageError("unsupported-store", what, remedy=remedy, where=str(item))
+    return value
+
+
 _MANY = list[int | str] | int | str
 _PATHS = list[str] | str
 CALL = Kind("a function", "", None)
@@ -242,8 +254,10 @@ WEIGHTS = Kind(
     many=True,
 )
 NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _items, many=True)
-PATH = Kind("a path, as a string", "PATH", str)
-PATHS = Kind("a path, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
+PATH = Kind("a path, as a string", "PATH", str, _local)
+PATHS = Kind(
+    "a path, as a string, or a list of them", "PATH", _PATHS, lambda value: _local(_several(value)), repeated=True
+)
 PLACE = Kind("a path or URL, as a string", "PATH", str)
 PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
 INPUTS = Kind(PLACES.words, "PATH", _PATHS, _parse_inputs, repeated=True)

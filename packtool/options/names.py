@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
-
 STRATEGIES = (
     "concat",
     "padding",
@@ -79,50 +76,6 @@ OTHER_OPTIONS = {
     "--shard-size": "--shard-tokens",
 }
 """Names of options in other tools, and here."""
-OTHER_STRATEGIES = {
-    "bestfit": "bfd",
-    "best-fit-decreasing": "bfd",
-    "bfd-m": "bfd-extra",
-    "bfd-split": "bfd",
-    "bucket": "buckets",
-    "firstfit": "ffd",
-    "first-fit-decreasing": "ffd",
-    "fixed": "concat",
-    "group-texts": "concat",
-    "packed": "concat",
-    "packing": "bfd",
-    "pad": "padding",
-    "sp": "seamless",
-    "stream": "concat",
-    "wrapped": "concat",
-}
-"""Names of strategies in papers and other tools, and here; with or without hyphens."""
-
-
-def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
-    """Suggest the strategy that was meant, with its description; or list all strategies.
-
-    Args:
-        word: what was given.
-        meanings: the strategies and what they do.
-
-    >>> meant_strategy("group_texts", {"concat": "one stream of tokens, cut"})
-    'did you mean concat (one stream of tokens, cut)?'
-    >>> meant_strategy("xyz", {"concat": "", "bfd": ""})
-    'choose one of concat, bfd'
-    """
-    name = word.strip().lower().replace("_", "-").replace(" ", "-")
-    known = {
-        **OTHER_STRATEGIES,
-        **{known_name.replace("-", ""): known_name for known_name in OTHER_STRATEGIES.values()},
-    }
-    meant = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
-    if meant is None:
-        close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1)
-        meant = OTHER_STRATEGIES.get(close[0], close[0]) if close else None
-    if meant is None or meant not in meanings:
-        return f"choose one of {', '.join(meanings)}"
-    return f"did you mean {meant} ({meanings[meant]})?"
 
 
 def listed(names: tuple[str, ...]) -> str:

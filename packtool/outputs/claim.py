@@ -31,7 +31,7 @@ from packtool.outputs.delivery import taken
 from packtool.outputs.output import Begun, Finished, Output, State, begun
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
-from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.places.typed import cache_directory
 from packtool.places.url import is_remote
 
 
@@ -118,11 +118,11 @@ def key_of(*parts: Any) -> str:
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 
-def claim(typed: Typed, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
+def claim(place: Place, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
     """Make sure that `command` may write to a place, and nobody else does; create it.
 
     Args:
-        typed: place of the output.
+        place: of the output.
         command: name of the command.
         options: of the command. `overwrite` removes the dataset or the unfinished work that is there; nothing else
             there is ever removed. `resume` goes on with what an earlier run with the same key left there; an empty
@@ -135,7 +135,7 @@ def claim(typed: Typed, command: str, options: Writing, *, key: str, inputs: Ite
             or finished with another key; other files than packtool's.
         DataError: not a directory, or it can't be created; another run writes there.
     """
-    place = output_place(typed, options, inputs)
+    require_apart(place, options, inputs)
     output = _output(place, State(command, key), options)
     contents = _settled(output, options)
     if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
@@ -220,19 +220,15 @@ def _begin(output: Output, options: Writing, contents: Found) -> None:
             shutil.rmtree(left)  # scratch files of work with other options
 
 
-def output_place(typed: Typed, options: Writing, inputs: Iterable[Path | str]) -> Place:
-    """Return the place of an output that is apart from its inputs, whatever lies there.
+def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
+    """Require that an output lies apart from its inputs, whatever is there.
 
     Raises:
-        UsageError: it is not; both `overwrite` and `resume`.
+        UsageError: it does not; both `overwrite` and `resume`.
     """
-    if not str(typed):
-        raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
     if options.overwrite and options.resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
-    place = place_of(typed)
     _refuse_overlap(place, inputs)
-    return place
 
 
 def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:

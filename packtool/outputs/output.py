@@ -105,11 +105,6 @@ class Output:
     finished: bool = False
     lock: Lock | None = None
 
-    @property
-    def shown(self) -> Path | str:
-        """What results call it: its path, or its URL."""
-        return self.place.path if isinstance(self.place, LocalPlace) else str(self.place)
-
     def delivery(self, engine: Engine) -> Delivery:
         """Return how the workers of an engine deliver the files of the dataset."""
         if isinstance(self.place, LocalPlace):  # whose lock keeps others out

@@ -41,6 +41,10 @@ class LocalPlace(Place):
     def __str__(self) -> str:
         return str(self.path)
 
+    @property
+    def shown(self) -> Path:
+        return self.path
+
     def __repr__(self) -> str:
         return f"LocalPlace({str(self.path)!r})"
 

@@ -67,6 +67,11 @@ class Place(ABC):
     def __str__(self) -> str:
         """Return the place as the user typed it."""
 
+    @property
+    def shown(self) -> Path | str:
+        """What results call it: its path, or its URL."""
+        return str(self)
+
     @abstractmethod
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the place as its path or URL. Places that are pickled alike are equal."""

@@ -18,8 +18,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.planning.arrays import IN_MEMORY, Arrays
-
 I64: TypeAlias = npt.NDArray[np.int64]
 Ints: TypeAlias = npt.NDArray[np.integer]
 
@@ -156,14 +154,12 @@ def index_type(items: int) -> type[np.integer[Any]]:
     return np.uint32 if items < 1 << 32 else np.int64
 
 
-def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
-    """Add up running totals from 0: where each group begins, then the total.
+def offsets_of(counts: Ints) -> I64:
+    """Add up running totals from 0: where each group begins, then the total; `Arrays.totals` does so block by block.
 
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
     """
-    if arrays is not IN_MEMORY:
-        return arrays.totals(len(counts), lambda first, last: counts[first:last])
     out = np.empty(len(counts) + 1, np.int64)
     out[0] = 0
     np.cumsum(counts, out=out[1:])

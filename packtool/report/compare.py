@@ -22,16 +22,15 @@ from msgspec import UNSET
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.options.declare import flag
-from packtool.options.names import meant_strategy
 from packtool.options.shared import DEFAULT_SEED
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.lengths import LengthCounts, unpacked
 from packtool.planning.metrics.mixing import MIXING_BATCH
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import sliding
-from packtool.planning.metrics.summary import measure, training_cost
+from packtool.planning.metrics.summary import measure_rows, training_cost
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, plan_corpus
+from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, meant_strategy, plan_corpus
 from packtool.planning.packing.strategy import mixes
 from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
@@ -311,7 +310,8 @@ def _try(
     tallies = tallied(lengths, plans, options.multiple)
     ledger = balance(tokens, len(lengths), plans, tallies)
     timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
-    metrics = measure(tallies, batch_size)
+    measures = measure_rows(tallies, batch_size)
+    metrics = measures.whole
     stream_pairs = -(-tokens // base) * (base * (base + 1) // 2)
     trial = Trial(
         strategy=strategy.name,
@@ -323,9 +323,9 @@ def _try(
         metrics=metrics,
         attention=ratio(metrics.attention_full, stream_pairs),
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
-        buckets=packed.bucket_figures(tallies),
-        documents_per_row=packed.documents_per_row(tallies),
-        context=packed.available_context(tallies),
+        buckets=packed.bucket_figures(tallies, measures.buckets),
+        documents_per_row=packed.documents_per_row(measures.documents_in_row),
+        context=packed.available_context(measures.piece_lengths),
         stages=packed.stages_of(plans) or UNSET,
         training=None if parameters is None else training_cost(metrics, ledger.output, parameters),
         sample_rows=packed.sample_rows(rows_to_draw(lengths, candidate), lengths),

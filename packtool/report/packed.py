@@ -17,12 +17,12 @@ from packtool.places.typed import Typed
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import BatchMix
-from packtool.planning.metrics.ratios import histogram_sum, ratio
+from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import sliding
-from packtool.planning.metrics.summary import measure
+from packtool.planning.metrics.summary import Metrics, measure_rows
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
-from packtool.planning.plan import PADDING, Ints, Plan, Segments, distinct, offsets_of
+from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, distinct, offsets_of
 from packtool.report.schema import (
     BucketFigures,
     ContextPoint,
@@ -63,26 +63,38 @@ def report_of_rows(
         stages: rows by the step that made them, as plans or an earlier report have them.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
-    counts = LengthCounts.of(tallies[0].lengths) if tallies else None
-    slid = None
-    if counts is not None and strategy == "seamless":
-        repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
-        slid = sliding(counts, options["sequence_length"], repeated)
-    return PackedReport(
+    report = PackedReport(
         strategy=strategy,
         options=msgspec.to_builtins(dict(options)),
         shuffle=shuffle,
         batch_size=batch_size,
         ledger=ledger,
-        lengths=None if counts is None else lengths_of(counts, "tokens"),
-        metrics=measure(tallies, batch_size) if tallies else None,
-        buckets=bucket_figures(tallies),
-        documents_per_row=documents_per_row(tallies),
-        context=available_context(tallies),
-        sliding=slid,
+        lengths=None,
+        metrics=None,
+        buckets=[],
+        documents_per_row=[],
+        context=[],
+        sliding=None,
         stages=dict(stages) if stages else UNSET,
         sources=list(sources),
         source_mix=list(source_mix),
+    )
+    if not tallies:
+        return report
+    counts = LengthCounts.of(tallies[0].lengths)
+    lengths, slid = lengths_of(counts, "tokens"), None
+    if strategy == "seamless":
+        repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
+        slid = sliding(counts, options["sequence_length"], repeated)
+    measures = measure_rows(tallies, batch_size)
+    return msgspec.structs.replace(
+        report,
+        lengths=lengths,
+        metrics=measures.whole,
+        buckets=bucket_figures(tallies, measures.buckets),
+        documents_per_row=documents_per_row(measures.documents_in_row),
+        context=available_context(measures.piece_lengths),
+        sliding=slid,
     )
 
 
@@ -118,13 +130,13 @@ def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
     )
 
 
-def bucket_figures(tallies: Sequence[Tally]) -> list[BucketFigures]:
-    """Measure the rows of each length."""
+def bucket_figures(tallies: Sequence[Tally], metrics: Sequence[Metrics]) -> list[BucketFigures]:
+    """Describe the rows of each length, from the tally and the metrics of each."""
     rows = sum(tally.rows for tally in tallies)
     tokens = sum(tally.output - tally.padding for tally in tallies)
     buckets = []
-    for tally in tallies:
-        alone, held = measure([tally]), tally.output - tally.padding
+    for tally, alone in zip(tallies, metrics, strict=True):
+        held = tally.output - tally.padding
         buckets.append(
             BucketFigures(
                 sequence_length=tally.sequence_length,
@@ -143,9 +155,8 @@ def bucket_figures(tallies: Sequence[Tally]) -> list[BucketFigures]:
     return buckets
 
 
-def documents_per_row(tallies: Sequence[Tally]) -> list[DocumentsBin]:
-    """Count rows by their number of documents, in bins of equal width."""
-    rows = histogram_sum([tally.documents_in_row for tally in tallies])
+def documents_per_row(rows: I64) -> list[DocumentsBin]:
+    """Put rows, given by their number of documents, into bins of equal width."""
     present = np.flatnonzero(rows)
     if not len(present):
         return []
@@ -157,9 +168,12 @@ def documents_per_row(tallies: Sequence[Tally]) -> list[DocumentsBin]:
     ]
 
 
-def available_context(tallies: Sequence[Tally]) -> list[ContextPoint]:
-    """Return the share of document tokens with at least this many tokens of their piece before them in the row."""
-    pieces = histogram_sum([tally.piece_lengths for tally in tallies])
+def available_context(pieces: I64) -> list[ContextPoint]:
+    """Return the share of document tokens with at least this many tokens of their piece before them in the row.
+
+    Args:
+        pieces: segments of documents, by their number of tokens.
+    """
     # reaching[c]: pieces longer than c, that is, tokens with exactly c before them.
     reaching = np.cumsum(pieces[::-1])[::-1][1:]
     with_at_least = np.append(np.cumsum(reaching[::-1])[::-1], 0)

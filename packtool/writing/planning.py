@@ -69,16 +69,22 @@ def _plans(
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
     lengths = corpus.lengths()
     over: Over = partial(_over, arrays, budget.engine.processes) if isinstance(arrays, FileArrays) else map
-    once = all(passes.number < 2 for passes in chosen)
-    if not epoch and (not strategy.windowed or once):
-        return plan_corpus(strategy, lengths, options, arrays, over=over)
-    order: Ints | int
-    order, ends = (len(lengths), []) if once else by_pass(chosen, arrays)
+    order: Ints | None = None
+    ends: list[int] = []
+    if any(passes.number > 1 for passes in chosen) and (epoch or strategy.windowed):
+        order, ends = by_pass(chosen, arrays)
     if epoch:
-        order = document_order(order, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
-    assert not isinstance(order, int)
-    ordered = arrays.filled(len(order), lengths.dtype, lambda a, b: lengths.take(order[a:b]))
-    return [RenumberedPlan(plan, order) for plan in plan_corpus(strategy, ordered, options, arrays, ends, over)]
+        numbers = len(lengths) if order is None else order
+        order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
+    plans = plan_corpus(strategy, _in_order(lengths, order, arrays), options, arrays, ends, over)
+    return plans if order is None else [RenumberedPlan(plan, order) for plan in plans]
+
+
+def _in_order(lengths: Ints, order: Ints | None, arrays: Arrays) -> Ints:
+    """Return the lengths of documents in the order in which they are planned; None for that of the corpus."""
+    if order is None:
+        return lengths
+    return arrays.filled(len(order), lengths.dtype, lambda a, b: lengths.take(order[a:b]))
 
 
 def _over(

@@ -95,7 +95,8 @@ class StoredPlan(Plan):
     @cached_property
     def _begins(self) -> I64:
         """Where each segment begins, in tokens from the first row's first; then where the last one ends."""
-        return offsets_of(self._table["length"], self._arrays)
+        length = self._table["length"]
+        return self._arrays.totals(len(length), lambda a, b: length[a:b])
 
     @cached_property
     def _firsts(self) -> Ints:

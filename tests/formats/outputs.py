@@ -16,6 +16,7 @@ from packtool.options.shared import Writing
 from packtool.outputs.claim import claim
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
+from packtool.places.typed import place_of
 
 URL = "s3://bucket/set"
 """In the fixture `bucket`."""
@@ -38,7 +39,7 @@ def prepare(
     **options: Any,
 ) -> Output:
     """Claim an output, with the options of `Writing`."""
-    return claim(place, command, Writing(**options), key=key, inputs=inputs)
+    return claim(place_of(place), command, Writing(**options), key=key, inputs=inputs)
 
 
 def begin(staging: Path, key: str = "k", **options: bool) -> Output:

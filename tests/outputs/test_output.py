@@ -150,8 +150,8 @@ def test_names_that_are_not_directories(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     with pytest.raises(DataError, match="not a directory"):
         prepare(tmp_path / "f", "tokenize", key="k")
-    with pytest.raises(PacktoolError, match="--output: an empty name"):
-        prepare("", "tokenize", key="k")
+    with pytest.raises(PacktoolError, match=r"--output: an empty name\. Give a path"):
+        packtool.tokenize("corpus.jsonl", "")
 
 
 def test_the_command_line_refuses_an_empty_name(tmp_path: Path) -> None:

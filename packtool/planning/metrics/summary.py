@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -134,6 +135,32 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         attention_masked=sum(_pairs(t.piece_lengths, 1) + t.eos_inserted for t in tallies),
         steps_per_epoch=None if batch_size is None else sum(-(-t.output // (batch_size * longest)) for t in tallies),
         homogeneity=homogeneity.result(),
+    )
+
+
+class RowMeasures(NamedTuple):
+    """The rows of a dataset, measured.
+
+    Attributes:
+        whole: of all rows.
+        buckets: of the rows of each length.
+        documents_in_row: rows, by the number of distinct documents in them.
+        piece_lengths: segments of documents, by their number of tokens.
+    """
+
+    whole: Metrics
+    buckets: list[Metrics]
+    documents_in_row: I64
+    piece_lengths: I64
+
+
+def measure_rows(tallies: Sequence[Tally], batch_size: int | None = None) -> RowMeasures:
+    """Measure the rows of a dataset, and those of each length; arguments as of `measure`."""
+    return RowMeasures(
+        whole=measure(tallies, batch_size),
+        buckets=[measure([tally]) for tally in tallies],
+        documents_in_row=histogram_sum([tally.documents_in_row for tally in tallies]),
+        piece_lengths=histogram_sum([tally.piece_lengths for tally in tallies]),
     )
 
 

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from packtool.errors import UsageError
 from packtool.options import names
 from packtool.options.check import check_taken, checked, out_of_range
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.packing.strategy import PackOptions, Strategy, require_fit
+from packtool.planning.packing.strategy import PackOptions, Strategy
 from packtool.planning.packing.windows import plan_corpus
 from packtool.planning.plan import Ints, Plan
 
@@ -21,14 +22,36 @@ __all__ = [
     "PackOptions",
     "Strategy",
     "check",
+    "meant_strategy",
     "plan",
     "plan_corpus",
+    "require_fit",
     "strategy",
 ]
 
 _modules = [import_module(f"{__name__}.{name.replace('-', '_')}") for name in names.STRATEGIES]
 STRATEGIES: dict[str, Strategy] = {module.STRATEGY.name: module.STRATEGY for module in _modules}
 """Every strategy by its name, in the order of the documentation."""
+
+
+OTHER_STRATEGIES = {
+    "bestfit": "bfd",
+    "best-fit-decreasing": "bfd",
+    "bfd-m": "bfd-extra",
+    "bfd-split": "bfd",
+    "bucket": "buckets",
+    "firstfit": "ffd",
+    "first-fit-decreasing": "ffd",
+    "fixed": "concat",
+    "group-texts": "concat",
+    "packed": "concat",
+    "packing": "bfd",
+    "pad": "padding",
+    "sp": "seamless",
+    "stream": "concat",
+    "wrapped": "concat",
+}
+"""Names of strategies in papers and other tools, and here; with or without hyphens."""
 
 
 def strategy(name: str) -> Strategy:
@@ -41,10 +64,36 @@ def strategy(name: str) -> Strategy:
         raise UsageError(
             "unknown-strategy",
             f"there is no strategy {name!r}",
-            remedy=names.meant_strategy(name, {each.name: each.summary for each in STRATEGIES.values()}),
+            remedy=meant_strategy(name, {each.name: each.summary for each in STRATEGIES.values()}),
             where="--strategy",
         )
     return STRATEGIES[name]
+
+
+def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
+    """Suggest the strategy that was meant, with its description; or list all strategies.
+
+    Args:
+        word: what was given.
+        meanings: the strategies and what they do.
+
+    >>> meant_strategy("group_texts", {"concat": "one stream of tokens, cut"})
+    'did you mean concat (one stream of tokens, cut)?'
+    >>> meant_strategy("xyz", {"concat": "", "bfd": ""})
+    'choose one of concat, bfd'
+    """
+    name = word.strip().lower().replace("_", "-").replace(" ", "-")
+    known = {
+        **OTHER_STRATEGIES,
+        **{known_name.replace("-", ""): known_name for known_name in OTHER_STRATEGIES.values()},
+    }
+    meant = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
+    if meant is None:
+        close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1)
+        meant = OTHER_STRATEGIES.get(close[0], close[0]) if close else None
+    if meant is None or meant not in meanings:
+        return f"choose one of {', '.join(meanings)}"
+    return f"did you mean {meant} ({meanings[meant]})?"
 
 
 def check(strategy: Strategy, options: PackOptions) -> None:
@@ -91,6 +140,18 @@ def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
         what = f"{multiple} is not a power of two, and {strategy.name} makes rows of powers of two"
         remedy = f"give {1 << multiple.bit_length()}, or another strategy"
         raise UsageError("bad-option", what, remedy=remedy, where="--document-multiple")
+
+
+def require_fit(atom: int, row: int) -> None:
+    """Refuse atoms that neither divide rows nor are divided by them.
+
+    Raises:
+        UsageError: naming the atom size.
+    """
+    if row % atom and atom % row:
+        remedy = "give a divisor or a multiple of the sequence length"
+        what = f"{atom} does not fit the sequence length {row}"
+        raise UsageError("bad-atom-size", what, remedy=remedy, where="--atom-size")
 
 
 def plan(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing.plans import StreamPlan
 from packtool.planning.packing.strategy import PackOptions, Strategy
-from packtool.planning.plan import Ints, Plan, offsets_of
+from packtool.planning.plan import Ints, Plan
 
 
 def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
@@ -21,7 +21,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     >>> stream.rows, stream.dropped, stream.eos_omitted
     (2, 0, 1)
     """
-    ends = offsets_of(lengths, arrays)
+    ends = arrays.totals(len(lengths), lambda first, last: lengths[first:last])
     return [StreamPlan(options.row_length, options.atom, ends, remainder=options.remainder, arrays=arrays)]
 
 

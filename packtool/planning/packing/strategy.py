@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from packtool.errors import UsageError
 from packtool.options.declare import accepted, declared
 from packtool.options.pack import PackOptions
 from packtool.planning.plan import Plan
 
-__all__ = ["PackOptions", "Strategy", "draws", "mixes", "require_fit"]
+__all__ = ["PackOptions", "Strategy", "draws", "mixes"]
 
 
 @dataclass(frozen=True)
@@ -61,22 +60,11 @@ def mixes(strategy: Strategy, options: PackOptions) -> bool:
     return strategy.mixes if options.mix_rows is None else options.mix_rows
 
 
-def draws(strategy: Strategy, described: Mapping[str, object]) -> bool:
+def draws(strategy: Strategy, *, mixed: bool, reordered: bool) -> bool:
     """Return whether rows depend on the seed before they are shuffled.
 
     Args:
-        described: the options of a dataset, as its manifest has them.
+        mixed: rows are mixed.
+        reordered: documents are planned in the order of an epoch.
     """
-    return strategy.random or "mix_rows" in described or "epoch" in described
-
-
-def require_fit(atom: int, row: int) -> None:
-    """Refuse atoms that neither divide rows nor are divided by them.
-
-    Raises:
-        UsageError: naming the atom size.
-    """
-    if row % atom and atom % row:
-        remedy = "give a divisor or a multiple of the sequence length"
-        what = f"{atom} does not fit the sequence length {row}"
-        raise UsageError("bad-atom-size", what, remedy=remedy, where="--atom-size")
+    return strategy.random or mixed or reordered
