@@ -27,7 +27,7 @@ from packtool.reading.blend_schedule import check_limits
 from packtool.reading.blend_sources import Sources, several_lengths
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
-from packtool.reading.stream import Key, Stream, rows_in, state_differs
+from packtool.reading.stream import Key, Stream, rows_ahead, rows_in, state_differs
 
 _OF_DATASETS = {"epochs": 1, "shuffle": True, "seed": None, "repack": False, "stores": ()}
 """Options of `Stream` that are not for blends, with what stands for their absence."""
@@ -61,6 +61,7 @@ class BlendStream:
         names: of the sources, by their numbers.
         items: samples of the run.
         batch_rows: rows that make `batch_tokens`.
+        rows_ahead: as of `Stream`.
     """
 
     bucketed = False
@@ -82,6 +83,7 @@ class BlendStream:
         self.names = self.sources.names
         self.options = {"fields": self.sources.fields if fields is None else tuple(fields), **options}
         self.batch_rows = rows_in(batch_tokens, self.sources.sequence_length)
+        self.rows_ahead = rows_ahead(self.sources.sequence_length, near=self.near)
         self._added: tuple[Stage, ...] = ()
         self._begin: Begin | None = None
         self._dealing: Dealing | None = None
@@ -142,6 +144,10 @@ class BlendStream:
             remedy = "begin anew with another loader"
             raise UsageError("run-changed", what, remedy=remedy, where=self.sources.blend.name)
         return np.stack(self._dealt().locate(numbers), axis=1)
+
+    def next_block(self, sample: int) -> int:
+        """Return the sample from which on others come if weights are changed when all before this one are dealt."""
+        return self._dealt().next_block(sample)
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
         """Return what each row of some batches of samples that follow each other costs, as in `Stream.pairs`."""
@@ -238,7 +244,7 @@ class BlendStream:
                 than there are.
         """
         blend = self.sources.blend
-        first = self._dealt().next_block(after)
+        first = self.next_block(after)
         if first >= self.items:
             what, remedy = "the run ends before the next block", "make it longer in the blend"
             raise UsageError("run-ended", what, remedy=remedy, where=blend.name)

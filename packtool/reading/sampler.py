@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -14,6 +14,20 @@ from packtool.reading.blend_stream import BlendStream
 from packtool.reading.stream import Key, Stream
 
 _AHEAD = 512  # global batches that are dealt at once
+
+
+class Turn(NamedTuple):
+    """What a rank trains on at a time: its share of a global batch, or a micro-batch of that.
+
+    Attributes:
+        keys: the samples.
+        consumed: samples of the stream that are consumed after training on them, whatever the rank.
+        ahead: samples of the stream up to the end of their global batch.
+    """
+
+    keys: list[Key]
+    consumed: int
+    ahead: int
 
 
 class GlobalBatches:
@@ -91,9 +105,9 @@ class GlobalBatches:
         """Iterate over the rest of this pass, or over the next if this one came to its end."""
         turns = self.begin()
         turn = self.turn
-        for keys, consumed in turns:
+        for keys, consumed, ahead in turns:
             self.require_turn(turn)
-            self.consumed = consumed
+            self.consumed, self._ahead = consumed, ahead
             yield keys
 
     def __len__(self) -> int:
@@ -179,12 +193,8 @@ class GlobalBatches:
         )
         self._resume_at(self.consumed + samples)
 
-    def begin(self) -> Iterator[tuple[list[Key], int]]:
-        """Begin the rest of this pass, or the next one if nothing is left: the samples of this rank, turn by turn.
-
-        Yields:
-            samples; and how many are consumed after training on them. All ranks take the same number of turns.
-        """
+    def begin(self) -> Iterator[Turn]:
+        """Begin the rest of this pass, or the next one if nothing is left: all ranks take the same number of turns."""
         if self.finished and not self._resumed:
             self._go_to(self._end, self._pass + 1)
         self._resumed = False
@@ -192,6 +202,26 @@ class GlobalBatches:
         self._begun = self.consumed
         self.turn += 1
         return self._turns(self.consumed, self._end)
+
+    def together(self, turns: Iterable[Turn], rows: int) -> Iterator[list[Turn]]:
+        """Join turns that are read at once: one at first, so that it comes soon, then up to this many rows.
+
+        `reweight` does the same after any of them: none has rows of a block that could still have other weights.
+        """
+        group: list[Turn] = []
+        size = most = settled = 0
+        for turn in turns:
+            if group and (size + len(turn.keys) > most or turn.ahead > settled):
+                self._ahead = group[-1].ahead
+                yield group
+                group, size, most = [], 0, min(2 * max(size, most), rows)
+            if not group:
+                settled = self.stream.next_block(turn.ahead)
+            group.append(turn)
+            size += len(turn.keys)
+        if group:
+            self._ahead = group[-1].ahead
+            yield group
 
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
         """Return the state to resume from: samples consumed, and what identifies dataset, order and seed, or the blend.
@@ -269,7 +299,7 @@ class GlobalBatches:
             yield consumed, after, most, self.micro_batch_size or most
             consumed = after
 
-    def _turns(self, consumed: int, end: int) -> Iterator[tuple[list[Key], int]]:
+    def _turns(self, consumed: int, end: int) -> Iterator[Turn]:
         batches = self._batches(consumed, end)
         while ahead := list(islice(batches, _AHEAD if self.balance else 1)):
             keys = [self._keys(before, after) for before, after, _, _ in ahead]
@@ -278,8 +308,7 @@ class GlobalBatches:
                     chosen = mine[first : first + size]
                     if not chosen and self.stream.bucketed:
                         chosen = [(before, -1)]
-                    self._ahead = after
-                    yield chosen, after if first + size >= most else before
+                    yield Turn(chosen, after if first + size >= most else before, after)
 
     def _shares(self, batches: Sequence[Sequence[Key]]) -> list[list[Key]]:
         """Return this rank's share of each of some global batches."""

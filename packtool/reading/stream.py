@@ -9,6 +9,7 @@ no end: a pass is a number of epochs, and the next pass has the epochs that foll
 from __future__ import annotations
 
 import secrets
+import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +39,7 @@ _BY_WEIGHTS = ", row lengths by weights "
 """In the order of a state, before the digest of the weights."""
 _COSTS = "row-pairs"
 """Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
+_AHEAD = 1 << 20  # tokens that are worth a call
 _ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
 
 
@@ -64,6 +66,7 @@ class Stream:
         items: samples in the first epoch, and in every other one that is not packed anew.
         bucketed: samples are batches.
         batch_rows: rows of one length that make `batch_tokens`.
+        rows_ahead: rows that are worth to be read at once, for several batches; 0 where each is read when it is needed.
     """
 
     def __init__(
@@ -109,7 +112,11 @@ class Stream:
         self.bucketed = isinstance(first, BucketDataset)
         self._multiple = first.manifest.multiple
         self.items = len(first)
-        self.batch_rows = 1 if isinstance(first, BucketDataset) else rows_in(batch_tokens, first.sequence_length)
+        if isinstance(first, BucketDataset):
+            self.batch_rows, self.rows_ahead = 1, 0
+        else:
+            self.batch_rows = rows_in(batch_tokens, first.sequence_length)
+            self.rows_ahead = rows_ahead(first.sequence_length, near=self.near)
         self.batch([])  # options that make no sense are found here, not in a worker
 
     def __getstate__(self) -> dict[str, Any]:
@@ -213,6 +220,10 @@ class Stream:
     def located(self, samples: Sequence[Key]) -> Sequence[Key] | I64:
         """Return what a batch of some samples is asked for by."""
         return samples
+
+    def next_block(self, sample: int) -> int:
+        """Return the sample from which on others may come, where that is decided while training: never."""
+        return sys.maxsize
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
         """Return the dataset in the order of one epoch, from 0."""
@@ -343,6 +354,11 @@ def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
     except OSError:
         unfinished.unlink(missing_ok=True)  # where nothing can be kept, they are computed again
     return pairs
+
+
+def rows_ahead(length: int, *, near: bool) -> int:
+    """Return how many rows of this length are worth to be read at once: none where they are fetched from far away."""
+    return max(1, _AHEAD // length) if near else 0
 
 
 def rows_in(batch_tokens: int | None, length: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
@@ -20,14 +20,14 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 import torch.distributed
-from torch.utils.data import DataLoader, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.reading.batch import check_options, make_batch
-from packtool.reading.blend_stream import open_stream
+from packtool.reading.blend_stream import BlendStream, open_stream
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.sampler import GlobalBatches
+from packtool.reading.sampler import GlobalBatches, Turn
 from packtool.reading.stream import Key, Stream
 from packtool.torch.labels import KINDS
 
@@ -126,12 +126,16 @@ class Loader:
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
         returned, sent = tee(self.sampler.begin())
-        turn = self.sampler.turn
-        keys = (self.sampler.stream.located(sample) for sample, _ in sent)
-        batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
-        for batch, (_, consumed) in zip(batches, returned, strict=True):
-            self.sampler.require_turn(turn)
-            self.sampler.consumed = consumed
+        number, stream = self.sampler.turn, self.sampler.stream
+        if self._workers["num_workers"]:
+            keys = (stream.located(turn.keys) for (turn,) in self.sampler.together(sent, 0))
+            batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
+        else:
+            read = _ReadAhead(stream, self.sampler.together(sent, stream.rows_ahead))
+            batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
+        for batch, turn in zip(batches, returned, strict=True):
+            self.sampler.require_turn(number)
+            self.sampler.consumed = turn.consumed
             yield batch
 
     def __len__(self) -> int:
@@ -286,6 +290,25 @@ class Samples:
             end_with_parent()
             self._watched = True
         return Parcel(read, self.stream.options)
+
+
+class _ReadAhead(IterableDataset[Mapping[str, Any]]):
+    """Batches of this process, several of which are read at once: a call costs more than reading a few rows.
+
+    Args:
+        stream: where they come from.
+        groups: turns that are read at once.
+    """
+
+    def __init__(self, stream: Stream | BlendStream, groups: Iterable[Sequence[Turn]]) -> None:
+        self._stream = stream
+        self._groups = groups
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        for turns in self._groups:
+            read = self._stream.read([key for turn in turns for key in turn.keys])
+            for part in read.split([len(turn.keys) for turn in turns]):
+                yield tensors(part, self._stream.options)
 
 
 def collate(batch: Any) -> Any:
