@@ -1,21 +1,22 @@
 """Blends: the shares that a rule gives for the same weights, and what a blend costs to lay out and to read.
 
-    python -m benchmarks.blends
+    python -m benchmarks.blends        (in an environment with PyTorch)
 
 Rules of others are written anew, to deal the same weights: Megatron-LM's helper (each sample from the source that is
 furthest behind), levanter's (blocks of 2,048: weight x block cut to whole numbers, the rest to the largest, in random
 order), grain's (weights as multiples of a hundredth of the smallest, cut to whole numbers, then dealt in closed form).
-A run of a billion rows is laid out with twenty sources and ten ramps. Reading is measured from the page cache, every
-source in an order of its own: batches of a blend; the same rows of each source in as many calls, which have fewer rows;
-and as many tokens of each source alone in batches of as many rows.
+A run of a billion rows is laid out with twenty sources and ten ramps. Reading is measured from the page cache, through
+the loader, as a training loop does without workers: batches of a blend, and as many batches of its sources, each by a
+loader of its own, in turn. Below the loader, one call for each batch: what reading only as far as the next batch costs.
 """
 
 from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,9 +32,8 @@ SAMPLES = 409_600
 LARGE = 10**9
 STRETCH = 512
 LEVANTER_BLOCK = 2048
-ROWS, LENGTH = (32, 64, 128, 256), 2048
-READ, ROUNDS = 7_680, 15
-_FREED_ONCE = 31 << 20  # bytes
+ROWS, LENGTH = (8, 32, 128, 256), 2048
+READ, ROUNDS = 20_480, 9
 WEIGHTS: dict[str, list[float]] = {
     "0.7, 0.3": [0.7, 0.3],
     "eight from 0.4 to 0.0003": [0.4, 0.3, 0.15, 0.1, 0.04, 0.009, 0.0007, 0.0003],
@@ -116,10 +116,10 @@ def laid_out() -> dict[str, float]:
 
 
 def reading(place: Path) -> list[dict[str, Any]]:
-    """CPU time to read a blend; the same rows of its sources in the same calls; and each source alone."""
+    """Million tokens a CPU second: a blend and its sources, by loaders; and each by a call for every batch."""
     import packtool as tool
-    from packtool.reading.blend_stream import BlendStream, open_stream
-    from packtool.reading.stream import Stream
+    from packtool.reading.blend_stream import open_stream
+    from packtool.torch import Loader
 
     weights = {"web": 0.5, "code": 0.25, "wiki": 0.15, "chat": 0.1}
     for number, name in enumerate(weights):
@@ -127,43 +127,46 @@ def reading(place: Path) -> list[dict[str, Any]]:
         corpus = [{"text": "word " * int(length)} for length in texts]
         tool.tokenize(corpus, place / f"{name}-store")
         tool.pack(place / f"{name}-store", place / name, strategy="bfd", sequence_length=LENGTH)
-    sources = {name: {"path": str(place / name), "seed": 1} for name in weights}
-    stream = open_stream(tool.Blend(sources, [{"weights": weights}], rows=1_000_000))
-    assert isinstance(stream, BlendStream)
-    alone, found = {name: Stream(place / name, seed=1) for name in weights}, []
-    np.empty(_FREED_ONCE, np.uint8)  # as the loader does, so that memory of batches is kept
+    sources: Any = {name: {"path": str(place / name), "seed": 1} for name in weights}
+    blend = tool.Blend(sources, [{"weights": weights}], rows=10_000_000)
+    shares = {"blend": 1.0, **weights}
+    paths: dict[str, Any] = {"blend": blend, **{name: place / name for name in weights}}
+    found = []
     for rows in ROWS:
-        batches = [range(first, first + rows) for first in range(0, READ, rows)]  # inside the first epoch of each
-        calls = []
-        for batch in batches:
-            source, row = stream.located(batch).T
-            for number in np.unique(source).tolist():
-                calls.append((alone[stream.names[number]], row[source == number].tolist()))
-
-        def blended(batches: Sequence[range] = batches) -> None:
-            for batch in batches:
-                stream.batch(stream.located(batch))
-
-        def apart(calls: Sequence[tuple[Stream, list[int]]] = calls) -> None:
-            for one, samples in calls:
-                one.batch(samples)
-
-        def whole(batches: Sequence[range] = batches) -> None:
-            for name, weight in weights.items():
-                for batch in batches[: round(len(batches) * weight)]:
-                    alone[name].batch(batch)
-
-        took = [[_cpu(work) for work in (blended, apart, whole)] for _ in range(ROUNDS)]
-        best = [min(each) for each in zip(*took, strict=True)]
-        tokens = len(batches) * rows * LENGTH / 1e6
-        names = ("blend", "the same calls", "each source alone")
-        found.append({"rows": rows, **{name: tokens / each for name, each in zip(names, best, strict=True)}})
+        steps = {name: round(READ / rows * share) for name, share in shares.items()}
+        loaders = {name: Loader(path, batch_size=rows, **_endless(name)) for name, path in paths.items()}
+        ways = {"loader": {name: iter(loader) for name, loader in loaders.items()}}
+        streams = {name: open_stream(path, **_endless(name)) for name, path in paths.items()}
+        ways["call"] = {name: map(stream.batch, _consecutive(rows)) for name, stream in streams.items()}
+        took: dict[str, list[float]] = {}
+        for _ in range(1 + ROUNDS):
+            for way, batches in ways.items():
+                for name, each in batches.items():
+                    took.setdefault(f"{way} {name}", []).append(_cpu(each, steps[name]))
+        best = {name: min(times[1:]) for name, times in took.items()}  # the first round opens files
+        figures = {"rows": rows}
+        for way in ways:
+            alone = sum(best[f"{way} {name}"] for name in weights)
+            read = sum(steps[name] for name in weights)
+            figures[f"blend, {way}"] = steps["blend"] * rows * LENGTH / best[f"{way} blend"] / 1e6
+            figures[f"sources, {way}"] = read * rows * LENGTH / alone / 1e6
+        found.append(figures)
     return found
 
 
-def _cpu(work: Callable[[], None]) -> float:
+def _endless(name: str) -> dict[str, int]:
+    """Options for more epochs than are read; a blend says itself how long it is."""
+    return {} if name == "blend" else {"epochs": 1000, "seed": 1}
+
+
+def _consecutive(rows: int) -> Iterator[range]:
+    return (range(first, first + rows) for first in count(0, rows))
+
+
+def _cpu(batches: Iterator[Any], steps: int) -> float:
     began = time.process_time()
-    work()
+    for _ in islice(batches, steps):
+        pass
     return time.process_time() - began
 
 

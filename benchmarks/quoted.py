@@ -301,13 +301,14 @@ def _blend_shares(record: Any) -> Lines:
 
 
 def _blend_reading(record: Any) -> Lines:
-    names = ("blend", "the same calls", "each source alone")
+    names = ("blend, loader", "sources, loader", "blend, call", "sources, call")
     rows = [[each["rows"], *(figure(each[name]) for name in names)] for each in record["reading"]]
     header = (
         "rows in a batch",
         "a blend of four",
-        "its sources, in the same calls",
-        "its sources, in batches of as many rows",
+        "its sources, one after the other",
+        "the blend, a call for each batch",
+        "its sources, a call for each batch",
     )
     return ["Million tokens a CPU second, all fields, from the page cache:", table(header, rows)]
 

@@ -99,14 +99,8 @@ class Sources:
         options = {**options, "fields": [name for name in fields if name != "source"]}
         if not len(source):
             return of_no_rows(self.sequence_length)._replace(source=source.astype(np.int32))
-        parts = []
-        for number, places in by_value(source):
-            stream = self.stream(number)
-            epochs, items = stream.epochs_of(row[places])
-            for epoch, those in by_value(epochs):
-                dataset = cast("Dataset", stream.epoch(epoch))
-                parts.append((places[those], dataset.read_of(dataset.rows, items[those], options)))
-        return joined(parts)._replace(source=source.astype(np.int32))
+        parts = ((places, self.stream(number).read_rows(row[places], options)) for number, places in by_value(source))
+        return joined(len(source), parts)._replace(source=source.astype(np.int32))
 
 
 def several_lengths(blend: Blend, options: Mapping[str, Any]) -> Source | None:

@@ -146,7 +146,7 @@ class BlendStream:
         return np.stack(self._dealt().locate(numbers), axis=1)
 
     def next_block(self, sample: int) -> int:
-        """Return the sample from which on others come if weights are changed when all before this one are dealt."""
+        """Return the sample from which others come if weights are changed when this one is the next."""
         return self._dealt().next_block(sample)
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -78,41 +78,40 @@ def of_no_rows(length: int) -> RawBatch:
     return RawBatch(np.empty((0, length), np.uint16), _whole(0, length), None)
 
 
-def joined(parts: Sequence[tuple[I64, RawBatch]]) -> RawBatch:
-    """Join rows that were read apart, each part with the places of its rows.
+def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
+    """Join rows that are read apart, each part with the places of its rows.
 
     A part without segments is of whole rows, and where one without loss is padded it has segments that say so.
 
     >>> one, two = (RawBatch(np.array([[number, 9]]), None, None) for number in (5, 6))
-    >>> joined([(np.array([1]), one), (np.array([0]), two)]).tokens.tolist()
+    >>> joined(2, [(np.array([1]), one), (np.array([0]), two)]).tokens.tolist()
     [[6, 9], [5, 9]]
     """
-    if len(parts) == 1:
-        return parts[0][1]
-    places = np.concatenate([place for place, _ in parts])
-    length = parts[0][1].tokens.shape[1]
-    tokens = np.empty((len(places), length), parts[0][1].tokens.dtype)
+    read: list[tuple[I64, RawBatch]] = []
     for place, part in parts:
-        tokens[place] = part.tokens
-    segments = loss = None
-    if any(part.segments is not None for _, part in parts):
-        whole = Segments.concatenate([part.segments or _whole(len(place), length) for place, part in parts])
-        order = np.argsort(places)
+        if len(place) == rows:
+            return part
+        tokens = read[0][1].tokens if read else np.empty((rows, part.tokens.shape[1]), part.tokens.dtype)
+        tokens[place] = part.tokens  # at once, while the processor has them in its cache
+        read.append((place, part._replace(tokens=tokens)))
+    segments = loss = following = None
+    if any(part.segments is not None for _, part in read):
+        whole = Segments.concatenate([part.segments or _whole(len(place), tokens.shape[1]) for place, part in read])
+        order = np.argsort(np.concatenate([place for place, _ in read]))
         counts = np.diff(whole.offsets)[order]
         offsets = offsets_of(counts)
         segments = whole.at(ranges(whole.offsets[order], counts, offsets), offsets)
-    if any(part.loss is not None for _, part in parts):
-        loss = np.ones((len(places), length), np.uint8)
-        for place, part in parts:
+    if any(part.loss is not None for _, part in read):
+        loss = np.ones(tokens.shape, np.uint8)
+        for place, part in read:
             if part.loss is not None:
                 loss[place] = part.loss
-    following = None
-    if any(part.following is not None for _, part in parts):
-        following = np.full(len(places), IGNORED)
-        for place, part in parts:
+    if any(part.following is not None for _, part in read):
+        following = np.full(rows, IGNORED)
+        for place, part in read:
             if part.following is not None:
                 following[place] = part.following
-    return RawBatch(tokens, segments, loss, following, parts[0][1].documents)
+    return RawBatch(tokens, segments, loss, following, read[0][1].documents)
 
 
 def _whole(rows: int, length: int) -> Segments:

@@ -204,9 +204,9 @@ class GlobalBatches:
         return self._turns(self.consumed, self._end)
 
     def together(self, turns: Iterable[Turn], rows: int) -> Iterator[list[Turn]]:
-        """Join turns that are read at once: one at first, so that it comes soon, then up to this many rows.
+        """Group turns that are read at once: one at first, so that it comes soon, then up to this many rows.
 
-        `reweight` does the same after any of them: none has rows of a block that could still have other weights.
+        A group ends where a block of a blend does, so `reweight` does after each turn what it would if it were alone.
         """
         group: list[Turn] = []
         size = most = settled = 0

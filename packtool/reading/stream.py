@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import sys
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -39,7 +39,7 @@ _BY_WEIGHTS = ", row lengths by weights "
 """In the order of a state, before the digest of the weights."""
 _COSTS = "row-pairs"
 """Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
-_AHEAD = 1 << 20  # tokens that are worth a call
+_AHEAD = 1 << 20  # tokens that are read at once: most of what a call costs is then what it reads
 _ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
 
 
@@ -66,7 +66,7 @@ class Stream:
         items: samples in the first epoch, and in every other one that is not packed anew.
         bucketed: samples are batches.
         batch_rows: rows of one length that make `batch_tokens`.
-        rows_ahead: rows that are worth to be read at once, for several batches; 0 where each is read when it is needed.
+        rows_ahead: rows to read at once, for several batches; 0 where each is read when it is needed.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class Stream:
         return samples
 
     def next_block(self, sample: int) -> int:
-        """Return the sample from which on others may come, where that is decided while training: never."""
+        """Return the sample from which others could come if something were changed while training: none."""
         return sys.maxsize
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
@@ -283,12 +283,18 @@ class Stream:
             dataset, rows, begin, _ = self._place(pairs[0][0])
             inside = np.array([begin + row for _, row in pairs if row >= 0], np.int64)
             return dataset.read_of(rows, inside, self.options)
-        numbers, items = self.epochs_of(np.array(keys, np.int64))
-        parts = []
-        for number, places in by_value(numbers):
-            epoch = cast("Dataset", self.epoch(number))
-            parts.append((places, epoch.read_of(epoch.rows, items[places], self.options)))
-        return joined(parts)
+        return self.read_rows(np.array(keys, np.int64), self.options)
+
+    def read_rows(self, samples: I64, options: Mapping[str, Any]) -> RawBatch:
+        """Read some samples, which are rows, for a batch with these options of `packtool.reading.make_batch`."""
+        numbers, items = self.epochs_of(samples)
+
+        def parts() -> Iterator[tuple[I64, RawBatch]]:
+            for number, places in by_value(numbers):
+                epoch = cast("Dataset", self.epoch(number))
+                yield places, epoch.read_of(epoch.rows, items[places], options)
+
+        return joined(len(samples), parts())
 
     def batch(self, keys: Sequence[Key]) -> Batch:
         """Build a training batch of some samples in the given order."""
@@ -357,7 +363,7 @@ def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
 
 
 def rows_ahead(length: int, *, near: bool) -> int:
-    """Return how many rows of this length are worth to be read at once: none where they are fetched from far away."""
+    """Return how many rows of this length to read at once; none where the first batch would wait for them all."""
     return max(1, _AHEAD // length) if near else 0
 
 

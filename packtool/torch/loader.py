@@ -4,6 +4,9 @@ A worker reads each batch as a whole. PyTorch would send every tensor of it thro
 takes a handshake between the two processes, and for many small tensors costs more than making them. So what was read,
 tokens as they are stored and the segments of their rows, goes through the pipe as one message. It becomes tensors where
 it is unpacked: in the training process, or in its thread that pins memory.
+
+Without workers several batches are read at once, about a million tokens, and become tensors one by one: to read a few
+rows takes longer to ask for than to do, all the more of a blend, where each source is asked.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -292,8 +295,8 @@ class Samples:
         return Parcel(read, self.stream.options)
 
 
-class _ReadAhead(IterableDataset[Mapping[str, Any]]):
-    """Batches of this process, several of which are read at once: a call costs more than reading a few rows.
+class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unused-ignore]
+    """Batches that are made in this process, where several are read at once.
 
     Args:
         stream: where they come from.
@@ -305,10 +308,12 @@ class _ReadAhead(IterableDataset[Mapping[str, Any]]):
         self._groups = groups
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        for turns in self._groups:
-            read = self._stream.read([key for turn in turns for key in turn.keys])
-            for part in read.split([len(turn.keys) for turn in turns]):
-                yield tensors(part, self._stream.options)
+        return chain.from_iterable(map(self._batches, self._groups))
+
+    def _batches(self, turns: Sequence[Turn]) -> Iterator[Mapping[str, Any]]:
+        read = self._stream.read([key for turn in turns for key in turn.keys])
+        for part in read.split([len(turn.keys) for turn in turns]):
+            yield tensors(part, self._stream.options)
 
 
 def collate(batch: Any) -> Any:

@@ -355,3 +355,18 @@ def test_row_lengths_in_turn(tmp_path: Path) -> None:
     other = open_stream(packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128))
     with pytest.raises(DataError, match="from a run with other weights of row lengths, which place every batch of an"):
         other.restore(batches.state_dict())
+
+
+@pytest.mark.parametrize("rows", [0, 4000])
+@pytest.mark.parametrize("micro", [None, 16])
+def test_reading_ahead_changes_nothing_of_other_weights(sources: dict[str, Any], rows: int, micro: int | None) -> None:
+    """Whenever weights are changed, they hold from the block after what was handed out, not after what was read."""
+    for steps in (1, 3, 80, 81, 82, 83, 90, 143, 144, 145, 163):  # of 50 rows: some batches lie in two blocks
+        batches = GlobalBatches(stream_of(sources), 50, micro_batch_size=micro)
+        consumed = 0
+        for turn in (turn for group in batches.together(batches.begin(), rows) for turn in group):
+            consumed = turn.consumed
+            if consumed == 50 * steps:
+                break
+        ends = (BLOCK, 7200, 2 * BLOCK)  # the ramp begins at 7,200
+        assert batches.reweight({"chat": 1}) == min(end for end in ends if end >= consumed)

@@ -416,3 +416,13 @@ def test_costs_of_rows_that_are_put_together(rows: Path, tmp_path: Path, kind: d
         tables = [epoch.segments(row) for row in range(stream.items)]
         expected = [sum(int(n) * (int(n) + 1) // 2 for n in each["length"]) for each in tables]
         assert stream.pairs([range(number * stream.items, (number + 1) * stream.items)]).tolist() == expected
+
+
+def test_turns_that_are_read_at_once(rows: Path) -> None:
+    """One at first, then twice as many rows each time, up to a limit; alone where there is none."""
+    batches = GlobalBatches(Stream(rows, epochs=20), 4, rank=1, world_size=2)
+    groups = list(batches.together(batches.begin(), 13))
+    assert [len(group) for group in groups][:6] == [1, 2, 4, 6, 6, 6]
+    assert [key for group in groups for turn in group for key in turn.keys] == list(range(1, len(batches) * 4, 2))
+    alone = list(batches.together(batches.begin(), 0))
+    assert [len(group) for group in alone] == [1] * len(batches)
