@@ -36,6 +36,7 @@ from packtool.blending.schedule import Stage
 from packtool.errors import UsageError
 from packtool.options.check import suggest
 from packtool.options.kinds import parse_amount, parse_share
+from packtool.options.run import STAGES
 from packtool.places.url import as_typed, is_remote
 from packtool.support.toml_file import Key, read_toml
 
@@ -150,6 +151,9 @@ class Blend:
             UsageError: as in `Blend`; with the line.
         """
         file = read_toml(path)
+        for name in STAGES.keys() & file.values.keys():
+            what, remedy = f"[{name}] makes datasets, and is not of a blend", f"run it: packtool run {path}"
+            raise UsageError("not-a-blend", what, remedy=remedy, where=file.place(name))
         blend = cls.__new__(cls)
         blend._set(str(path), file.path.parent, _Reader(file.place), file.values)
         return blend

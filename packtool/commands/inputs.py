@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from packtool.errors import UsageError
+from packtool.formats import manifest as manifests
+from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.corpus.discover import find
 from packtool.text.corpus.records import CorpusFile, shown
@@ -20,7 +24,9 @@ def find_files(
 
     Raises:
         DataError: nothing there, or it can't be read.
+        UsageError: a dataset, whose text is tokens already.
     """
+    _require_text(str(location))
     corpus = find(location, format, include=include, exclude=exclude)
     if corpus.skipped:
         names = ", ".join(corpus.skipped[:5]) + ", …" * (len(corpus.skipped) > 5)
@@ -33,6 +39,17 @@ def find_files(
         what = "leads to a directory that is read under another name, so it is not read again"
         warn("directory-repeated", what, remedy="remove the link unless it is meant", where=link)
     return corpus.files
+
+
+def _require_text(location: str) -> None:
+    place = Path(location)
+    kind = manifests.kind_at(LocalPlace(place)) if (place / manifests.MANIFEST).is_file() else None
+    remedies = {
+        "token store": f"pack it: packtool pack {shlex.quote(location)} -o rows",
+        "packed dataset": f"train on it, or see what is in it: packtool stats {shlex.quote(location)}",
+    }
+    if kind in remedies:
+        raise UsageError("not-text", f"a {kind} already, not text", remedy=remedies[kind], where=location)
 
 
 def warn_of_repeats(files: Sequence[CorpusFile]) -> None:

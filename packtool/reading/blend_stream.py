@@ -83,7 +83,7 @@ class BlendStream:
         self.names = self.sources.names
         self.options = {"fields": self.sources.fields if fields is None else tuple(fields), **options}
         self.batch_rows = rows_in(batch_tokens, self.sources.sequence_length)
-        self.rows_ahead = rows_ahead(self.sources.sequence_length, near=self.near)
+        self.rows_ahead = rows_ahead(self.sources.sequence_length, len(self.sources.streams), near=self.near)
         self._added: tuple[Stage, ...] = ()
         self._begin: Begin | None = None
         self._dealing: Dealing | None = None

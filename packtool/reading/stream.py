@@ -39,7 +39,8 @@ _BY_WEIGHTS = ", row lengths by weights "
 """In the order of a state, before the digest of the weights."""
 _COSTS = "row-pairs"
 """Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
-_AHEAD = 1 << 20  # tokens that are read at once: most of what a call costs is then what it reads
+_CALL = 1 << 18  # tokens of a source that are read at once: most of what a call costs is then what it reads
+_AHEAD = 1 << 21  # tokens of all sources that are read at once, at most
 _ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
 
 
@@ -116,7 +117,7 @@ class Stream:
             self.batch_rows, self.rows_ahead = 1, 0
         else:
             self.batch_rows = rows_in(batch_tokens, first.sequence_length)
-            self.rows_ahead = rows_ahead(first.sequence_length, near=self.near)
+            self.rows_ahead = rows_ahead(first.sequence_length, 1, near=self.near)
         self.batch([])  # options that make no sense are found here, not in a worker
 
     def __getstate__(self) -> dict[str, Any]:
@@ -362,9 +363,9 @@ def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
     return pairs
 
 
-def rows_ahead(length: int, *, near: bool) -> int:
-    """Return how many rows of this length to read at once; none where the first batch would wait for them all."""
-    return max(1, _AHEAD // length) if near else 0
+def rows_ahead(length: int, sources: int, *, near: bool) -> int:
+    """Return how many rows of this length to read at once; none where they have to be fetched, perhaps a shard each."""
+    return min(sources * _CALL, _AHEAD) // length if near else 0
 
 
 def rows_in(batch_tokens: int | None, length: int) -> int:

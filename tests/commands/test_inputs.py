@@ -9,6 +9,7 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.warnings import PacktoolWarning
+from tests.stores import write_store
 from tests.text.tokenizing.runs import TEXTS, corpus_of_every_kind, documents, fails, reference, run
 
 
@@ -40,3 +41,18 @@ def test_files_of_other_kinds_in_a_directory_are_named_once(corpus: Path, tmp_pa
     one = run(corpus, tmp_path / "p", include=["*.md"])
     assert documents(one.path) == reference(["# not a document"])
     assert "'[z-a]' is not a pattern" in fails(UsageError, corpus, tmp_path / "q", exclude=["[z-a]"])
+
+
+def test_a_dataset_is_no_text(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [5, 9])
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
+    said = {"store": "a token store already, not text. Pack it: packtool pack {} -o rows."}
+    said["rows"] = "a packed dataset already, not text. Train on it, or see what is in it: packtool stats {}."
+    for name, message in said.items():
+        path = tmp_path / name
+        assert fails(UsageError, path, tmp_path / "out") == f"{path}: {message.format(path)}"
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "manifest.json").write_text('{"format": "jsonl"}')
+    (tmp_path / "corpus" / "a.jsonl").write_text('{"text": "one"}\n')
+    files = packtool.tokenize(tmp_path / "corpus", tmp_path / "out", include=["*.jsonl"])
+    assert files.counts["documents"] == 1

@@ -18,7 +18,7 @@ from packtool.reading import BlendedRows
 from packtool.report.blend_schema import BlendReport
 from packtool.report.page import page
 from packtool.report.terminal import print_answer, print_stats
-from tests.stores import write_store
+from tests.stores import TOKENIZER, write_store
 
 TEXT = """\
 rows = 1000
@@ -173,3 +173,27 @@ def test_info_knows_a_blend_and_commands_for_datasets_say_what_takes_one(blend: 
     assert {name: found.facts[name] for name in ("sources", "stages")} == {"sources": "chat, code, web", "stages": 2}
     with pytest.raises(PacktoolError, match=r"a TOML file, not a token store .* packtool.open take a blend"):
         packtool.verify(blend)
+
+
+def test_another_tokenizer_is_refused_where_it_is_named(blend: Path) -> None:
+    root = blend.parent
+    other = msgspec.structs.replace(TOKENIZER, sha256="1" * 64)
+    packtool.pack(write_store(root / "o", [5, 9], tokenizer=other), root / "other", strategy="bfd", sequence_length=64)
+    (root / "two.toml").write_text('[sources]\nweb = "web"\nother = "other"\n')
+    for call in (packtool.open, packtool.stats):
+        with pytest.raises(UsageError) as caught:
+            call(root / "two.toml")
+        assert str(caught.value) == (
+            f"{root}/two.toml:2: web has other tokens than other, by another tokenizer. "
+            "Tokenize all sources with one tokenizer."
+        )
+
+
+def test_a_configuration_is_no_blend(tmp_path: Path) -> None:
+    (tmp_path / "corpus.toml").write_text("# rows\n[pack]\nsequence-length = 64\n")
+    with pytest.raises(UsageError) as caught:
+        packtool.stats(tmp_path / "corpus.toml")
+    assert str(caught.value) == (
+        f"{tmp_path}/corpus.toml:2: [pack] makes datasets, and is not of a blend. "
+        f"Run it: packtool run {tmp_path}/corpus.toml."
+    )

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import packtool
+from packtool.errors import UsageError
 from packtool.reading import BlendedRows
-from tests.stores import write_store
+from tests.stores import TOKENIZER, write_store
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -110,3 +112,13 @@ def test_other_weights_while_workers_read_ahead(sources: dict[str, Path]) -> Non
         dataset = packtool.open(sources[name])
         assert len(mine) > len(dataset)
         assert sorted(mine[: len(dataset)]) == sorted(dataset[:].tolist())
+
+
+def test_another_tokenizer_is_refused(sources: dict[str, Path], tmp_path: Path) -> None:
+    other = msgspec.structs.replace(TOKENIZER, sha256="1" * 64)
+    store = write_store(tmp_path / "store", [5, 9], tokenizer=other)
+    packtool.pack(store, tmp_path / "other", strategy="bfd", sequence_length=16)
+    path = tmp_path / "two.toml"
+    path.write_text(f'[sources]\nweb = "{sources["web"]}"\nother = "other"\n')
+    with pytest.raises(UsageError, match=r"two\.toml:2: web has other tokens than other, by another tokenizer\."):
+        Loader(path)
