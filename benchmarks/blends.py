@@ -13,6 +13,7 @@ loader of its own, in turn. Below the loader, one call for each batch: what read
 from __future__ import annotations
 
 import resource
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -141,15 +142,14 @@ def reading(place: Path) -> list[dict[str, Any]]:
         took: dict[str, list[float]] = {}
         for _ in range(1 + ROUNDS):
             for way, batches in ways.items():
-                for name, each in batches.items():
-                    took.setdefault(f"{way} {name}", []).append(_cpu(each, steps[name]))
-        best = {name: min(times[1:]) for name, times in took.items()}  # the first round opens files
-        figures = {"rows": rows}
-        for way in ways:
-            alone = sum(best[f"{way} {name}"] for name in weights)
-            read = sum(steps[name] for name in weights)
-            figures[f"blend, {way}"] = steps["blend"] * rows * LENGTH / best[f"{way} blend"] / 1e6
-            figures[f"sources, {way}"] = read * rows * LENGTH / alone / 1e6
+                times = {name: _cpu(each, steps[name]) for name, each in batches.items()}
+                took.setdefault(f"blend, {way}", []).append(times.pop("blend"))
+                took.setdefault(f"sources, {way}", []).append(sum(times.values()))
+        read = {"blend": steps["blend"], "sources": sum(steps[name] for name in weights)}
+        figures: dict[str, Any] = {"rows": rows}
+        for name, times_taken in took.items():  # the first round opens files
+            tokens = read[name.split(",")[0]] * rows * LENGTH / 1e6
+            figures[name] = tokens / statistics.median(times_taken[1:])
         found.append(figures)
     return found
 
