@@ -1,1 +1,1 @@
-"""Outputs: how a dataset comes to lie in a place, whole or not at all. `output.py` has the order of events."""
+"""Outputs: how a dataset is written to a place, whole or not at all. `output.py` has the order of events."""

@@ -1,8 +1,8 @@
-"""Claim the place of an output: mark it, then look again, and let nothing that another run finished come to harm.
+"""Claim the place of an output: mark it, then look again, and protect what another run has finished.
 
-Nothing may be there; a dataset, finished by the same command with the same key or by another; unfinished work; what
-packtool did not write. On a disk a lock keeps others out. In an object store the marker does: of several runs that
-begin at the same time one creates it, and one that was late finds the manifest of a faster one when it looks again.
+There may be nothing; a dataset, finished by the same command with the same key or by another; unfinished work; files
+that packtool did not write. On a disk a lock keeps others out. In an object store the marker does: of several runs that
+begin at the same time one creates it, and a late one finds the manifest of a faster one when it looks again.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Found:
     """The contents at the place of an output.
 
     Attributes:
-        names: of every file there, with its bytes; none where a run was killed before it had marked the place.
+        names: every file there, with its bytes; empty where a run was killed before it had marked the place.
         manifest: the digest of the manifest there; "" where there is none.
-        finished: who wrote the dataset there; None where there is none, or nobody knows.
+        finished: who wrote the dataset there; None where there is none, or that is unknown.
         marker: its contents; None where there is none.
     """
 
@@ -53,7 +53,7 @@ class Found:
 
     @property
     def unfinished(self) -> Begun | None:
-        """Who is writing a dataset there, or was; None where nobody is, or the marker is damaged."""
+        """Who is writing a dataset there, or was; None where there is no marker, or it is damaged."""
         return None if self.marker is None else begun(self.marker)
 
     @property
@@ -72,10 +72,10 @@ def look(place: Place) -> Found:
     if MARKER in names:
         try:
             marker = place.read(MARKER)
-        except FileNotFoundError:  # removed in between
+        except FileNotFoundError:  # removed in the meantime
             marker = None
         except OSError:
-            marker = b""  # nobody's
+            marker = b""  # of no run
     if manifests.MANIFEST not in names:
         return Found(names, marker=marker)
     try:
@@ -119,14 +119,14 @@ def key_of(*parts: Any) -> str:
 
 
 def claim(place: Place, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
-    """Make sure that `command` may write to a place, and nobody else does; create it.
+    """Make sure that `command` alone may write to a place, and create it.
 
     Args:
         place: of the output.
         command: name of the command.
         options: of the command. `overwrite` removes the dataset or the unfinished work that is there; nothing else
-            there is ever removed. `resume` goes on with what an earlier run with the same key left there; an empty
-            output simply starts.
+            there is ever removed. `resume` continues the work that an earlier run with the same key left there; an
+            empty output simply starts.
         key: `key_of` the options and inputs that the output depends on.
         inputs: files, directories and URLs that are read.
 
@@ -144,11 +144,11 @@ def claim(place: Place, command: str, options: Writing, *, key: str, inputs: Ite
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
             if isinstance(place, LocalPlace):
-                contents = _settled(output, options)  # now that nobody else changes it
+                contents = _settled(output, options)  # now that no other run changes it
             if not output.finished:
                 _begin(output, options, contents)
             elif isinstance(place, LocalPlace) or contents.marker is None or output.state.same(contents.unfinished):
-                output.leave()  # what a run that was killed had still to remove
+                output.leave()  # what a killed run had left to remove
             else:
                 output.release()  # there is no lock, and the marker is another run's
     except BaseException:
@@ -242,7 +242,7 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
         name = os.fspath(each)
         head, tail = os.path.split(name)
         source: PurePath = PurePosixPath(name)
-        if local:  # most inputs are plain files of few directories: what these are is asked once
+        if local:  # most inputs are plain files of few directories, which are resolved once
             whole = Path(name).is_symlink() or tail in ("", ".", "..")
             source = Path(name).resolve() if whole else Path(folder(head), tail)
         if target == source or source in target.parents:
@@ -270,7 +270,7 @@ def _had_finished(place: Place, contents: Found, state: State) -> bool:
     found: State | None = contents.finished if contents.manifest else work
     if found is None:
         if set(contents.names) == {MARKER}:
-            return False  # it came to harm, but nothing was made yet
+            return False  # the marker is damaged, but nothing was made yet
         what = "not empty, and not the output of an interrupted run"
         if MARKER in contents.names:
             what = "holds unfinished work whose marker is damaged"

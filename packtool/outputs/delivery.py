@@ -1,6 +1,7 @@
-"""Put finished files where they belong: whoever has made them does, on any machine.
+"""Put finished files where they belong: the worker that has made them does, on any machine.
 
-A task writes to a directory of its own, its *attempt*, since one whose worker was taken for dead runs twice at once.
+Each run of a task writes to its own directory, its *attempt*: a task whose worker was taken for dead may run twice at
+once.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class Delivery:
     Attributes:
         place: of the files.
         scratch: directory for attempts, on the file system of a local `place`; None for a temporary one of each worker.
-        output: that the files are part of.
-        mark: what its marker holds, where no lock keeps others out; nothing where one does.
-        durable: files are to outlive a crash of the machine.
+        output: the output that the files are part of.
+        mark: the contents of its marker, where no lock keeps others out; empty where one does.
+        durable: files must survive a crash of the machine.
     """
 
     place: Place
@@ -42,11 +43,11 @@ class Delivery:
         return not isinstance(self.place, LocalPlace)
 
     def below(self, directory: str) -> Delivery:
-        """Return what delivers to a directory of the place; to the place itself for an empty name."""
+        """Return the same for a directory of the place; for the place itself if the name is empty."""
         return replace(self, place=self.place.below(directory))
 
     def attempt(self, prefix: str) -> AbstractContextManager[Path]:
-        """Make a directory for one attempt at a task, whose name begins so; remove it after the block."""
+        """Make a directory for one attempt at a task, whose name begins with `prefix`; remove it after the block."""
         return own_directory(self.scratch, prefix)
 
     def deliver(self, attempt: Path, entries: Sequence[Entry]) -> None:
@@ -62,7 +63,7 @@ class Delivery:
 
 
 def require_mark(place: Place, mark: bytes) -> None:
-    """Stop where another run has begun to write to an output since it was marked: nobody could keep it from doing so.
+    """Stop if another run has begun to write to an output since it was marked, which nothing can prevent.
 
     A marker that is gone is made again, unless another run has finished: an earlier run was still removing its own.
 
@@ -83,5 +84,5 @@ def require_mark(place: Place, mark: bytes) -> None:
 def taken(place: Place) -> DataError:
     """Return the error for an output that another run writes to, or has finished."""
     what = "another run of packtool is writing here, or has finished just now"
-    remedy = "let one of them end, then run it again with --resume, or choose another output"
+    remedy = "let one of them end, then run the command again with --resume, or choose another output"
     return DataError("output-in-use", what, remedy=remedy, where=str(place))

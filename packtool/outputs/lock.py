@@ -1,4 +1,4 @@
-"""Lock a directory for one writer: a file in it, which the system unlocks when its holder ends, however it ends."""
+"""Lock a directory for one writer, by a file in it; the system unlocks it when its holder ends for whatever reason."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from packtool.warnings import warn
 
 
 class Lock:
-    """A lock, held until `release` or the end of the process; its file says in a line of text who holds it."""
+    """A lock, held until `release` or the end of the process; a line of text in its file says who holds it."""
 
     def __init__(self, handle: int, path: Path) -> None:
         self._handle = handle
         self.path = path
 
     def release(self) -> None:
-        """Remove the file and let go of it. Releasing again does no harm."""
+        """Remove the file and unlock it. Releasing again does nothing."""
         if self._handle < 0:
             return
         with suppress(OSError):
@@ -33,7 +33,7 @@ class Lock:
 
 
 def take(directory: Path, command: str, where: str) -> Lock:
-    """Acquire the lock of a directory, which is made if need be.
+    """Acquire the lock of a directory, which is made if necessary.
 
     Args:
         where: the output that is locked, for messages.
@@ -47,7 +47,7 @@ def take(directory: Path, command: str, where: str) -> Lock:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
-            continue  # a run that ended just now removed the directory
+            continue  # a run that has just ended removed the directory
         try:
             _flock(handle, where)
             with suppress(FileNotFoundError):
@@ -60,12 +60,12 @@ def take(directory: Path, command: str, where: str) -> Lock:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its holder ended just now, and removed it
+        os.close(handle)  # its holder has just ended, and removed it
 
 
 @contextmanager
 def held(directory: Path, command: str, where: str) -> Iterator[None]:
-    """Hold the lock of a directory in the block. Arguments and errors are those of `take`."""
+    """Hold the lock of a directory in the block. See `take` for arguments and errors."""
     lock = take(directory, command, where)
     try:
         yield
@@ -84,5 +84,5 @@ def _flock(handle: int, where: str) -> None:
         raise DataError("output-in-use", what, remedy=remedy, where=where) from None
     except OSError as error:
         what = f"this file system has no locks ({error.strerror}), so a second run here would not be noticed"
-        remedy = f"make sure that no other run writes to this output{f', above all {holder}' * bool(holder)}"
+        remedy = f"make sure that no other run writes to this output{f', in particular {holder}' * bool(holder)}"
         warn("no-locks", what, remedy=remedy, where=where)

@@ -6,8 +6,8 @@
     manifest.json             last, unless another is there: from now on this is a dataset
                               then `unfinished` goes, the marker last
 
-A place with a manifest is a dataset; one with a marker is unfinished work, with which a run with the same key goes on.
-Who may write to a place, and with what it goes on, `claim.py` decides.
+A place with a manifest is a dataset; one with a marker is unfinished work, which a run with the same key continues.
+`claim.py` decides who may write to a place, and what a run continues.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def begun(marker: bytes) -> Begun | None:
 
 @dataclass
 class Output:
-    """An output that nobody else writes to, until the end of its block.
+    """An output that no other run writes to, until the end of its block.
 
     Attributes:
-        place: of the dataset, and of all that is made of it on the way.
+        place: of the dataset, and of the files on the way to it.
         work: directory of this machine for the lock and scratch files: `unfinished` in a local place.
         scratch: directory in it for files that are not finished.
         state: command and key.
-        mark: what the marker holds.
+        mark: the contents of the marker.
         resumed: an earlier run with the same key stopped here; its pieces are kept.
         finished: an earlier run with the same key finished here; there is nothing left to do.
         lock: held while this run works; None where there is nothing to do.
@@ -113,10 +113,10 @@ class Output:
         return Delivery(self.place, scratch, self.place, self.mark)
 
     def passing(self, engine: Engine, *, far: bool) -> Delivery:
-        """Return how the workers of an engine deliver what other tasks read before the output is whole.
+        """Return how the workers of an engine deliver files that other tasks read before the output is whole.
 
         Args:
-            far: rather to the store of the output than to the disk of this machine, where there is one.
+            far: to the store of the output, if there is one, rather than to the disk of this machine.
         """
         delivery = self.delivery(engine)
         if delivery.sends and (far or not engine.shares_directories):
@@ -160,21 +160,21 @@ class Output:
                 remedy = "run the command again with --resume"
                 raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
         require_mark(self.place, self.mark)
-        # What is there but not in the manifest is of attempts that were given up; a manifest, of a run that was taken
-        # over while it sent it, and will find that out.
+        # Files that the manifest does not list are of attempts that were given up; a manifest is of a run that was
+        # taken over while it sent it, and will find that out.
         self._remove(there, keep={*files, manifests.RUN})
         if not manifests.write(self.place, manifest):
             raise taken(self.place)
         self.leave()
 
     def discard(self) -> None:
-        """Remove all of it: there is nothing that a resumed run could use."""
+        """Remove everything: a resumed run could use none of it."""
         require_mark(self.place, self.mark)
         self._remove(self.place.names())
         self.leave()
 
     def _remove(self, names: Mapping[str, int], keep: set[str] = frozenset()) -> None:  # type: ignore[assignment]
-        """Remove files of datasets, but those that are kept."""
+        """Remove files of datasets, except `keep`."""
         work = f"{UNFINISHED}/"
         self.place.remove(name for name in names if name not in keep and not name.startswith(work) and is_ours(name))
 
@@ -193,7 +193,7 @@ class Output:
         self.release()
 
     def release(self) -> None:
-        """Unlock the output for others. Releasing again does no harm."""
+        """Unlock the output for others. Releasing again does nothing."""
         if self.lock is None:
             return
         self.lock.release()
@@ -210,8 +210,8 @@ class Output:
         """Unlock the output for others, however the block ends.
 
         Raises:
-            DataError: in place of the system's error for a full disk, which names neither the output nor the way on; in
-                place of an object store's, since what was uploaded stays.
+            DataError: in place of the system's error for a full disk, which names neither the output nor a remedy; in
+                place of an object store's, since uploaded files stay.
         """
         self.release()
         if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):

@@ -1,12 +1,12 @@
-"""Work in numbered pieces: what a task makes, such as the files of a shard, and the record that says it is done.
+"""Work in numbered pieces: the result of a task, such as the files of a shard, and the record that says it is done.
 
-Finished files go to their final names, each whole or not there, put by whoever made them (`delivery.py`). The record
-comes after them, sealed:
+Finished files get their final names at once, each whole or not there, from the worker that made them (`delivery.py`).
+The record comes after them, sealed:
 
-    unfinished/pieces/shard/00017.json     what piece 17 of this kind is: sizes and checksums of its files, and counts
+    unfinished/pieces/shard/00017.json     piece 17 of this kind: sizes and checksums of its files, and counts
 
-What has a record is not done again, as long as its files are what it says. An interrupted run and a cluster that lost a
-worker are the same here: some records are there, and some are not.
+A piece with a record is not done again, as long as its files are as recorded. An interrupted run and a cluster that
+lost a worker are the same here: some records are there, and some are not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AT_ONCE = 16
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):
-    """A record: the piece that it is of, with the output's key, so that no other is taken for it; and its contents."""
+    """A record: which piece it is of, with the output's key, so that no other is taken for it; and its contents."""
 
     piece: str
     done: Done
@@ -47,10 +47,10 @@ class Pieces(Generic[Done]):
     """The pieces of one kind of an output.
 
     Attributes:
-        output: that they are part of.
+        output: the output that they are part of.
         kind: names the directory of the records.
-        type: of what is recorded of a piece.
-        files: of a piece, from its record; left out where a piece leaves only a record.
+        type: of a record's contents.
+        files: returns the files of a piece from its record; left out where a piece has only a record.
         directory: in the output's place, of the files; "" for the place itself.
     """
 
@@ -73,14 +73,14 @@ class Pieces(Generic[Done]):
         prepare: Callable[[], object] | None = None,
         work: Path | None = None,
     ) -> Iterator[tuple[int, Done]]:
-        """Run the pieces that are not done; yield (number, record) of each: first those done before, then as they come.
+        """Run the pieces that are not done; yield (number, record) of all, done ones first, then as they end.
 
         Args:
-            function, on_advance, prepare, work: as of `Engine.run`.
+            function, on_advance, prepare, work: see `Engine.run`.
             tasks: the work, by the numbers of the pieces.
             done: those that are done, with their records, such as `found` returns.
-            keep: calls what writes a record, when it may be written; left out for at once.
-            then: called with the number of a piece once its record is there.
+            keep: calls the function that writes a record, once it may be written; by default at once.
+            then: called with the number of a piece once its record is written.
         """
         for number, record in done.items():
             if then is not None:
@@ -121,7 +121,7 @@ class Pieces(Generic[Done]):
         return sorted(int(stem) for name in records if (stem := name.removesuffix(".json")).isdecimal())
 
     def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
-        """Return the records that exist and are as they were written, whatever happened to their files."""
+        """Return the records that exist and are as they were written, even if their files are not."""
         wanted = set(numbers).intersection(self.numbers())
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = dict(zip(sorted(wanted), pool.map(self._read, sorted(wanted)), strict=True))
@@ -136,7 +136,7 @@ class Pieces(Generic[Done]):
         return record if record.piece == self._piece(number) else None
 
     def record(self, number: int, done: Done, then: Callable[[int], object] | None = None) -> None:
-        """Write the record of a piece, once its files are where they go; then call something."""
+        """Write the record of a piece, once its files are in place; then call `then`."""
         self.output.place.write(self.name(number), manifests.sealed(_Record(self._piece(number), done)))
         if then is not None:
             then(number)

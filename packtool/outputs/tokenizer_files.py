@@ -1,4 +1,4 @@
-"""Keep the tokenizer's files with a dataset, so that whoever has it can decode it and add to it."""
+"""Keep the tokenizer's files with a dataset, so that it can be decoded and added to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, byt
 
 
 def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], output: Output) -> list[OtherFile]:
-    """Pass a dataset's tokenizer on to another dataset."""
+    """Copy a dataset's tokenizer to another dataset."""
     return write_tokenizer(output, read_tokenizer(source, entries))
 
 

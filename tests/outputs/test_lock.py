@@ -72,7 +72,7 @@ def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.warns(PacktoolWarning, match=r"this file system has no locks \(No locks available\), so a second run"):
         prepare(tmp_path / "o", "tokenize", key="k")
-    who = rf"above all packtool tokenize \(process {os.getpid()} on .*, since .*\)"
+    who = rf"in particular packtool tokenize \(process {os.getpid()} on .*, since .*\)"
     with pytest.warns(PacktoolWarning, match=who):
         prepare(tmp_path / "o", "tokenize", key="k", resume=True)
 
