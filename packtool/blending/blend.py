@@ -36,12 +36,12 @@ from packtool.blending.schedule import Stage
 from packtool.errors import UsageError
 from packtool.options.check import suggest
 from packtool.options.kinds import parse_amount, parse_share
-from packtool.options.run import STAGES
 from packtool.places.url import as_typed, is_remote
-from packtool.support.toml_file import Key, read_toml
+from packtool.support.toml_file import Key, TomlFile, read_toml
 
 _UNITS = ("tokens", "rows", "steps")
 """Units of the length of a run, and of where a stage begins."""
+_KEYS = ("sources", "stages", *_UNITS, "batch_size", "batch_tokens")
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,8 @@ class Blend:
             UsageError: as in `Blend`; with the line.
         """
         file = read_toml(path)
-        for name in STAGES.keys() & file.values.keys():
-            what, remedy = f"[{name}] makes datasets, and is not of a blend", f"run it: packtool run {path}"
-            raise UsageError("not-a-blend", what, remedy=remedy, where=file.place(name))
+        if "sources" not in file.values:
+            _require_no_options(file)
         blend = cls.__new__(cls)
         blend._set(str(path), file.path.parent, _Reader(file.place), file.values)
         return blend
@@ -165,7 +164,7 @@ class Blend:
             base: what paths are relative to; None for the working directory.
         """
         self.name = name
-        top = reader.table((), values, ("sources", "stages", *_UNITS, "batch_size", "batch_tokens"))
+        top = reader.table((), values, _KEYS)
         written = reader.mapping(("sources",), top.get("sources"), "sources: at least one packed dataset by its name")
         self.sources = {key: reader.source(key, value, base) for key, value in written.items()}
         self.batch_size = None if "batch_size" not in top else reader.count(("batch_size",), top["batch_size"])
@@ -250,6 +249,18 @@ def names_blend(path: str | Path) -> bool:
     (True, False)
     """
     return str(path).endswith(".toml")
+
+
+def _require_no_options(file: TomlFile) -> None:
+    """Refuse a file of options of the commands that make datasets."""
+    from packtool.options.declare import declared  # to read rows takes none of them
+    from packtool.options.run import STAGES
+
+    options = {*STAGES, *(name for stage in STAGES.values() for name in declared(stage))} - {*_KEYS}
+    for key in file.values:
+        if key.replace("-", "_") in options:
+            what = f"{key} is for packtool run, and this is no blend, which has [sources]"
+            raise UsageError("not-a-blend", what, remedy=f"run it: packtool run {file.path}", where=file.place(key))
 
 
 @dataclass(frozen=True)

@@ -189,11 +189,15 @@ def test_another_tokenizer_is_refused_where_it_is_named(blend: Path) -> None:
         )
 
 
-def test_a_configuration_is_no_blend(tmp_path: Path) -> None:
-    (tmp_path / "corpus.toml").write_text("# rows\n[pack]\nsequence-length = 64\n")
-    with pytest.raises(UsageError) as caught:
-        packtool.stats(tmp_path / "corpus.toml")
-    assert str(caught.value) == (
-        f"{tmp_path}/corpus.toml:2: [pack] makes datasets, and is not of a blend. "
-        f"Run it: packtool run {tmp_path}/corpus.toml."
-    )
+@pytest.mark.parametrize(
+    ("text", "key"), [("# rows\n[pack]\nsequence-length = 64\n", "pack"), ("\ntext-field = 'body'\n", "text-field")]
+)
+def test_a_configuration_is_no_blend(tmp_path: Path, text: str, key: str) -> None:
+    (tmp_path / "corpus.toml").write_text(text)
+    for call in (packtool.open, packtool.stats):
+        with pytest.raises(UsageError) as caught:
+            call(tmp_path / "corpus.toml")
+        assert str(caught.value) == (
+            f"{tmp_path}/corpus.toml:2: {key} is for packtool run, and this is no blend, which has [sources]. "
+            f"Run it: packtool run {tmp_path}/corpus.toml."
+        )
