@@ -67,8 +67,10 @@ def disturbed(store: Client, server: Faults, place: Path, faulty: list[Fault], c
         for _ in range(5):
             again = server.run([*given[name], *output, *how], place / "out")
             if late and "error[output-in-use]" in again.stderr:
-                # The marker that the killed run was sending arrived when this one had seen none; or its manifest, which
-                # --overwrite was not given for.
+                # The marker that the killed run was sending arrived when this one had seen none; or its manifest, and
+                # --overwrite was given for unfinished work.
+                came = ("state.json", "manifest.json")[: 1 + (how == ["--overwrite"])]
+                assert [key for key in store.names(path) if key.endswith(came)], (name, end, again)
                 late = False
             elif "error[store-unreachable]" not in again.stderr:
                 break
