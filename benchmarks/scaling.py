@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import RESULTS, WORK, save, table
+from benchmarks.common import RESULTS, save, table
 
 TOKENS = 15e12
 BYTES_PER_TOKEN = 4.4
@@ -70,11 +70,10 @@ def overhead(tasks: int = 2000) -> dict[str, float]:
     from benchmarks.cluster import cluster
     from packtool.engines import Cluster
 
-    WORK.mkdir(exist_ok=True)
     with cluster(2) as running, Cluster(running.address, 2, "empty") as engine:
-        list(engine.run(nothing, range(100), work=WORK))
+        list(engine.run(nothing, range(100)))
         before = time.process_time(), _cpu(running.scheduler.pid)
-        list(engine.run(nothing, range(tasks), work=WORK))
+        list(engine.run(nothing, range(tasks)))
         command = (time.process_time() - before[0]) / tasks
         scheduler = (_cpu(running.scheduler.pid) - before[1]) / tasks
         peaks = {f"{name}_mb": peak for name, peak in running.peaks().items()}
