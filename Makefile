@@ -64,7 +64,7 @@ test-slow: $(BIN)/installed $(TORCH)/installed
 	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed
-	$(TORCH)/python -m pytest -n 2 --dist worksteal -m "torch and not slow" tests/torch
+	$(TORCH)/python -m pytest -n 2 --dist worksteal -m "torch and not slow" tests/torch tests/reading
 
 test-interop: $(BIN)/installed
 	$(PYTEST) -m interop
