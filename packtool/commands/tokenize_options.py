@@ -105,8 +105,13 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         described = described_chat(options, chat)
     fim = _fim_of(options, tokenizer.found)
     if fim is not None:
-        described = {"fim_rate": fim.rate, "fim_spm_rate": fim.spm_rate, "fim_seed": fim.seed}
-        described |= {"fim_tokens": fim.texts, "fim_split": fim.split or None}
+        described = {
+            "fim_rate": fim.rate,
+            "fim_spm_rate": fim.spm_rate,
+            "fim_seed": fim.seed,
+            "fim_tokens": fim.texts,
+            "fim_split": fim.split or None,
+        }
     limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
     settings = Settings(
         tokenizer=tokenizer.info,

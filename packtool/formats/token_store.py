@@ -409,8 +409,7 @@ class Corpus:
     def locate(self, document: I64) -> I64:
         """Return the place of each document's first token in the stream of all shards."""
         if self._starts is None:
-            lengths = self.stored_lengths()
-            self._starts = self._arrays.totals(len(lengths), lambda first, last: lengths[first:last])
+            self._starts = self._arrays.offsets(self.stored_lengths())
         return self._starts[document if self._behind is None else self._behind[document]]
 
 

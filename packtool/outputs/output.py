@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,7 +173,7 @@ class Output:
         self._remove(self.place.names())
         self.leave()
 
-    def _remove(self, names: Mapping[str, int], keep: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    def _remove(self, names: Mapping[str, int], keep: Collection[str] = ()) -> None:
         """Remove files of datasets, except `keep`."""
         work = f"{UNFINISHED}/"
         self.place.remove(name for name in names if name not in keep and not name.startswith(work) and is_ours(name))

@@ -59,6 +59,14 @@ class Arrays:
                 block += out[first]
         return out
 
+    def offsets(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Add up running totals from 0, as `packtool.planning.plan.offsets_of` does, block by block.
+
+        >>> IN_MEMORY.offsets(np.array([2, 0, 3]))
+        array([0, 2, 2, 5])
+        """
+        return self.totals(len(counts), lambda first, last: counts[first:last])
+
     def where(self, count: int, chosen: Callable[[int, int], npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
         """List the numbers below `count` for which ``chosen(first, last)`` is true, ascending.
 

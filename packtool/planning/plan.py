@@ -155,7 +155,7 @@ def index_type(items: int) -> type[np.integer[Any]]:
 
 
 def offsets_of(counts: Ints) -> I64:
-    """Add up running totals from 0: where each group begins, then the total; `Arrays.totals` does so block by block.
+    """Add up running totals from 0: where each group begins, then the total; `Arrays.offsets` does so block by block.
 
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])

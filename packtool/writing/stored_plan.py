@@ -95,8 +95,7 @@ class StoredPlan(Plan):
     @cached_property
     def _begins(self) -> I64:
         """Where each segment begins, in tokens from the first row's first; then where the last one ends."""
-        length = self._table["length"]
-        return self._arrays.totals(len(length), lambda a, b: length[a:b])
+        return self._arrays.offsets(self._table["length"])
 
     @cached_property
     def _firsts(self) -> Ints:

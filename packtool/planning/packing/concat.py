@@ -21,7 +21,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     >>> stream.rows, stream.dropped, stream.eos_omitted
     (2, 0, 1)
     """
-    ends = arrays.totals(len(lengths), lambda first, last: lengths[first:last])
+    ends = arrays.offsets(lengths)
     return [StreamPlan(options.row_length, options.atom, ends, remainder=options.remainder, arrays=arrays)]
 
 

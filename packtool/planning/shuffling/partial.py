@@ -101,7 +101,7 @@ def plan(
     Raises:
         UsageError: the tokens do not fill a batch (with short rows, one of rows of a single token).
     """
-    ends = arrays.totals(len(lengths), lambda first, last: lengths[first:last])
+    ends = arrays.offsets(lengths)
     lane = lane_tokens(int(ends[-1]), batch_size, 1 if short_rows else sequence_length)
     drawn = rotations(batch_size, lane, seed=seed, epoch=epoch) if rotate else np.zeros(batch_size, np.int64)
     return PartialPlan(sequence_length, ends, drawn, lane)
