@@ -112,8 +112,7 @@ def make_batch(
     Args:
         tokens: (rows, sequence_length).
         segments: of these rows; None where every row is taken for one sequence without padding.
-        loss: (rows, sequence_length), 0 for each token that is no target; None where all tokens train. With it, the
-            first token of a piece of a document is no target of another document.
+        loss: (rows, sequence_length), 0 for each token that is no target; None where all tokens train.
         following: (rows), the target of each row's last token where a text goes on in a row that a later batch has;
             `IGNORED` where none does. For ``next`` labels without an extra token.
         documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
@@ -171,7 +170,6 @@ def make_batch(
         without = [] if segments is None else _no_targets(segments, train_on_repeated, train_across_documents)
         if loss is not None:
             without.append(np.flatnonzero(loss.reshape(-1) == 0))
-            without += [] if segments is None else [_pieces(segments)]
         for places in without:
             targets.reshape(-1)[places - ahead] = IGNORED  # one before a row is the last of the row before it
         if segments is not None:
@@ -293,15 +291,6 @@ def _with_room(cu_seqlens: npt.NDArray[np.int32], sequences: int) -> npt.NDArray
         remedy = "give more, or pack with --max-documents-per-row"
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
     return np.pad(cu_seqlens, (0, sequences + 1 - len(cu_seqlens)), mode="edge")
-
-
-def _pieces(segments: Segments) -> I64:
-    """List the first tokens of pieces of documents that follow another document: whatever trains, it does not predict
-    them."""
-    cut = (segments.document >= 0) & (segments.start > 0)
-    cut[1:] &= segments.document[1:] != segments.document[:-1]
-    cut[segments.offsets[:-1][segments.offsets[:-1] < len(cut)]] = False  # nothing in the row precedes them
-    return offsets_of(segments.length)[:-1][cut]
 
 
 def _attend(

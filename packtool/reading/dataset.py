@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.formats.manifest import input_names
-from packtool.planning.plan import I64, Segments
+from packtool.planning.plan import I64, Segments, offsets_of
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
@@ -67,6 +67,11 @@ class _Packed:
         else:
             tokens, segments = rows[numbers], None
         loss = rows.loss(numbers, segments) if with_loss else None
+        if loss is not None and segments is not None:
+            # Here and not where the batch is made: there, rows of a blend may lie beside those of a source without a
+            # loss column, and a row's labels would depend on its neighbours.
+            loss = loss.copy()  # what was gathered may not be written to
+            loss.reshape(-1)[_cut_off(segments)] = 0
         return RawBatch(tokens, segments, loss, self._following(rows, numbers, options), documents)
 
     def require(self, options: Mapping[str, Any]) -> None:
@@ -271,6 +276,21 @@ class BucketDataset(_Packed):
                 where=str(self.recipe.place),
             )
         return self.batches
+
+
+def _cut_off(segments: Segments) -> I64:
+    """Find the first tokens of pieces that follow another document in their row.
+
+    Where a store says which tokens train, another document does not predict them: they begin in the middle of theirs.
+
+    Returns:
+        Their places in the rows laid end to end.
+    """
+    cut = (segments.document >= 0) & (segments.start > 0)
+    cut[1:] &= segments.document[1:] != segments.document[:-1]
+    first = segments.offsets[:-1]
+    cut[first[first < len(cut)]] = False  # nothing in the row precedes its first piece
+    return offsets_of(segments.length)[:-1][cut]
 
 
 def _goes_on(rows: Segments, after: Segments) -> npt.NDArray[np.bool_]:
