@@ -26,7 +26,7 @@ from packtool.text.corpus.filters import size
 from packtool.text.corpus.first import begins_with_conversation
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields
-from packtool.text.encoding.encode import encoded, joined, utf8_of
+from packtool.text.encoding.encode import encoded, utf8_of
 from packtool.text.encoding.encoder_choice import choose, load_encoder
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
 from packtool.text.encoding.load import load
@@ -138,7 +138,7 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
             characters += [in_characters for _, in_characters in sizes]
             if encoder is not None:
                 utf8 = utf8_of(batch.documents, ids=False)
-                tokens += joined(encoded(batch.documents, utf8, encoder)).lengths.tolist()
+                tokens += encoded(batch.documents, utf8, encoder).lengths.tolist()
             rejected.update(reject.code for reject in batch.rejects)
             worker.advance(batch.progress)
     return _Measured(np.array(words, np.int64), np.array(characters, np.int64), np.array(tokens, np.int64), rejected)

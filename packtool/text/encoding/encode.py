@@ -1,4 +1,4 @@
-"""Encode a batch of documents in calls of bounded size, each with the parts of documents it encodes."""
+"""Encode a batch of documents, in calls of bounded size."""
 
 from __future__ import annotations
 
@@ -19,29 +19,35 @@ _ENCODE_CHARS = 1 << 21
 """Characters handed to the encoder at once."""
 
 
-class Parts(NamedTuple):
-    """Consecutive parts of documents.
+class EncodedDocuments(NamedTuple):
+    """Whole documents as ids, one after the other.
 
     Attributes:
-        ids: of all parts.
-        lengths: ids of each part.
-        ends: whether the part is the last of its document.
+        ids: of all documents, without EOS and BOS.
+        lengths: ids of each document.
         loss: 1 or 0 for each id, whether it trains; None where all of them do.
-        eos: the same for the EOS of each document that ends here.
+        eos: the same for the EOS of each document.
     """
 
     ids: U32
     lengths: I64
-    ends: Sequence[bool]
     loss: npt.NDArray[np.uint8] | None = None
     eos: npt.NDArray[np.uint8] | None = None
 
-    def of(self, chosen: npt.NDArray[np.bool_]) -> Parts:
-        """Return these parts of all, each of which is a whole document."""
+    def of(self, chosen: npt.NDArray[np.bool_]) -> EncodedDocuments:
+        """Return the documents that are marked."""
         ids = np.repeat(chosen, self.lengths)
-        loss = None if self.loss is None else self.loss[ids]
-        ends = [True] * int(chosen.sum())
-        return Parts(self.ids[ids], self.lengths[chosen], ends, loss, None if self.eos is None else self.eos[chosen])
+        if self.loss is None or self.eos is None:
+            return EncodedDocuments(self.ids[ids], self.lengths[chosen])
+        return EncodedDocuments(self.ids[ids], self.lengths[chosen], self.loss[ids], self.eos[chosen])
+
+
+class _Call(NamedTuple):
+    """What the encoder gets at once: texts, the same as UTF-8, and whether each ends its document."""
+
+    texts: list[str]
+    utf8: list[bytes]
+    ends: list[bool]
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes]:
@@ -51,36 +57,56 @@ def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes]:
     return [document.encode() for document in documents]
 
 
-def encoded(documents: Iterable[str], utf8: Iterable[bytes], encoder: Verified) -> Iterator[Parts]:
-    """Encode documents to ids, call by call.
+def encoded(documents: Iterable[str], utf8: Iterable[bytes], encoder: Verified) -> EncodedDocuments:
+    """Encode documents to ids, in calls of bounded size.
 
     Args:
         utf8: as `utf8_of` gives it.
     """
-    texts: list[str] = []
-    data: list[bytes] = []
+    ids: list[U32] = [np.empty(0, np.uint32)]
+    lengths: list[I64] = [np.empty(0, np.int64)]
     ends: list[bool] = []
-    size = 0
-    for document, known in zip(documents, utf8, strict=True):
-        short = len(document) <= PIECE
-        for piece in [document] if short else pieces(document, encoder.recipe.cut):
+    for call in _calls(documents, utf8, encoder.recipe.cut):
+        found, counts = encoder.encode(*call)
+        ids.append(found)
+        lengths.append(counts)
+        ends += call.ends
+    # A long document has several pieces: its ids are those between the end of the document before it and its own.
+    after_pieces = np.cumsum(np.concatenate(lengths))
+    after_documents = after_pieces[np.array(ends, np.bool_)]
+    return EncodedDocuments(np.concatenate(ids), np.diff(after_documents, prepend=0))
+
+
+def _calls(documents: Iterable[str], utf8: Iterable[bytes], cut: str) -> Iterator[_Call]:
+    """Yield documents in calls of about `_ENCODE_CHARS` characters; a long one in pieces, perhaps in several calls."""
+    call, size = _Call([], [], []), 0
+    for document, data in zip(documents, utf8, strict=True):
+        for piece, piece_data in _pieces(document, data, cut):
             if size >= _ENCODE_CHARS:
-                yield Parts(*encoder.encode(texts, data, ends), ends)
-                texts, data, ends, size = [], [], [], 0
-            texts.append(piece)
-            data.append(known if short else piece.encode())
-            ends.append(False)
+                yield call
+                call, size = _Call([], [], []), 0
+            call.texts.append(piece)
+            call.utf8.append(piece_data)
+            call.ends.append(False)
             size += len(piece)
-        ends[-1] = True
-    if texts:
-        yield Parts(*encoder.encode(texts, data, ends), ends)
+        call.ends[-1] = True
+    if call.texts:
+        yield call
 
 
-def stored(documents: Sequence[Any]) -> Iterator[Parts]:
-    """Yield documents that are ids already."""
+def _pieces(document: str, data: bytes, cut: str) -> Iterator[tuple[str, bytes]]:
+    if len(document) <= PIECE:
+        yield document, data
+        return
+    for piece in pieces(document, cut):
+        yield piece, piece.encode()
+
+
+def stored(documents: Sequence[Any]) -> EncodedDocuments:
+    """Return documents that are ids already."""
     lengths = np.array([len(ids) for ids in documents], np.int64)
     ids = np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32)
-    yield Parts(ids, lengths, [True] * len(documents))
+    return EncodedDocuments(ids, lengths)
 
 
 def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
@@ -99,11 +125,3 @@ def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
         kept.append(place)
     batch.keep(kept)
     batch.rejects.sort(key=lambda reject: reject.record)
-
-
-def joined(parts: Iterable[Parts]) -> Parts:
-    """Join the parts of each document into one, of which all trains."""
-    every = [Parts(np.empty(0, np.uint32), np.empty(0, np.int64), []), *parts]
-    ends = np.concatenate([np.asarray(part.ends, np.bool_) for part in every])
-    lengths = np.diff(np.cumsum(np.concatenate([part.lengths for part in every]))[ends], prepend=0)
-    return Parts(np.concatenate([part.ids for part in every]), lengths, [True] * len(lengths))

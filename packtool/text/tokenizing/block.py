@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import compress
 from pathlib import Path
@@ -26,7 +25,7 @@ from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.filters import Filters, Mask
 from packtool.text.corpus.read import SpanReader, records_before
 from packtool.text.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
-from packtool.text.encoding.encode import Parts, encoded, joined, require_ids, stored, utf8_of
+from packtool.text.encoding.encode import EncodedDocuments, encoded, require_ids, stored, utf8_of
 from packtool.text.encoding.encoder_choice import load_encoder
 from packtool.text.encoding.encoders import EncoderRecipe
 from packtool.text.encoding.verify import Verified
@@ -194,8 +193,8 @@ class _Attempt:
             if batch.rejects:
                 reader.require_unchanged()
                 self._reject(span, file, batch, counts)
-            parts, utf8 = self._filtered(batch, counts)
-            self._write(batch, parts, utf8, counts)
+            documents, utf8 = self._filtered(batch, counts)
+            self._write(batch, documents, utf8, counts)
             self.worker.advance(batch.progress)
         counts.special = {number: times for number, times in counts.special.items() if times}
         if self.conversations is not None:
@@ -206,45 +205,55 @@ class _Attempt:
             counts.digest = file_digest(file)  # it is read in parts, or in an order of its own
         return counts
 
-    def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[Iterable[Parts], list[bytes]]:
+    def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[EncodedDocuments, list[bytes]]:
         """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
         filters = self.context.filters
         counts.read += len(batch.documents)
         if self.encoder is not None:
             self._keep(batch, counts, filters.of_texts(batch.documents), None)
-        documents, utf8 = batch.documents, utf8_of(batch.documents, ids=self.encoder is None)
-        moved = None if self.context.fim is None else Rearranged(documents, utf8, self.context.fim)
-        if moved is not None:
-            assert self.encoder is not None
-            parts: Iterator[Parts] = iter([moved.encoded(self.encoder, counts)])
-        else:
-            parts = stored(documents) if self.encoder is None else encoded(documents, utf8, self.encoder)
-            if self.conversations is not None:
-                parts = iter([self.conversations.masked(batch, utf8, joined(parts), self.context.tokenizer.eos_id)])
-            parts = _counted(parts, counts)
+        utf8 = utf8_of(batch.documents, ids=self.encoder is None)
+        moved = None
+        if self.context.fim is not None:
+            moved = Rearranged(batch.documents, utf8, self.context.fim)
+        documents = self._encoded(batch, utf8, moved, counts)
+        fits = np.ones(len(utf8), np.bool_)
         if filters.need_tokens:
-            every = joined(parts) if self.conversations is None else next(parts)
-            tokens = np.where(every.lengths > 0, every.lengths + self._added, 0).astype(np.int64)
+            # A document without ids is not stored, so it has neither EOS nor BOS.
+            tokens = np.where(documents.lengths > 0, documents.lengths + self._added, 0).astype(np.int64)
             fits = filters.of_tokens(tokens)
             self._keep(batch, counts, fits, tokens)
-            parts, utf8 = iter([every.of(fits)]), list(compress(utf8, fits))
-        else:
-            fits = np.ones(len(documents), np.bool_)
+            documents, utf8 = documents.of(fits), list(compress(utf8, fits))
         if moved is not None:
             moved.count(counts, fits, self.context.special_ids)
-        return parts, utf8
+        return documents, utf8
 
-    def _write(self, batch: RecordBatch, parts: Iterable[Parts], utf8: list[bytes], counts: SpanCounts) -> None:
+    def _encoded(
+        self, batch: RecordBatch, utf8: list[bytes], moved: Rearranged | None, counts: SpanCounts
+    ) -> EncodedDocuments:
+        """Return the ids of the documents of a batch, and count them.
+
+        Args:
+            moved: the documents as they are rearranged, if they are.
+        """
+        if self.encoder is None:
+            documents = stored(batch.documents)
+        elif moved is not None:
+            return moved.encoded(self.encoder, counts)  # counts sentinels apart from ids of the text
+        else:
+            documents = encoded(batch.documents, utf8, self.encoder)
+        if self.conversations is not None:
+            documents = self.conversations.masked(batch, utf8, documents, self.context.tokenizer.eos_id)
+        counts.encoded += len(documents.ids)
+        return documents
+
+    def _write(self, batch: RecordBatch, documents: EncodedDocuments, utf8: list[bytes], counts: SpanCounts) -> None:
         """Write the documents of a batch, with their origins and columns, and count them."""
         tokens, trained = self.writer.tokens, self.writer.trained
-        ended = [np.empty(0, np.bool_)]
-        for part in parts:
-            counts.count_special(part.ids, self.context.special_ids)
-            ended.append(self.writer.add(part))
-            if self.conversations is not None:
-                counts.conversations += len(set(batch.numbers))
-                counts.context += self.conversations.repeated_context(part, batch.numbers)
-        kept = np.concatenate(ended)
+        counts.count_special(documents.ids, self.context.special_ids)
+        kept = self.writer.add(documents)
+        if self.conversations is not None:
+            counts.conversations += len(set(batch.numbers))
+            counts.context += self.conversations.repeated_context(documents, batch.numbers)
         sources = None
         if self.context.provenance:
             sources = origins(counts.file, counts.records, batch.numbers, utf8)
@@ -290,13 +299,6 @@ class _Attempt:
             self.rejects += 1
             if most is not None and self.rejects > most:
                 raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
-
-
-def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
-    """Yield the same parts; count their ids as they come from the encoder."""
-    for part in parts:
-        counts.encoded += len(part.ids)
-        yield part
 
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:

@@ -21,7 +21,7 @@ from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans, token_mask
 from packtool.text.corpus.jsonl import require_whole, same_depth
 from packtool.text.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
-from packtool.text.encoding.encode import Parts
+from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_error
 from packtool.text.encoding.families import bytes_of_characters, kinds, steps
 from packtool.text.encoding.load import FoundTokenizer
@@ -49,7 +49,9 @@ class Conversations:
         """See `render`."""
         render(self._renderer, batch)
 
-    def masked(self, batch: RecordBatch, utf8: Sequence[bytes], documents: Parts, eos_id: int) -> Parts:
+    def masked(
+        self, batch: RecordBatch, utf8: Sequence[bytes], documents: EncodedDocuments, eos_id: int
+    ) -> EncodedDocuments:
         """Return the documents of a batch with what trains of them.
 
         The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
@@ -73,9 +75,9 @@ class Conversations:
         eos[ended] = loss[over]
         kept = np.ones(len(ids), np.bool_)
         kept[over] = False
-        return Parts(ids[kept], lengths - ended, [True] * len(lengths), loss[kept], eos)
+        return EncodedDocuments(ids[kept], lengths - ended, loss[kept], eos)
 
-    def repeated_context(self, documents: Parts, numbers: Sequence[int]) -> int:
+    def repeated_context(self, documents: EncodedDocuments, numbers: Sequence[int]) -> int:
         """See `repeated_context`."""
         return repeated_context(documents, numbers)
 
@@ -116,13 +118,13 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
     batch.rejects.sort(key=lambda reject: reject.record)
 
 
-def repeated_context(documents: Parts, numbers: Sequence[int]) -> int:
+def repeated_context(documents: EncodedDocuments, numbers: Sequence[int]) -> int:
     """Count the tokens before the first that trains in all but the first document of each conversation.
 
     Args:
         numbers: of the conversation of each.
 
-    >>> two = Parts(np.arange(5), np.array([2, 3]), [True, True], np.array([0, 1, 0, 0, 1]), np.zeros(2))
+    >>> two = EncodedDocuments(np.arange(5), np.array([2, 3]), np.array([0, 1, 0, 0, 1]), np.zeros(2))
     >>> repeated_context(two, [7, 7]), repeated_context(two, [7, 8])
     (2, 0)
     """

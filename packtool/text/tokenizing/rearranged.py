@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from packtool.text.encoding.encode import Parts, encoded, joined
+from packtool.text.encoding.encode import EncodedDocuments, encoded
 from packtool.text.encoding.verify import Verified
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.fim import FillInTheMiddle, rearranged
@@ -29,11 +29,11 @@ class Rearranged:
         self._pieces = [pieces for pieces, _, _ in found]
         self._forms = np.array([forms for _, *forms in found], np.int64).reshape(-1, 2)
 
-    def encoded(self, encoder: Verified, counts: SpanCounts) -> Parts:
+    def encoded(self, encoder: Verified, counts: SpanCounts) -> EncodedDocuments:
         """Encode each piece alone, and put sentinels before those that have some; count both.
 
         Returns:
-            The documents, each as one part.
+            The documents, each of them whole.
         """
         pieces = list(chain.from_iterable(self._pieces))
         texts = [piece.text if piece.begins else self._fim.guard + piece.text for piece in pieces]
@@ -41,7 +41,8 @@ class Rearranged:
             [data] if len(own) == 1 else [b""] * len(own) for own, data in zip(self._pieces, self._utf8, strict=True)
         )
         utf8 = [data or text.encode() for data, text in zip(known, texts, strict=True)]
-        parts = joined(encoded(texts, utf8, encoder))
+        # Each piece is encoded as a document of its own.
+        parts = encoded(texts, utf8, encoder)
         if self._fim.guard:
             guarded = np.array([not piece.begins for piece in pieces], np.bool_)
             parts = _without_first(parts, guarded, len(encoder.reference.spell(self._fim.guard)))
@@ -53,7 +54,7 @@ class Rearranged:
         ids = np.insert(parts.ids, np.repeat(np.cumsum(parts.lengths) - parts.lengths, before), sentinels)
         first = np.cumsum([0, *map(len, self._pieces)])[:-1]
         lengths = np.add.reduceat(parts.lengths + before, first) if len(first) else parts.lengths
-        return Parts(ids, lengths, [True] * len(lengths))
+        return EncodedDocuments(ids, lengths)
 
     def count(self, counts: SpanCounts, stored: npt.NDArray[np.bool_], special_ids: Sequence[int]) -> None:
         """Count what was rearranged of the documents that go to the store.
@@ -74,8 +75,8 @@ class Rearranged:
             counts.special[str(number)] = counts.special.get(str(number), 0) - parts
 
 
-def _without_first(parts: Parts, guarded: npt.NDArray[np.bool_], size: int) -> Parts:
-    """Take the first ids off parts: those of the guard that was put before them, and of its mark."""
+def _without_first(parts: EncodedDocuments, guarded: npt.NDArray[np.bool_], size: int) -> EncodedDocuments:
+    """Take the first ids off the guarded pieces: they are of the guard, and of the mark before it."""
     starts = (np.cumsum(parts.lengths) - parts.lengths)[guarded]
     ids = np.delete(parts.ids, (starts[:, None] + np.arange(size)).ravel())
     return parts._replace(ids=ids, lengths=parts.lengths - size * guarded)

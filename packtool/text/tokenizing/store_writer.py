@@ -13,8 +13,8 @@ from packtool.formats.files import write_array
 from packtool.formats.names import shard_file, token_dtype
 from packtool.formats.schema import TokenizerInfo, TokenShard
 from packtool.formats.token_store import require_known, write_columns, write_loss, write_shard
-from packtool.planning.plan import I64
-from packtool.text.encoding.encode import Parts
+from packtool.planning.plan import I64, offsets_of
+from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.tokenizing.origins import Origins
 
 SHARD_TOKENS = 1 << 25
@@ -32,7 +32,7 @@ class ShardWriter:
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
-        trained: those of them that train, where that is said.
+        trained: how many of the tokens train, where the documents say it.
         shards: written so far, as if they were the first.
     """
 
@@ -41,7 +41,6 @@ class ShardWriter:
         self._block = block
         self._tokenizer = tokenizer
         self._names = columns
-        self._open = 0  # ids of a document whose last part is still to come
         self.tokens = 0
         self.trained = 0
         self.shards: list[TokenShard] = []
@@ -56,45 +55,49 @@ class ShardWriter:
         self._origins: list[Origins] = []
         self._columns: list[list[str | None]] = [[] for _ in self._names]
 
-    def add(self, parts: Parts) -> npt.NDArray[np.bool_]:
-        """Add consecutive parts of documents, with what trains of them, where that is said; BOS does where the next
-        token does.
+    def add(self, documents: EncodedDocuments) -> npt.NDArray[np.bool_]:
+        """Add documents, with their loss, if they have any; BOS takes the loss of the token after it.
 
         Returns:
-            Whether it has ids, for each document that ended here. Those without are left out.
+            Whether each document has ids. Those without are left out.
         """
-        ids, eos, bos = parts.ids, self._tokenizer.eos_id, self._tokenizer.bos_id
-        require_known(ids, self._tokenizer.vocab_size)  # before it is cast to a type that may not hold it
-        stops = np.cumsum(parts.lengths)[parts.ends]
-        bounds = np.concatenate([[0], stops, [len(ids)]])
-        sizes = np.diff(bounds)  # the last one is of the document that goes on
-        begins = sizes > 0
-        begins[0] &= self._open == 0  # else its BOS is written
-        sizes[0] += self._open
-        sizes, self._open = sizes[:-1], int(sizes[-1])
-        kept = sizes > 0
-        first = bounds[:-1][begins & (bos is not None)]
-        # At equal places the EOS of one document comes before the BOS of the next: np.insert keeps their order.
-        places = np.concatenate([stops[kept], first])
-        added = np.repeat([eos, bos or 0], [kept.sum(), len(first)])
-        dtype = token_dtype(self._tokenizer.vocab_size)
-        self._parts.append(np.insert(ids.astype(dtype), places, added.astype(dtype)))
-        if parts.loss is not None:
-            assert parts.eos is not None
-            self._loss.append(np.insert(parts.loss, places, np.append(parts.eos[kept], parts.loss[first])))
-            self.trained += int(np.count_nonzero(self._loss[-1]))
-        self._lengths.append(sizes[kept] + 1 + (bos is not None))
-        self._held += len(self._parts[-1])
-        self.tokens += len(self._parts[-1])
+        # Before ids are cast to a type that may not hold them.
+        require_known(documents.ids, self._tokenizer.vocab_size)
+        bos = self._tokenizer.bos_id
+        kept = documents.lengths > 0
+        lengths = documents.lengths[kept] + 1 + (bos is not None)
+        offsets = offsets_of(lengths)
+        first, last = offsets[:-1], offsets[1:] - 1
+        text = np.ones(offsets[-1], np.bool_)
+        text[last] = False
+        tokens = np.empty(len(text), token_dtype(self._tokenizer.vocab_size))
+        tokens[last] = self._tokenizer.eos_id
+        if bos is not None:
+            text[first] = False
+            tokens[first] = bos
+        tokens[text] = documents.ids
+        self._parts.append(tokens)
+        self._lengths.append(lengths)
+        self._held += len(tokens)
+        self.tokens += len(tokens)
+        if documents.loss is not None:
+            assert documents.eos is not None
+            loss = np.empty(len(text), np.uint8)
+            loss[text] = documents.loss
+            loss[last] = documents.eos[kept]
+            if bos is not None:
+                loss[first] = loss[first + 1]
+            self._loss.append(loss)
+            self.trained += int(np.count_nonzero(loss))
         return kept
 
     def describe(
         self, kept: npt.NDArray[np.bool_], origins: Origins | None, columns: Sequence[Sequence[str | None]]
     ) -> None:
-        """Add origins and columns of the documents that ended.
+        """Add origins and columns of documents.
 
         Args:
-            kept: which of them have ids, as `add` returned it.
+            kept: which documents have ids, as `add` returned it.
             origins: where they came from, if that is written.
             columns: their scalars, in the order of their names.
         """
@@ -104,7 +107,7 @@ class ShardWriter:
             column.extend(value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep)
 
     def close_full(self) -> None:
-        """Write a shard if enough tokens are held. Call it between documents only."""
+        """Write a shard if enough tokens are held."""
         if self._held >= SHARD_TOKENS:
             self.close()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken
 
-from packtool.text.encoding.encode import encoded, joined
+from packtool.text.encoding.encode import encoded
 from packtool.text.encoding.encoders import EncoderMismatchError, ReferenceEncoder
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.long_texts import BEFORE, PIECE
@@ -70,7 +70,7 @@ def test_stored_ids_are_checked_to_the_end_of_long_texts() -> None:
     for text in ("words and words " * 100, "words and words " * (PIECE // 8)):
         encoder = verified(half_zeroed)
         with pytest.raises(EncoderMismatchError, match="give different ids"):
-            joined(encoded([text] * 100, [None] * 100, encoder))
+            encoded([text] * 100, [None] * 100, encoder)
 
 
 def test_a_cut_is_checked_with_both_of_its_sides() -> None:
