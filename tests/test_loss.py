@@ -27,20 +27,24 @@ from tests.writing.cases import KINDS
 LENGTHS = np.random.default_rng(3).integers(1, 150, 60).tolist()
 
 
-def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, int]]) -> list[int]:
+def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, int]], without: int) -> list[int]:
     """The loss of the segments (document, start, length) of a row, one by one.
 
-    >>> expected([[0, 1, 1], [0, 0]], [(0, 1, 2), (-2, 0, 1), (1, 0, 1), (-2, 0, 1), (-1, 0, 2)])
-    [1, 1, 1, 0, 0, 0, 0]
+    An inserted EOS trains behind a piece of a document from number `without` on: their store has no column.
+
+    >>> expected([[0, 1, 1], [1, 1]], [(0, 1, 2), (-2, 0, 1), (1, 0, 1), (-2, 0, 1), (-1, 0, 2)], 1)
+    [1, 1, 0, 1, 1, 0, 0]
     """
     out: list[int] = []
+    before = PADDING
     for document, start, length in segments:
         if document == PADDING:
             out += [0] * length
         elif document == INSERTED_EOS:
-            out.append(out[-1] if out else 1)
+            out.append(int(before >= without))
         else:
             out += documents[document][start : start + length]
+        before = document
     return out
 
 
@@ -72,7 +76,7 @@ def test_every_row_has_the_loss_of_its_segments(name: str, data: st.DataObject) 
         wanted = [
             value
             for first, last in zip(rows.offsets[:-1].tolist(), rows.offsets[1:].tolist(), strict=True)
-            for value in expected(documents, pieces[first:last])
+            for value in expected(documents, pieces[first:last], without)
         ]
         assert gather(rows).tolist() == wanted
 
@@ -102,7 +106,7 @@ def check(place: Path) -> None:
         assert (loss.dtype, loss.shape) == (np.uint8, tokens.shape)
         trained += int(loss.sum())
         for row, first, last in zip(loss.tolist(), offsets[:-1], offsets[1:], strict=True):
-            assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()])
+            assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()], len(LENGTHS))
             done = 0
             for document, _, length, repeated in table[first:last].tolist():
                 again += sum(row[done : done + (length if document == INSERTED_EOS else repeated)])
@@ -161,7 +165,7 @@ def test_the_partial_shuffle_carries_it(stores: list[Path], tmp_path: Path) -> N
     documents = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
     (loss,), (table,), (offsets,) = (stored(tmp_path / "packed", kind) for kind in ("loss", "segments", "segment_off*"))
     for row, first, last in zip(loss.tolist(), offsets[:-1], offsets[1:], strict=True):
-        assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()])
+        assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()], len(LENGTHS))
 
 
 def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:
@@ -178,7 +182,7 @@ def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:
 
 
 def test_a_column_of_ones_is_no_column(stores: list[Path], tmp_path: Path) -> None:
-    """Rows are the same, and all that is not padding trains: EOS of the strategy, too."""
+    """Rows are the same, and all that is not padding trains, but for an EOS that the strategy inserts."""
     ones = write_store(tmp_path / "ones", LENGTHS[:25], first=60, loss=lambda _, length: [1] * length)
     for kind, options in WRITTEN.items():
         packtool.pack(ones, tmp_path / kind / "ones", **options)
@@ -187,7 +191,7 @@ def test_a_column_of_ones_is_no_column(stores: list[Path], tmp_path: Path) -> No
             for a, b in zip(*(stored(tmp_path / kind / each, name) for each in ("ones", "without")), strict=True):
                 np.testing.assert_array_equal(a, b)
         ledger = load(tmp_path / kind / "ones")["ledger"]
-        assert ledger["masked"] == 0
+        assert ledger["masked"] == ledger["eos_inserted"]
         assert not stored(tmp_path / kind / "without", "loss")
         assert "trained" not in load(tmp_path / kind / "without")["ledger"]
 

@@ -99,8 +99,9 @@ class Gatherer:
 class LossGatherer:
     """Copies the loss of segments of documents: 1 for each token that trains, else 0.
 
-    Padding does not train, and an EOS that the strategy inserted does where the token before it in the row does. All
-    tokens of a store without the column train.
+    All tokens of a store without the column train, and so does an EOS that the strategy inserts behind them. An EOS
+    that it inserts behind a piece of a store with the column does not: the model would learn to stop in the middle of
+    an answer. Padding does not train.
 
     Args:
         stores: the loss of each store's shards, 1-D; None where all its tokens train.
@@ -116,7 +117,7 @@ class LossGatherer:
     >>> document, start, length = one([1, -2, -1, 2, 0]), one([1, 0, 0, 2, 0]), one([2, 1, 1, 3, 3])
     >>> rows = Segments(document, start, length, one([0] * 5), one([0, 3, 5]))
     >>> gather(rows)  # two tokens of document 1, an inserted EOS, padding; three of document 2, three of document 0
-    array([0, 1, 1, 0, 1, 1, 1, 0, 1, 1], dtype=uint8)
+    array([0, 1, 0, 0, 1, 1, 1, 0, 1, 1], dtype=uint8)
     """
 
     def __init__(
@@ -137,19 +138,27 @@ class LossGatherer:
             shard, place = locate(document, start, length)
             return number[shard], np.where(known[shard], place, 0)
 
+        self._known = known
+        self._locate = locate
         self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest, read=read)
 
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
         inserted = np.flatnonzero(segments.document == INSERTED_EOS)
-        if len(inserted):  # becomes the last token of what it ends
-            # One that begins a row, or follows padding, ends nothing: it trains, as the array of ones says.
-            inserted = inserted[~np.isin(inserted, segments.offsets[:-1])]
-            inserted = inserted[segments.document[inserted - 1] >= 0]
-            document, start = segments.document.copy(), segments.start.copy()
-            document[inserted] = document[inserted - 1]
-            start[inserted] = start[inserted - 1] + segments.length[inserted - 1] - 1
-            segments = Segments(document, start, segments.length, segments.repeated, segments.offsets)
+        if len(inserted):
+            document = segments.document.copy()
+            document[inserted] = PADDING  # which does not train
+            document[self._behind_text(segments, inserted)] = INSERTED_EOS
+            segments = Segments(document, segments.start, segments.length, segments.repeated, segments.offsets)
         return self._gather(segments)
+
+    def _behind_text(self, segments: Segments, inserted: I64) -> I64:
+        """Return the inserted EOS that follow a piece of a store without the column in their row."""
+        # The first token of a row or after padding has nothing before it that could predict it.
+        inserted = inserted[~np.isin(inserted, segments.offsets[:-1])]
+        inserted = inserted[segments.document[inserted - 1] >= 0]
+        before = inserted - 1
+        shard, _ = self._locate(segments.document[before], segments.start[before], segments.length[before])
+        return inserted[~self._known[shard]]
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
