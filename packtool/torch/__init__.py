@@ -31,6 +31,7 @@ except ImportError:
 from packtool.torch.attention import block_mask, document_mask, varlen_attention
 from packtool.torch.labels import NextLabels, SameLabels
 from packtool.torch.loader import Loader, Samples, collate
+from packtool.torch.mesh import data_rank
 from packtool.torch.validation import ValidationLoader
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "ValidationLoader",
     "block_mask",
     "collate",
+    "data_rank",
     "document_mask",
     "varlen_attention",
 ]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, tee
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -33,6 +33,10 @@ from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sampler import GlobalBatches, Turn
 from packtool.reading.stream import Key, Stream
 from packtool.torch.labels import KINDS
+from packtool.torch.mesh import data_rank
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library learns nothing
 
@@ -55,6 +59,8 @@ class Loader:
         seed: of these orders; by default the one the dataset was packed or shuffled with.
         rank, world_size: of this process; by default what `torch.distributed` says when a loop begins, or where it is
             not initialised the variables RANK and WORLD_SIZE, which torchrun sets.
+        mesh: in place of these, the device mesh that the model lies on: ranks that hold one model together get the same
+            rows, as of `packtool.torch.mesh.data_rank`.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
             some ranks may be empty.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
@@ -86,6 +92,7 @@ class Loader:
         seed: int | None = None,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: DeviceMesh | None = None,
         drop_last: bool = True,
         balance: Literal["step", "turn"] | None = None,
         fields: Sequence[str] | None = None,
@@ -99,6 +106,11 @@ class Loader:
             what, remedy = "a loader has epochs, not steps", "leave the loop after as many, or give epochs"
             raise UsageError("bad-option", what, remedy=remedy, where="steps")
         check_options(options, Loader, Stream, make_batch)
+        if mesh is not None:
+            if rank is not None or world_size is not None:
+                what, remedy = "a mesh says rank and world_size", "leave out the mesh, or these two"
+                raise UsageError("bad-option", what, remedy=remedy, where="mesh")
+            rank, world_size = data_rank(mesh)
         self._rank, self._world_size = rank, world_size
         self._samples = Samples(
             source,

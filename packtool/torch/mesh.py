@@ -1,0 +1,112 @@
+"""Which share of the rows a process reads where several processes hold one model.
+
+Tensor, context, sequence and pipeline parallelism split a model among ranks, which then train on the same rows. A
+device mesh says by the names of its dimensions which ranks share a model, and which read rows of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from packtool.errors import UsageError
+
+WHOLE = ("batch", "dp")
+"""Dimensions that are all ranks with rows of their own: of torchtitan; of Accelerate, NeMo and PyTorch's examples."""
+DATA = (
+    *("dp_replicate", "dp_shard"),  # Accelerate, torchtitan, NeMo
+    *("replicate", "shard", "fsdp", "ddp"),  # FSDP2 and PyTorch's examples
+    *("dp_outer", "dp_inner"),  # Megatron-FSDP
+    *("data", "data_parallel"),  # Lightning
+)
+"""Dimensions whose product are all ranks with rows of their own."""
+MODEL = (
+    *("tp", "cp", "sp", "pp"),
+    *("tensor_parallel", "context_parallel", "sequence_parallel", "pipeline_parallel"),
+)
+"""Dimensions of one model: its ranks read the same rows."""
+MIXED = ("ep", "world", "loss", "loss_mesh", "hsdp", "efsdp")
+"""Dimensions that may hold both kinds of ranks. So may those that name a dimension of a model among others: ``dp_cp``.
+
+Ranks of expert parallelism hold other experts of one model, and in most trainers read rows of their own all the same.
+The others are the whole world, and what torchtitan and Megatron-FSDP flatten.
+"""
+
+
+class DataRank(NamedTuple):
+    """Which share of the rows a process reads.
+
+    Attributes:
+        rank: from 0.
+        world_size: how many shares there are.
+    """
+
+    rank: int
+    world_size: int
+
+
+def data_rank(mesh: Any) -> DataRank:
+    """Return the rank of this process among those that read rows of their own.
+
+    ==========================================  ==============================================================
+    dimensions of the mesh                      ranks with rows of their own
+    ==========================================  ==============================================================
+    one, which is none of a model               all of it: ``mesh["dp"]``, ``parallel_dims.get_mesh("batch")``
+    ``batch`` or ``dp``, and those of a model   that dimension
+    some of `DATA`, and those of a model        the product of these, in the order of the mesh
+    those of a model alone                      all ranks read the same
+    ==========================================  ==============================================================
+
+    A mesh of dp_shard = 2 and tp = 2 has ranks 0 and 1 of one model, 2 and 3 of the other: all four processes get a
+    `world_size` of 2, the first two as rank 0. torchtitan's ``fsdp`` has its context parallel ranks in it, which no
+    name says: give the loader torchtitan's ``batch``.
+
+    Args:
+        mesh: `torch.distributed.device_mesh.DeviceMesh`.
+
+    Raises:
+        UsageError: not a mesh that this process is in; its names don't say which ranks have rows of their own.
+    """
+    try:
+        names, here = mesh.mesh_dim_names, mesh.get_coordinate()
+    except AttributeError:
+        raise _refused(f"{mesh!r:.100} is not a device mesh", "give what init_device_mesh returned") from None
+    if here is None:
+        raise _refused("this process is in no place of the mesh", "give the mesh that its model lies on")
+    chosen = _dimensions(names or (), mesh.ndim)
+    found = DataRank(0, 1)
+    for dimension in chosen:
+        size = mesh.size(dimension)
+        # The first dimension changes slowest, as ranks are numbered in the mesh.
+        found = DataRank(found.rank * size + here[dimension], found.world_size * size)
+    return found
+
+
+def _dimensions(names: tuple[str, ...], count: int) -> list[int]:
+    """Return the numbers of the dimensions whose ranks have rows of their own."""
+    if count > 1 and not names:
+        raise _refused(f"its {count} dimensions have no names", "name them, or give one of them")
+    for name in names:
+        part_of_model = not {*name.split("_")}.isdisjoint({*MODEL, "ep"})  # dp_cp, dp_shard_mod_ep
+        if name in MIXED or (part_of_model and name not in MODEL):
+            raise _refused(f"{name} may hold ranks of one model, which read the same rows", _REMEDY)
+    if count == 1:
+        return [] if names and names[0] in MODEL else [0]
+    for name in names:
+        if name not in (*WHOLE, *DATA, *MODEL):
+            raise _refused(f"whether ranks of {name} read rows of their own is not known", _REMEDY)
+    if "fsdp" in names and "cp" in names:
+        # torchtitan's fsdp is dp_shard * cp, elsewhere the two lie side by side.
+        raise _refused("fsdp beside cp may hold ranks of one model, which read the same rows", _REMEDY)
+    whole = [number for number, name in enumerate(names) if name in WHOLE]
+    parts_of_whole = [number for number, name in enumerate(names) if name in DATA]
+    if len(whole) + bool(parts_of_whole) > 1:
+        listed = " and ".join(names[number] for number in sorted([*whole, *parts_of_whole]))
+        raise _refused(f"{listed} lie in one mesh, where one may be part of the other", _REMEDY)
+    return whole or parts_of_whole
+
+
+_REMEDY = "give the dimensions whose ranks read rows of their own, as mesh['dp'], or rank and world_size"
+
+
+def _refused(what: str, remedy: str) -> UsageError:
+    return UsageError("bad-option", what, remedy=remedy, where="mesh")
