@@ -92,46 +92,24 @@ class Tally:
             return
         self.rows += rows.groups
         rows = self._without_filler(rows)
-        document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
-        self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
-        whole = self.lengths.take(document).astype(np.int64)
-        # Nearly all segments are whole documents: text and EOS, all in this row. They are counted at once; the rest of
-        # this function looks at the `others` one by one. Whole documents are among the others where they are marked as
-        # repeated, since a copy places nothing, and where they have no text, since a second copy of these can't be
-        # marked.
-        copied = (repeated > 0) | (whole < 2)
-        other = copied | (length != whole)
-        documents, tokens = int(np.count_nonzero(~other)), int(length.sum())
-        others = np.flatnonzero(other)
-        # Which segments may share a row with another of their document: only others, as whatever else there is of a
-        # whole document is a copy. A copy may lie next to any segment, so then all are looked at.
-        several = other
-        if copied.any():
-            several = np.ones(len(rows), np.bool_)
-        elif len(eos_alone := others[start.take(others) == whole.take(others) - 1]):
-            # An EOS alone repeats no text, so the whole document may lie next to it, unmarked.
-            beside = np.zeros(rows.groups, np.bool_)
-            beside[np.searchsorted(rows.offsets, eos_alone, side="right") - 1] = True
-            several = other | np.repeat(beside, np.diff(rows.offsets))
-        self._count_documents(rows, several)
-        start, length, repeated, whole = (column.take(others) for column in (start, length, repeated, whole))
-        ends_document = start + length == whole
-        stored_eos = documents + int(np.count_nonzero(ends_document))
-        again = 0
-        # A document is intact if its text is in one piece; its EOS may be elsewhere. EOS alone has no text.
-        intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
-        if repeated.any():
-            # The EOS of a repeated segment is an EOS written, not a repeated token.
-            text_again = np.minimum(repeated, length - ends_document)
-            again = int(text_again.sum())
-            # A copy of all text was counted as intact where it came first.
-            intact &= text_again < whole - 1
-            self._name(distinct(document[others[repeated > 0]]))
+        text = self.lengths.take(rows.document).astype(np.int64) - 1
+        # A segment that reaches the end of its document has the EOS. A copy's EOS is one more that is written, and no
+        # repeated text.
+        has_eos = rows.start + rows.length > text
+        again = np.minimum(rows.repeated, rows.length - has_eos)
+        stored_eos, repeated = int(np.count_nonzero(has_eos)), int(again.sum())
         self.stored_eos += stored_eos
-        self.repeated += again
-        # What is neither an EOS nor a repeat is placed: text that lies in the rows once.
-        self.placed += tokens - stored_eos - again
-        self.intact += documents + int(np.count_nonzero(intact))
+        self.repeated += repeated
+        self.placed += int(rows.length.sum()) - stored_eos - repeated
+        # The text is in one piece, wherever the EOS is. A copy of all text was counted where it came first, and an EOS
+        # alone has no text.
+        intact = (rows.start == 0) & (rows.length >= text) & (text > again)
+        self.intact += int(np.count_nonzero(intact))
+        self.piece_lengths += np.bincount(rows.length, minlength=self.sequence_length + 1)
+        self._count_documents(rows)
+        copies = rows.repeated > 0
+        if copies.any():
+            self._name(distinct(rows.document[copies]))
         self.homogeneity.add(rows)
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
@@ -165,19 +143,16 @@ class Tally:
             self.rounding += int(np.minimum(-place % self.multiple, length[document == PADDING]).sum())
         return rows.where(own)
 
-    def _count_documents(self, rows: Segments, some: npt.NDArray[np.bool_]) -> None:
-        """Count the distinct documents in each row; only documents in `some` may have several segments in one."""
-        counts = np.diff(rows.offsets)
-        several = np.diff(offsets_of(some.view(np.uint8)).take(rows.offsets))
-        row = np.flatnonzero(several > 1)  # few rows, where documents are seldom cut
-        if len(row):
-            here = np.flatnonzero(np.repeat(several > 1, counts) & some)
-            # Sorted by row and document, segments of a document in one row are neighbours.
-            key = np.repeat(row, several[row]) * len(self.lengths) + rows.document.take(here)
-            if not (key[1:] > key[:-1]).all():
-                key.sort()
-                counts -= np.bincount(key[1:][key[1:] == key[:-1]] // len(self.lengths), minlength=rows.groups)
-        self.documents_in_row += np.bincount(counts, minlength=self.sequence_length + 1)
+    def _count_documents(self, rows: Segments) -> None:
+        """Count the distinct documents in each row."""
+        documents = max(1, len(self.lengths))
+        # One number for each row and document. They come row by row, so long stretches are sorted already: NumPy's
+        # stable sort makes use of that, and takes a quarter of the time of the default.
+        pairs = rows.group_of() * documents + rows.document
+        pairs.sort(kind="stable")
+        again = np.flatnonzero(pairs[1:] == pairs[:-1])
+        in_row = np.diff(rows.offsets) - np.bincount(pairs[again] // documents, minlength=rows.groups)
+        self.documents_in_row += np.bincount(in_row, minlength=self.sequence_length + 1)
 
     @property
     def eos(self) -> int:

@@ -245,20 +245,38 @@ class RowsPlan(Plan):
 
     def segments(self, units: Ints) -> Segments:
         rows: I64 = np.asarray(units, np.int64)
-        bin = rows - len(self._long.document)
-        is_long = np.flatnonzero(bin < 0)
-        # Long rows stand for a segment of the first bin at first, then get their own.
-        first = self._bins.offsets.take(bin, mode="clip")
-        counts = self._bins.offsets.take(bin + 1, mode="clip") - first
-        counts[is_long] = 1
+        bins = rows - len(self._long.document)
+        in_bins, long = np.flatnonzero(bins >= 0), np.flatnonzero(bins < 0)
+        if not len(long):  # as in every plan of documents that all fit a row: nothing to put in between
+            return self._clip(self._of_bins(bins))
+        both = Segments.concatenate([self._of_long(rows.take(long)), self._of_bins(bins.take(in_bins))])
+        # Both are in the order of `units`: back to their places among the other.
+        group = np.empty(len(rows), np.int64)
+        group[np.append(long, in_bins)] = np.arange(len(rows))
+        counts = np.diff(both.offsets).take(group)
         offsets = offsets_of(counts)
-        at, rows = offsets.take(is_long), rows.take(is_long)
+        return self._clip(both.at(ranges(both.offsets.take(group), counts, offsets), offsets))
+
+    def _of_long(self, rows: I64) -> Segments:
+        """Return long rows: a segment of one document each."""
+        repeated = np.zeros_like(rows)
+        if self._long.overlap:
+            repeated = self._long.repeated(rows, self.sequence_length)
+        return Segments(
+            self._long.document.take(rows).astype(np.int64),
+            self._long.start.take(rows).astype(np.int64),
+            np.full(len(rows), self.sequence_length, np.int64),
+            repeated,
+            np.arange(len(rows) + 1),
+        )
+
+    def _of_bins(self, bins: I64) -> Segments:
+        """Return the segments of bins: the ends of documents, but for those that are listed."""
+        first = self._bins.offsets.take(bins)
+        counts = self._bins.offsets.take(bins + 1) - first
+        offsets = offsets_of(counts)
         place = ranges(first, counts, offsets)
-        if len(self._bins.document):
-            document = self._bins.document.take(place).astype(np.int64)
-        else:
-            document = np.zeros_like(place)
-        document[at] = self._long.document.take(rows)
+        document = self._bins.document.take(place).astype(np.int64)
         tokens = self._tokens(document)
         tails = tokens if self._whole else self._tails(tokens)
         start, length = (tokens - tails).astype(np.int64), tails.astype(np.int64)
@@ -267,11 +285,7 @@ class RowsPlan(Plan):
             listed = self._bins.listed[which] == place
             start[listed] = self._bins.start[which[listed]]
             length[listed] = self._bins.length[which[listed]]
-        start[at], length[at] = self._long.start.take(rows), self.sequence_length
-        repeated = np.zeros_like(document)
-        if self._long.overlap:
-            repeated[at] = self._long.repeated(rows, self.sequence_length)
-        return self._clip(Segments(document, start, length, repeated, offsets))
+        return Segments(document, start, length, np.zeros_like(document), offsets)
 
     def _bin_lengths(self) -> Ints:
         """Count the tokens of each segment in a bin, in the smallest type that holds them."""
