@@ -126,6 +126,15 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
 def _exchange(costs: I64, dealt: I64) -> None:
     """Exchange rows between ranks with much and ranks with less, while that lowers the largest sums.
 
+    Dealing in turns leaves ranks apart by about as much as the rows of one turn differ, which is much where few rows
+    are far longer than the others. One exchange swaps a row of a rank with much for a cheaper row of a rank with less.
+    All batches exchange at once, in cycles:
+
+        sums of 8 ranks, ascending      1  2  3  4  5  6  7  8
+        4 apart: pairs                  8-1, 7-2, 6-3, 5-4
+        2 apart, sorted anew: pairs     in each half of the ranks, 4-1, 3-2 and 8-5, 7-6
+        1 apart, sorted anew: pairs     2-1, 4-3, 6-5, 8-7
+
     Args:
         costs: (batches, rows).
         dealt: (batches, ranks, rows of a rank); changes.
@@ -133,25 +142,29 @@ def _exchange(costs: I64, dealt: I64) -> None:
     _, ranks, each = dealt.shape
     cost = _take(costs, dealt)
     load = cost.sum(axis=2)
-    # No dealing takes less than the mean, nor less than the largest row with the smallest others next to it. A batch
-    # that has about come down to that is done. In integers, so that ranks on other processors come to the same.
+    # No dealing takes less than the mean of ranks, nor less than the largest row with the smallest rows next to it. A
+    # batch that has come down to about that is done. In integers, since floats may be rounded otherwise on another
+    # processor, and ranks that deal differently would train rows twice.
     ordered = np.sort(costs, axis=1)
-    least = np.maximum(costs.sum(axis=1) // ranks, ordered[:, -1] + ordered[:, : each - 1].sum(axis=1))
+    beside_the_largest = ordered[:, : each - 1].sum(axis=1)
+    least = np.maximum(costs.sum(axis=1) // ranks, ordered[:, -1] + beside_the_largest)
     enough = least + least // _CLOSE
     going = np.flatnonzero(load.max(axis=1) > enough)
     for cycle in range(_CYCLES):
         if not len(going):
             return
         before = load[going].max(axis=1)
+        # Ranks that are far apart have most to exchange, so they go first; what they leave is evened out by nearer
+        # ranks.
         apart = ranks // 2
         while apart:
             batch, high, low = _pairs(load, going, apart)
-            # The others are no reason to wait.
+            # Nobody waits for a rank that has no more than enough: it need not be lowered.
             much = load[batch, high] > enough[batch]
             _swap(cost, dealt, load, (batch[much], high[much], low[much]), cycle)
-            # Ranks that are far apart have most to exchange; exchanges between nearer ones even out the rest.
             apart //= 2
         after = load[going].max(axis=1)
+        # A cycle that lowered nothing is followed by others like it: give the batch up.
         going = going[(after > enough[going]) & (after < before)]
 
 
@@ -168,36 +181,47 @@ def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
     """
     order = np.argsort(load[batches], axis=1, kind="stable")
     ranks = order.shape[1]
-    # The ranks with least are left out where blocks don't use up all ranks.
-    blocks = order[:, ranks % (2 * apart) :].reshape(len(order), ranks // (2 * apart), 2, apart)
-    low, high = blocks[:, :, 0, ::-1], blocks[:, :, 1]
-    return np.repeat(batches, high[:1].size), high.reshape(-1), low.reshape(-1)
+    # Where the ranks are no whole number of blocks, those with least stay alone: they keep nobody waiting.
+    left_over = ranks % (2 * apart)
+    blocks = order[:, left_over:].reshape(len(order), ranks // (2 * apart), 2, apart)
+    lower_half, upper_half = blocks[:, :, 0], blocks[:, :, 1]
+    # Both halves ascend: one is turned around, so that the lowest meets the highest.
+    low, high = lower_half[:, :, ::-1], upper_half
+    pairs_of_a_batch = high[:1].size
+    return np.repeat(batches, pairs_of_a_batch), high.reshape(-1), low.reshape(-1)
 
 
 def _swap(cost: I64, dealt: I64, load: I64, pairs: tuple[I64, I64, I64], turn: int) -> None:
     """Swap in each pair of ranks the two rows that make the sums most alike, where that helps.
 
+    A rank with 9 + 4 meets one with 6 + 1: the gap is 6, and a swap of 4 and 1 closes it, since it takes 3 from one sum
+    and adds 3 to the other. So rows are looked for whose costs differ by half of the gap.
+
     Args:
-        cost, dealt: (batches, ranks, rows of a rank): of the rows, and their numbers; they change.
+        cost, dealt: (batches, ranks, rows of a rank): the costs of the rows, and their numbers; they change.
         load: (batches, ranks): the sums; they change.
         pairs: from `_pairs`.
         turn: which rows of the lower rank are looked at, if there are many.
     """
     batch, high, low = pairs
     gap = load[batch, high] - load[batch, low]
-    # All rows with all others would take time that grows with the square of a rank's rows, for little more.
+    # All rows with all others would take time that grows with the square of a rank's rows, for little more. So only
+    # every step-th row of the lower rank is looked at, others in the next cycle.
     step = -(-cost.shape[2] // _CANDIDATES)
     begin = turn % step
     mine, theirs = cost[batch, high], cost[batch, low][:, begin::step]
-    # What moves from one sum to the other changes the gap by twice as much.
+    # The gap after each swap, |gap - 2 * (mine - theirs)|: pairs of ranks by rows of the one by rows of the other. Its
+    # rows and columns are laid end to end, so that one argmin finds the best; of equals, the first by number.
     left = (2 * mine - gap[:, None])[:, :, None] - 2 * theirs[:, None, :]
     left = np.abs(left, out=left).reshape(len(batch), mine.shape[1] * theirs.shape[1])
     best = left.argmin(axis=1)
-    helps = np.flatnonzero(left[np.arange(len(best)), best] < gap)
+    gap_left = left[np.arange(len(best)), best]
+    helps = np.flatnonzero(gap_left < gap)
     batch, high, low = batch[helps], high[helps], low[helps]
-    given, taken = np.divmod(best[helps], theirs.shape[1])
+    given, taken = np.divmod(best[helps], theirs.shape[1])  # its row and column again
     here, there = (batch, high, given), (batch, low, begin + step * taken)
     moved = cost[here] - cost[there]
+    # No rank is in two pairs, so no place is written twice.
     load[batch, high] -= moved
     load[batch, low] += moved
     for rows in (cost, dealt):
