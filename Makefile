@@ -57,6 +57,7 @@ check: $(BIN)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python scripts/density.py
 	$(BIN)/python -m pip check
 
 test-slow: $(BIN)/installed $(TORCH)/installed
