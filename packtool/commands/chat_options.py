@@ -14,9 +14,7 @@ import xxhash
 
 from packtool.errors import DataError, UsageError
 from packtool.formats.names import CHAT_TEMPLATES
-from packtool.options.check import given
-from packtool.options.declare import declared, flag
-from packtool.options.tokenize import ConversationOptions, TokenizeArguments
+from packtool.options.tokenize import TokenizeArguments
 from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.text.conversations.record import ConversationError, template_arguments
@@ -26,27 +24,18 @@ AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""
 
 
-def check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
-    """Refuse options of conversations where the input holds none, and options that make no sense with `chats`."""
-    if not chats:
-        for declaration in given(options, declared(ConversationOptions)):
-            what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
-            raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag)
-        return
-    template = "the chat template says what begins a conversation"
-    against = (
-        ("ids_field", options.ids_field is not None, "token ids cannot be conversations", "leave one of the two out"),
-        ("bos", options.bos or options.bos_token is not None, template, "leave it out"),
-        (
-            "reasoning",
-            options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls),
-            "nothing is masked with --train-on all",
-            "give --train-on assistant",
-        ),
-    )
-    for name, wrong, what, remedy in against:
-        if wrong:
-            raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
+def check_conversations(options: TokenizeArguments) -> None:
+    """Refuse options that make no sense with conversations, for reasons of their own.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    if options.bos or options.bos_token is not None:
+        what = "the chat template says what begins a conversation"
+        raise UsageError("bad-option", what, remedy="leave it out", where="--bos")
+    if options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls):
+        what, remedy = "nothing is masked with --train-on all", "give --train-on assistant"
+        raise UsageError("bad-option", what, remedy=remedy, where="--reasoning")
 
 
 def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, LoadedTokenizer]:

@@ -16,7 +16,6 @@ from packtool.commands.places import names_of
 from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
 from packtool.formats.token_store import Corpus, TokenStore
-from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
 from packtool.options.record import as_recorded
@@ -53,14 +52,6 @@ class Chosen:
 
 def check_choice(options: DocumentOptions) -> None:
     """Refuse options that make no sense together, before a store is opened."""
-    needs = (
-        ("part", options.part != "train", options.holdout, "holdout", "say how much is held out: --holdout 0.5%"),
-        ("sample_interval", options.sample_interval, options.sample, "sample", "say how much to sample: --sample 25%"),
-        ("temperature", options.temperature, options.tokens, "tokens", "say how many tokens it divides: --tokens 10B"),
-    )
-    for name, given, other, needed, remedy in needs:
-        if given and other is None:
-            raise UsageError("bad-option", f"has no effect without {flag(needed)}", remedy=remedy, where=flag(name))
     if options.temperature is not None and options.mix:
         what = "--mix gives the shares already"
         raise UsageError("bad-mixture", what, remedy="give one of them", where="--temperature")

@@ -18,9 +18,7 @@ from packtool.exchange.model import Contents, Format, Part
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import Choice, ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
-from packtool.options.check import refuse
-from packtool.options.declare import declared
-from packtool.options.documents import DocumentOptions
+from packtool.options.check import check_input
 from packtool.options.exchange import ExportArguments
 from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
@@ -98,8 +96,7 @@ def _choose(source: Place, options: ExportArguments) -> Chosen:
     check_choice(options)
     if isinstance(manifests.read(source), StoreManifest):
         return choose(Corpus([source]), options)
-    what, remedy = "only documents of a token store can be chosen", "choose them when they are packed"
-    refuse(options, declared(DocumentOptions), what, remedy)
+    check_input(options, "packed datasets")
     return Chosen()
 
 

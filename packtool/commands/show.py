@@ -19,6 +19,7 @@ from packtool.formats.names import TOKENIZER
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import TokenStore
+from packtool.options.check import check_input
 from packtool.options.inspecting import ShowArguments
 from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import read_tokenizer
@@ -45,10 +46,9 @@ def show(options: ShowArguments) -> Row:
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as stores:
         if isinstance(manifests.read(place), StoreManifest):
+            check_input(options, "token stores")
             return _document(TokenStore(place), options)
-        if options.document is not None:
-            what = f"{place} is no token store, whose documents have numbers"
-            raise UsageError("bad-option", what, remedy="give --row", where="--document")
+        check_input(options, "packed datasets")
         dataset = open_packed(place, stores)
         bucket = _bucket(dataset, options.bucket)
         row = _number(options.row, bucket.rows, "row")
@@ -68,10 +68,6 @@ def show(options: ShowArguments) -> Row:
 
 def _document(store: TokenStore, options: ShowArguments) -> Row:
     """Show a document of a store with what trains of it, as a row of one segment."""
-    for name, given in (("--row", options.row), ("--bucket", options.bucket), ("--store", options.store)):
-        if given:
-            what = f"{store.place} is a token store, which has no rows"
-            raise UsageError("bad-option", what, remedy="give --document", where=name)
     number = _number(options.document or 0, store.documents, "document")
     tokens = store.document(number).tolist()
     tokenizer = _tokenizer(store, options.tokenizer)

@@ -30,7 +30,7 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
-from packtool.options.check import given, refuse
+from packtool.options.check import check_input, given, refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
@@ -111,15 +111,15 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         _require_one(paths, "PATH")
         report_of = _chosen_of_corpus if given(options, _CHOICE) else _corpus_report
         return report_of(str(paths[0]), tried, options, engine)
-    refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
     with places_to_read(paths) as places:
         kinds = {place: manifests.read(place) for place in places}
         others = [place for place, manifest in kinds.items() if not isinstance(manifest, StoreManifest)]
         if not others:
+            check_input(options, "token stores")
             check_choice(options)
             return _store_report(places, tried, options, engine)
         _require_one(places, str(others[0]))
-        refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
+        check_input(options, "packed datasets")
         if tried:
             raise UsageError(
                 "not-a-store",
@@ -381,9 +381,6 @@ def _comparison(
 def _candidates(options: StatsArguments) -> list[Candidate]:
     """List every strategy to try, at each row length, with the options given."""
     if options.compare is None:
-        names = ("sequence_length", *_OF_PLANS)
-        refuse(options, names, "only strategies take this option", "add --compare all")
-        refuse(options, ("exact", "too_long"), "nothing is compared, so nothing is planned", "leave it out")
         return []
     chosen = {name: value for name in _OF_PLANS if (value := getattr(options, name)) is not None}
     tried = candidates(_listed(options.compare), _listed(options.sequence_length), chosen)

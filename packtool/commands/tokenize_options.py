@@ -10,11 +10,10 @@ from typing import Any
 from packtool.commands.chat_options import AUTO, chat_of, check_conversations, described_chat
 from packtool.commands.inputs import find_files
 from packtool.errors import UsageError
-from packtool.options.check import given, refuse
-from packtool.options.declare import declared, flag
+from packtool.options.check import check_input, given
 from packtool.options.kinds import parse_share
 from packtool.options.record import as_recorded, recorded
-from packtool.options.tokenize import FimOptions, TokenizeArguments
+from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import key_of
 from packtool.support.version import __version__
 from packtool.text.corpus.discover import STDIN
@@ -81,14 +80,15 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         DataError: a file or tokenizer is not there, or can't be read.
     """
     inputs = [str(path) for path in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
-    _check_options(options, inputs, "standard input" if records is None else "a stream of records")
+    _check_inputs(options, inputs, "standard input" if records is None else "a stream of records")
     by_input = [
         None if path == STDIN else find_files(path, options.format, options.include, options.exclude) for path in inputs
     ]
     files = [file for found in by_input for file in found or ()]
     chats, records = _hold_conversations(options, files, records)
-    check_conversations(options, chats=chats)
-    _check_fim(options, chats=chats)
+    check_input(options, "conversations" if chats else "texts" if options.ids_field is None else "token ids")
+    if chats:
+        check_conversations(options)
     tokenizer = load.load(
         options.tokenizer,
         revision=options.revision,
@@ -135,22 +135,8 @@ def _special_ids(tokenizer: load.LoadedTokenizer) -> tuple[int, ...]:
     return tuple(sorted({known[text] for text in tokenizer.special if text in known}))
 
 
-def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: str) -> None:
-    """Check that options fit together; `stream` is what messages call the standard input."""
-    if options.max_errors is not None and options.on_error == "fail":
-        remedy = "give --on-error skip or quarantine with it"
-        raise UsageError("bad-option", "has no effect while --on-error is fail", remedy=remedy, where="--max-errors")
-    if options.ids_field is not None:
-        for name in OF_TEXTS:
-            if getattr(options, name) is not None:
-                what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
-                raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
-    for declaration in given(options, ["ids_field", "conversations"]):
-        refuse(options, ["text_field"], f"has no effect with {declaration.flag}", "leave one of the two out")
-    for name in ("id_field", "ids_field", "text_field", "columns", "conversations"):
-        named = getattr(options, name)
-        if "" in (named if name == "columns" else [named]):
-            raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=flag(name))
+def _check_inputs(options: TokenizeArguments, inputs: Sequence[str], stream: str) -> None:
+    """Check that there is an input; `stream` is what messages call the standard input."""
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is given", remedy=remedy)
@@ -180,18 +166,6 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
     return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "", chats)
 
 
-def _check_fim(options: TokenizeArguments, *, chats: bool) -> None:
-    """Refuse to fill in the middle of anything but texts, and its options where it is not asked for."""
-    if options.fim_rate is None:
-        remedy = "give --fim-rate with it, such as 50%"
-        refuse(options, declared(FimOptions), "has no effect without --fim-rate", remedy)
-    elif chats or options.ids_field is not None:
-        what = f"{'conversations' if chats else 'token ids'} are not rearranged"
-        raise UsageError("bad-option", what, remedy="leave it out", where="--fim-rate")
-    if options.fim_split == "":
-        raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--fim-split")
-
-
 def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillInTheMiddle | None:
     """Settle how texts are rearranged to fill in the middle; None if they are not.
 
@@ -200,6 +174,8 @@ def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillI
     """
     if options.fim_rate is None:
         return None
+    if options.fim_split == "":
+        raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--fim-split")
     wanted = options.fim_tokens or sentinels(tokenizer.vocab)
     if wanted is None:
         what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"

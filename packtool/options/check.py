@@ -1,4 +1,4 @@
-"""Check options by their declarations: ranges, choices, and options of another strategy or method."""
+"""Check options by their declarations: ranges, choices, options of another strategy or method, and their rules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from packtool.errors import UsageError
-from packtool.options.declare import Declared, declared
-from packtool.options.kinds import OF_PLACES
+from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag
+from packtool.options.kinds import OF_FIELDS, OF_PLACES
 from packtool.options.names import listed
 
 _LARGEST = (1 << 63) - 1
@@ -19,10 +19,11 @@ Arguments = TypeVar("Arguments")
 
 
 def checked(arguments: Arguments) -> Arguments:
-    """Return the arguments with every value parsed as its kind says.
+    """Return the arguments with every value parsed as its kind says, once they fit together by their rules.
 
     Raises:
-        UsageError: a value is of the wrong kind, out of range or not among the choices; naming the option.
+        UsageError: a value is of the wrong kind, out of range or not among the choices; or an option has no effect
+            beside the others; naming the option.
 
     >>> from packtool.options.pack import PackOptions
     >>> checked(PackOptions(sequence_length="2k", mix_rows=True)).sequence_length
@@ -41,7 +42,61 @@ def checked(arguments: Arguments) -> Arguments:
         for item in parsed_value if isinstance(parsed_value, list | tuple) else [parsed_value]:
             _check_value(declaration, item)
     changed: Arguments = replace(given, **parsed)
+    check_together(changed)
     return changed
+
+
+def check_together(arguments: object) -> None:
+    """Refuse the first option, in the order of declaration, that has no effect beside the others.
+
+    Raises:
+        UsageError: naming it, and what to do.
+
+    >>> from packtool.options.tokenize import TokenizeArguments
+    >>> check_together(TokenizeArguments("a.jsonl", "out", fim_seed=1))
+    Traceback (most recent call last):
+    packtool.errors.UsageError: --fim-seed: has no effect without --fim-rate. Give --fim-rate with it, such as 50%.
+    """
+    for declaration in given(arguments, declared(type(arguments))):
+        needs, excludes = declaration.option.needs, declaration.option.excludes
+        if needs is not None:
+            _require(arguments, declaration, needs)
+        if excludes is not None:
+            for other in given(arguments, excludes.names):
+                raise _no_effect(declaration, f"with {other.flag}", excludes)
+
+
+def _require(arguments: object, declaration: Declared, needs: Needs) -> None:
+    """Refuse an option without the one that it needs."""
+    value = getattr(arguments, needs.name)
+    if not needs.values and not given(arguments, [needs.name]):
+        raise _no_effect(declaration, f"without {flag(needs.name)}", needs)
+    if needs.values and value not in needs.values:
+        raise _no_effect(declaration, f"while {flag(needs.name)} is {value}", needs)
+
+
+def check_input(arguments: object, held: Input) -> None:
+    """Refuse the first option, in the order of declaration, that has no effect on the input found.
+
+    Args:
+        held: its kind.
+
+    Raises:
+        UsageError: naming the option, and what to do.
+
+    >>> from packtool.options.tokenize import TokenizeArguments
+    >>> check_input(TokenizeArguments("a.jsonl", "out", min_words=3), "token ids")
+    Traceback (most recent call last):
+    packtool.errors.UsageError: --min-words: has no effect on token ids. Give --min-tokens or --max-tokens.
+    """
+    for declaration in given(arguments, declared(type(arguments))):
+        only = declaration.option.only
+        if only is not None and held not in only.inputs:
+            raise _no_effect(declaration, f"on {held}", only)
+
+
+def _no_effect(declaration: Declared, why: str, rule: Needs | Excludes | Only) -> UsageError:
+    return UsageError(rule.code, f"has no effect {why}", remedy=rule.remedy, where=declaration.flag)
 
 
 def _parsed(declaration: Declared, value: Any) -> Any:
@@ -102,7 +157,14 @@ def given(arguments: object, names: Iterable[str]) -> list[Declared]:
     ['--sequence-length']
     """
     options = declared(type(arguments))
-    return [options[name] for name in names if getattr(arguments, name) != options[name].default]
+    return [options[name] for name in names if not _is_default(options[name], getattr(arguments, name))]
+
+
+def _is_default(declaration: Declared, value: Any) -> bool:
+    """Return whether an option has its default; of several values, a list is as good as a tuple."""
+    if isinstance(value, list):
+        value = tuple(value)
+    return bool(value == declaration.default)
 
 
 def refuse(arguments: object, names: Iterable[str], what: str, remedy: str) -> None:
@@ -154,6 +216,8 @@ def _check_value(declaration: Declared, value: Any) -> None:
     option = declaration.option
     if option.kind in OF_PLACES and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=declaration.flag)
+    if option.kind in OF_FIELDS and value == "":
+        raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=declaration.flag)
     if declaration.choices and value not in declaration.choices:
         what = f"{value!r} is not a known value"
         raise UsageError("bad-option", what, remedy=suggest(str(value), declaration.choices), where=declaration.flag)

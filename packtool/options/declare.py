@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 import typing
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal
 
 from packtool.options.kinds import Kind
+from packtool.options.names import listed
 
 Group = Literal[
     "Input",
@@ -31,6 +32,85 @@ Group = Literal[
     "Rarely needed",
 ]
 """Groups of options, in the order of `--help` and docs/cli.md."""
+Input = Literal["texts", "token ids", "conversations", "text files", "token stores", "packed datasets"]
+"""Kinds of input, where a command takes several: three of a corpus, and three of what lies at a path."""
+Refusal = Literal["bad-option", "option-not-taken"]
+"""Codes of the errors that rules raise."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A rule: an option has no effect without another one.
+
+    Attributes:
+        name: of the other option.
+        remedy: what to give.
+        values: of the other option, one of which is needed; empty if any that is not the default will do.
+        code: of the error.
+    """
+
+    name: str
+    remedy: str
+    values: tuple[str, ...] = ()
+    code: Refusal = "bad-option"
+
+    @property
+    def help(self) -> str:
+        """The rule as a sentence of the help.
+
+        >>> Needs("on_error", "give it", ("skip", "quarantine")).help
+        'Needs --on-error skip or quarantine.'
+        """
+        values = f" {listed(self.values)}" if self.values else ""
+        return f"Needs {flag(self.name)}{values}."
+
+
+@dataclass(frozen=True)
+class Excludes:
+    """A rule: an option has no effect beside any of these.
+
+    Attributes:
+        names: of the other options.
+        remedy: what to do instead.
+        code: of the error.
+    """
+
+    names: tuple[str, ...]
+    remedy: str = "leave one of the two out"
+    code: Refusal = "bad-option"
+
+    @property
+    def help(self) -> str:
+        """The rule as a sentence of the help.
+
+        >>> Excludes(("ids_field", "conversations")).help
+        'Not with --ids-field or --conversations.'
+        """
+        return f"Not with {listed(tuple(map(flag, self.names)))}."
+
+
+@dataclass(frozen=True)
+class Only:
+    """A rule: an option has an effect on these kinds of input alone.
+
+    Attributes:
+        inputs: the kinds.
+        remedy: what to do with another kind of input.
+        code: of the error.
+    """
+
+    inputs: tuple[Input, ...]
+    remedy: str = "leave it out"
+    code: Refusal = "bad-option"
+
+    @property
+    def help(self) -> str:
+        """The rule as a sentence of the help.
+
+        >>> Only(("texts", "conversations")).help
+        'Only for texts or conversations.'
+        """
+        return f"Only for {listed(self.inputs)}."
 
 
 @dataclass(frozen=True)
@@ -55,6 +135,7 @@ class Option:
         recorded: the output depends on it, so the manifest records it.
         python_only: the command line has an option of its own for it.
         suggestions: values for the shell to complete, where there may be others.
+        needs, excludes, only: rules; an option that breaks one is refused if it is given.
     """
 
     kind: Kind
@@ -75,6 +156,9 @@ class Option:
     recorded: bool = False
     python_only: bool = False
     suggestions: tuple[str, ...] = ()
+    needs: Needs | None = None
+    excludes: Excludes | None = None
+    only: Only | None = None
 
 
 @dataclass(frozen=True)
@@ -122,11 +206,14 @@ class Declared:
 
     @property
     def help(self) -> str:
-        """The description, after the strategies or methods it applies to."""
+        """The description, after the strategies or methods it applies to, and before its rules."""
         text = self.option.help
-        if not self.option.taken_by:
-            return text
-        return f"{', '.join(self.option.taken_by)}: {text[:1].lower() + text[1:]}"
+        if self.option.taken_by:
+            text = f"{', '.join(self.option.taken_by)}: {text[:1].lower() + text[1:]}"
+        for rule in (self.option.needs, self.option.excludes, self.option.only):
+            if rule is not None:
+                text += f" {rule.help}"
+        return text
 
     def taken(self, chosen: str) -> bool:
         """Return whether a strategy or method takes the option."""
@@ -136,6 +223,9 @@ class Declared:
 
 def declared(arguments: type[Any]) -> dict[str, Declared]:
     """List the options that a dataclass declares, by name: those that must be given first.
+
+    A class variable `only` adds rules to options that the class inherits, by their names: other commands take these
+    options for all their inputs.
 
     >>> from packtool.options.pack import PackArguments
     >>> length = declared(PackArguments)["sequence_length"]
@@ -149,9 +239,12 @@ def declared(arguments: type[Any]) -> dict[str, Declared]:
 @functools.cache
 def _declared(arguments: Any) -> dict[str, Declared]:
     hints = typing.get_type_hints(arguments, include_extras=True)
+    only = getattr(arguments, "only", {})
     by_name = {}
     for field in fields(arguments):
         plain, option = typing.get_args(hints[field.name])
+        if field.name in only:
+            option = replace(option, only=only[field.name])
         by_name[field.name] = Declared(field.name, plain, field.default, option)
     return dict(sorted(by_name.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
 

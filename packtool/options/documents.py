@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from packtool.options.declare import Option
+from packtool.options.declare import Needs, Option
 from packtool.options.kinds import (
     AMOUNT,
     COUNT,
@@ -54,6 +54,7 @@ class DocumentOptions:
             TEMPERATURE,
             "Divide --tokens in proportion to each store's tokens to the power of 1/T: 1 keeps their proportions, more "
             "favours small stores.",
+            needs=Needs("tokens", "say how many tokens it divides: --tokens 10B"),
         ),
     ] = None
     max_epochs: Annotated[
@@ -65,7 +66,14 @@ class DocumentOptions:
             PART, "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores."
         ),
     ] = None
-    part: Annotated[Literal["train", "holdout"], _choosing(TEXT, "Take the train part or the holdout.")] = "train"
+    part: Annotated[
+        Literal["train", "holdout"],
+        _choosing(
+            TEXT,
+            "Take the train part or the holdout.",
+            needs=Needs("holdout", "say how much is held out: --holdout 0.5%"),
+        ),
+    ] = "train"
     holdout_seed: Annotated[
         int,
         Option(
@@ -99,6 +107,7 @@ class DocumentOptions:
             unit="tokens",
             low=1,
             default="the sequence length",
+            needs=Needs("sample", "say how much to sample: --sample 25%"),
         ),
     ] = None
     exclude: Annotated[

@@ -1,10 +1,11 @@
 """The options of `import` and `export`: token ids from and for other tools."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from packtool.options.declare import Option
+from packtool.options.declare import Only, Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import FLAG, PATHS, PLACE, TEXT
 from packtool.options.names import EXPORTS, IMPORTS, listed
@@ -58,6 +59,9 @@ class ImportArguments(Writing):
 class ExportArguments(DocumentOptions, Writing):
     """The arguments of `packtool.export`."""
 
+    only: ClassVar[Mapping[str, Only]] = dict.fromkeys(
+        declared(DocumentOptions), Only(("token stores",), "choose them when they are packed", "option-not-taken")
+    )
     source: Annotated[
         Path | str, Option(PLACE, "A token store or a packed dataset.", metavar="SOURCE", positional=True)
     ]

@@ -4,9 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from packtool.options.declare import Option
+from packtool.options.declare import Only, Option
 from packtool.options.kinds import COUNT, NUMBER, PLACE, PLACES, TEXT
 from packtool.options.shared import Many, Quiet
+
+_OF_ROWS = Only(("packed datasets",), "give --document")
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class ShowArguments:
     path: Annotated[
         Path | str, Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True)
     ]
-    row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r")] = 0
+    row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r", only=_OF_ROWS)] = 0
     document: Annotated[
         int | None,
         Option(
@@ -31,10 +33,12 @@ class ShowArguments:
             "Number of the document of a token store, from 0; -1 is the last.",
             short="-d",
             default="0 for a token store",
+            only=Only(("token stores",), "give --row"),
         ),
     ] = None
     bucket: Annotated[
-        int | None, Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens")
+        int | None,
+        Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens", only=_OF_ROWS),
     ] = None
     tokenizer: Annotated[
         str | Path | None,
@@ -51,6 +55,7 @@ class ShowArguments:
             "The stores it was packed from, to name file and line of each segment.",
             metavar="STORE",
             default="found by their digests, next to the dataset or in the working directory",
+            only=_OF_ROWS,
         ),
     ] = ()
 

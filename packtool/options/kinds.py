@@ -254,6 +254,8 @@ WEIGHTS = Kind(
     many=True,
 )
 NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _items, many=True)
+FIELD = Kind("a string", "FIELD", str)
+FIELDS = Kind(NAMES.words, "FIELD,...", list[str] | str, _items, many=True)
 PATH = Kind("a path, as a string", "PATH", str, _local)
 PATHS = Kind(
     "a path, as a string, or a list of them", "PATH", _PATHS, lambda value: _local(_several(value)), repeated=True
@@ -264,3 +266,5 @@ INPUTS = Kind(PLACES.words, "PATH", _PATHS, _parse_inputs, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)
 OF_PLACES = (PATH, PATHS, PLACE, PLACES, INPUTS)
 """The kinds whose values are paths or URLs."""
+OF_FIELDS = (FIELD, FIELDS)
+"""The kinds whose values name fields of records."""

@@ -1,13 +1,13 @@
 """The options of `stats`: those of plans, with several row lengths to try, and the choice of documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from packtool.options.declare import Option, declared
+from packtool.options.declare import Needs, Only, Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import (
     AMOUNT,
@@ -27,18 +27,26 @@ Value = TypeVar("Value")
 Several: TypeAlias = Value | Sequence[Value] | None
 Share = str | float | Fraction
 _count = partial(Option, COUNT, group="Report", low=1)
+_OF_TEXT_FILES = Only(("text files",), "leave it out: this directory holds tokens already", "option-not-taken")
+_OF_DOCUMENTS = Only(("text files", "token stores"), "leave it out: this dataset is packed already", "option-not-taken")
+_COMPARED = Needs("compare", "leave it out", code="option-not-taken")
 
 
 def _tried(name: str, **changed: Any) -> Option:
     """Declare an option of plans again, for the compared strategies that take it."""
     of_pack = declared(PackOptions)[name].option
-    return replace(of_pack, not_taken_by=(), instead="", required=False, recorded=False, **changed)
+    needs = Needs("compare", "add --compare all", code="option-not-taken")
+    return replace(of_pack, not_taken_by=(), instead="", required=False, recorded=False, needs=needs, **changed)
 
 
 @dataclass(frozen=True)
 class StatsArguments(DocumentOptions, Working):
     """The arguments of `packtool.stats`."""
 
+    only: ClassVar[Mapping[str, Only]] = {
+        **{name: _OF_DOCUMENTS for name in declared(DocumentOptions) if name != "seed"},
+        **dict.fromkeys(("tokenizer", "eos_token", "text_field", "format"), _OF_TEXT_FILES),
+    }
     path: Annotated[
         Many,
         Option(
@@ -65,11 +73,17 @@ class StatsArguments(DocumentOptions, Working):
             "What to do with conversations longer than a row: drop them, or cut them; strategies that also cut shorter "
             "ones compete only with cut.",
             "Rows",
+            needs=_COMPARED,
         ),
     ] = "drop"
     exact: Annotated[
         bool,
-        Option(FLAG, "Compare strategies on all documents; else, of more than ten million, on a sample.", "Rows"),
+        Option(
+            FLAG,
+            "Compare strategies on all documents; else, of more than ten million, on a sample.",
+            "Rows",
+            needs=_COMPARED,
+        ),
     ] = False
     sequence_length: Annotated[
         Several[int | str],

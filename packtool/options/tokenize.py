@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from packtool.options.declare import Option
+from packtool.options.declare import Excludes, Needs, Only, Option
 from packtool.options.kinds import (
     COUNT,
+    FIELD,
+    FIELDS,
     FLAG,
     GLOBS,
     INPUTS,
@@ -26,8 +28,9 @@ from packtool.options.shared import EosToken, Format, Many, Output, Revision, To
 from packtool.support.sizes import parse_bytes
 
 Use = Literal["train", "mask", "drop"]
-_conversation = partial(Option, TEXT, group="Conversations")
-_field = partial(Option, TEXT, group="Input", metavar="FIELD", recorded=True)
+_OF_CONVERSATIONS = Only(("conversations",), "name the field of conversations with --conversations")
+_conversation = partial(Option, group="Conversations", only=_OF_CONVERSATIONS)
+_field = partial(Option, FIELD, group="Input", recorded=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +39,11 @@ class ConversationOptions:
 
     conversations: Annotated[
         str | None,
-        _conversation(
+        Option(
+            FIELD,
             "Field or column with conversations; auto for messages, conversations, or prompt and completion, whichever "
             "a record has.",
+            "Conversations",
             metavar="FIELD|auto",
             default="auto, if the first record has these and no text",
         ),
@@ -46,6 +51,7 @@ class ConversationOptions:
     chat_template: Annotated[
         str | Path | None,
         _conversation(
+            TEXT,
             "Chat template: a file, or the name of one of the tokenizer's.",
             metavar="FILE|NAME",
             default="the tokenizer's",
@@ -54,29 +60,32 @@ class ConversationOptions:
     train_on: Annotated[
         Literal["assistant", "last", "each", "completion", "all"],
         _conversation(
+            TEXT,
             "Train on the assistant's messages, the last, each as the model saw it, the completion, or all text: "
-            "assistant, last, each, completion or all."
+            "assistant, last, each, completion or all.",
         ),
     ] = "assistant"
     reasoning: Annotated[
-        Use, _conversation("Let the assistant's reasoning train, mask it, or drop it from the text.")
+        Use, _conversation(TEXT, "Let the assistant's reasoning train, mask it, or drop it from the text.")
     ] = "train"
     tool_calls: Annotated[
         Use,
-        _conversation("Let messages that call tools train, mask them, or drop tools, calls and answers from the text."),
+        _conversation(
+            TEXT, "Let messages that call tools train, mask them, or drop tools, calls and answers from the text."
+        ),
     ] = "train"
     template_args: Annotated[
         Mapping[str, Any] | str | None,
-        Option(
+        _conversation(
             OBJECT,
             "Arguments of the chat template; those in a record's chat_template_kwargs come first.",
-            "Conversations",
             default="none",
         ),
     ] = None
     template_date: Annotated[
         str | None,
         _conversation(
+            TEXT,
             "Date for a chat template that asks for it, such as 2026-07-01.",
             metavar="DATE",
             default="none: such a template is refused",
@@ -85,6 +94,7 @@ class ConversationOptions:
 
 
 _fim = partial(Option, group="Fill in the middle")
+_with_fim = partial(_fim, needs=Needs("fim_rate", "give --fim-rate with it, such as 50%", code="option-not-taken"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,18 +103,24 @@ class FimOptions:
 
     fim_rate: Annotated[
         Fraction | float | str | None,
-        _fim(SHARE, "Rearrange this share of the documents as prefix, suffix, middle.", default="none"),
+        _fim(
+            SHARE,
+            "Rearrange this share of the documents as prefix, suffix, middle.",
+            default="none",
+            only=Only(("texts",)),
+        ),
     ] = None
     fim_spm_rate: Annotated[
         Fraction | float | str,
-        _fim(SHARE, "Write this share of them suffix first.", default="50%"),
+        _with_fim(SHARE, "Write this share of them suffix first.", default="50%"),
     ] = Fraction(1, 2)
     fim_seed: Annotated[
-        int, _fim(NUMBER, "Seed of which documents are rearranged, and where they are cut.", low=0, high=(1 << 63) - 1)
+        int,
+        _with_fim(NUMBER, "Seed of which documents are rearranged, and where they are cut.", low=0, high=(1 << 63) - 1),
     ] = 42
     fim_tokens: Annotated[
         Sequence[str],
-        _fim(
+        _with_fim(
             NAMES,
             "Sentinels before prefix, suffix and middle, by text or id.",
             metavar="PRE,SUF,MID",
@@ -113,13 +129,17 @@ class FimOptions:
     ] = ()
     fim_split: Annotated[
         str | None,
-        _fim(TEXT, "Rearrange each part between these separators by itself.", metavar="SEPARATOR"),
+        _with_fim(TEXT, "Rearrange each part between these separators by itself.", metavar="SEPARATOR"),
     ] = None
 
 
-def _left_out(which: str, unit: str, kind: Kind = NUMBER) -> Option:
+def _left_out(which: str, unit: str, kind: Kind = NUMBER, only: Only | None = None) -> Option:
     """Declare a limit of documents."""
-    return Option(kind, f"Leave out documents with {which}.", "Which documents", unit=unit, low=0, recorded=True)
+    help = f"Leave out documents with {which}."
+    return Option(kind, help, "Which documents", unit=unit, low=0, recorded=True, only=only)
+
+
+_left_out_of_texts = partial(_left_out, only=Only(("texts", "conversations"), "give --min-tokens or --max-tokens"))
 
 
 @dataclass(frozen=True)
@@ -139,12 +159,21 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     _: KW_ONLY
     tokenizer: Tokenizer = None
     revision: Revision = None
-    text_field: Annotated[str, _field("Field or column with the text; a.b is the field b of an object a.")] = "text"
-    ids_field: Annotated[str | None, _field("Field or column with lists of token ids, to store as they are.")] = None
+    text_field: Annotated[
+        str,
+        _field(
+            "Field or column with the text; a.b is the field b of an object a.",
+            excludes=Excludes(("ids_field", "conversations"), code="option-not-taken"),
+        ),
+    ] = "text"
+    ids_field: Annotated[
+        str | None,
+        _field("Field or column with lists of token ids, to store as they are.", excludes=Excludes(("conversations",))),
+    ] = None
     id_field: Annotated[str | None, _field("Field with the id of each document, to find it by.")] = None
     columns: Annotated[
         Sequence[str],
-        Option(NAMES, "Other scalar fields to keep with the tokens.", "Input", metavar="FIELD,...", recorded=True),
+        Option(FIELDS, "Other scalar fields to keep with the tokens.", "Input", recorded=True),
     ] = ()
     format: Format = None
     include: Annotated[
@@ -171,9 +200,9 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
             recorded=True,
         ),
     ] = "token"
-    min_words: Annotated[int | None, _left_out("fewer words", "words")] = None
-    min_chars: Annotated[int | None, _left_out("fewer characters", "characters")] = None
-    max_chars: Annotated[int | None, _left_out("more characters", "characters")] = None
+    min_words: Annotated[int | None, _left_out_of_texts("fewer words", "words")] = None
+    min_chars: Annotated[int | None, _left_out_of_texts("fewer characters", "characters")] = None
+    max_chars: Annotated[int | None, _left_out_of_texts("more characters", "characters")] = None
     min_tokens: Annotated[int | None, _left_out("fewer tokens, EOS included", "tokens", COUNT)] = None
     max_tokens: Annotated[int | None, _left_out("more tokens, EOS included", "tokens", COUNT)] = None
     on_error: Annotated[
@@ -188,7 +217,14 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     ] = "fail"
     max_errors: Annotated[
         int | None,
-        Option(NUMBER, "Stop after this many records that can't be used.", "Rarely needed", unit="records", low=0),
+        Option(
+            NUMBER,
+            "Stop after this many records that can't be used.",
+            "Rarely needed",
+            unit="records",
+            low=0,
+            needs=Needs("on_error", "give --on-error skip or quarantine with it", ("skip", "quarantine")),
+        ),
     ] = None
     max_record_bytes: Annotated[
         int | str,

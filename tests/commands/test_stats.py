@@ -41,6 +41,10 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
     with pytest.raises(UsageError, match="a packed dataset, but strategies are compared on documents"):
         packtool.stats(tmp_path / "packed", compare="all", sequence_length=32)
+    said = r"^--mix: has no effect on packed datasets\. Leave it out: this dataset is packed already\.$"
+    with pytest.raises(UsageError, match=said) as caught:
+        packtool.stats(tmp_path / "packed", mix={"store": 1})
+    assert caught.value.code == "option-not-taken"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
     [
         ({"compare": "tetris"}, r"--compare: there is no strategy 'tetris'\. Choose one of concat, padding.*, all\."),
         ({"compare": "concat"}, r"--sequence-length: the strategy concat needs the length of a row\. Give --seq"),
-        ({"sequence_length": 32}, r"--sequence-length: only strategies take this option\. Add --compare all\."),
+        ({"sequence_length": 32}, r"^--sequence-length: has no effect without --compare\. Add --compare all\.$"),
         ({"compare": "concat", "sequence_length": 1}, r"--sequence-length: 1 is out of range\."),
         (
             {"html": "nowhere/page.html"},

@@ -124,8 +124,10 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 def test_options_for_text_are_refused_elsewhere(corpus: Path, tmp_path: Path) -> None:
     packtool.tokenize(corpus, tmp_path / "store")
-    with pytest.raises(UsageError, match=r"--text-field: only text files take this option\. Leave it out"):
+    said = r"^--text-field: has no effect on token stores\. Leave it out: this directory holds tokens already\.$"
+    with pytest.raises(UsageError, match=said) as caught:
         packtool.stats(tmp_path / "store", text_field="body")
+    assert caught.value.code == "option-not-taken"
 
 
 def test_an_unfinished_store_is_no_corpus(tmp_path: Path) -> None:

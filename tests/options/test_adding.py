@@ -24,10 +24,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "packtool", place / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding an option")[2]
     text = text.partition("## Adding a filter")[0]
-    declaration, use = (found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL))
+    declaration, use, rule = (found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL))
     options = place / "packtool/options/pack.py"
     source = options.read_text(encoding="utf-8")
-    options.write_text(source.replace("    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[", 1), "utf-8")
+    source = source.replace("    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[", 1)
+    options.write_text(source, "utf-8")
+    ruled = source.replace(
+        declaration, declaration.replace("            recorded=True,\n", f"            recorded=True,\n{rule}")
+    )
+    (place / "ruled.py").write_text(ruled.replace("import Option", "import Needs, Option"), "utf-8")
     strategy = place / "packtool/planning/packing/decompose.py"
     source = strategy.read_text(encoding="utf-8")
     before = "    top = 1 << (options.row_length.bit_length() - 1)\n"
@@ -75,6 +80,22 @@ def test_a_file_may_have_it_and_is_blamed(place: Path) -> None:
 def test_it_is_checked(place: Path) -> None:
     found = packtool(place, "pack", "store", "-o", "t", "--strategy", "decompose", "-L", "16", "--max-bucket", "0")
     assert found == "packtool: error[bad-option]: --max-bucket: 0 is out of range. Give 1 or more.\n"
+
+
+def test_a_rule_is_one_line_more(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "packtool", tmp_path / "packtool")
+    shutil.copy(place / "ruled.py", tmp_path / "packtool/options/pack.py")
+    (tmp_path / "c.toml").write_text("[pack]\nmax-bucket = 4\n", encoding="utf-8")
+    base = ("pack", str(place / "store"), "--strategy", "decompose", "-L", "16", "-q")
+    said = "has no effect without --min-bucket. Give --min-bucket with it, such as 512.\n"
+    found = packtool(tmp_path, *base, "-o", "v", "--max-bucket", "4")
+    assert found == f"packtool: error[bad-option]: --max-bucket: {said}"
+    found = packtool(tmp_path, *base, "-o", "v", "--config", "c.toml")
+    assert found == f"packtool: error[bad-option]: c.toml:2: max-bucket: {said}"
+    assert packtool(tmp_path, *base, "-o", "v", "--max-bucket", "4", "--min-bucket", "2") == ""
+    assert re.search(
+        r"--max-bucket N +decompose: the longest row\. Needs\s+--min-bucket\.", packtool(tmp_path, "pack", "-h")
+    )
 
 
 def test_python_has_it(place: Path) -> None:

@@ -1,0 +1,155 @@
+"""Rules between options, and between options and input: declared once, and so refused, described and documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtool.errors import UsageError
+from packtool.options.check import check_input, check_together, checked
+from packtool.options.declare import Declared, Needs, Only, declared, flag
+from packtool.options.kinds import (
+    AMOUNT,
+    COUNT,
+    COUNTS,
+    FIELD,
+    FLAG,
+    NAMES,
+    NUMBER,
+    OBJECT,
+    PART,
+    SHARE,
+    TEMPERATURE,
+    Kind,
+)
+from packtool.options.stats import StatsArguments
+from packtool.options.tokenize import TokenizeArguments
+from tests.options.test_declare import COMMANDS
+
+RULED = [
+    (arguments, each)
+    for arguments in COMMANDS.values()
+    for each in declared(arguments).values()
+    if each.option.needs or each.option.excludes or each.option.only
+]
+IDS = [f"{arguments.__name__}-{each.name}" for arguments, each in RULED]
+VALUES: dict[Kind, Any] = {
+    AMOUNT: 7,
+    COUNT: 7,
+    COUNTS: [8, 9],
+    FIELD: "f",
+    FLAG: True,
+    NAMES: ["a", "b"],
+    NUMBER: 7,
+    OBJECT: {"a": 1},
+    PART: "7%",
+    SHARE: "7%",
+    TEMPERATURE: 2,
+}
+PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
+
+
+def some(each: Declared) -> Any:
+    """A value that is not the option's default."""
+    if each.choices:
+        return next(choice for choice in each.choices if choice != each.default)
+    if isinstance(each.default, bool):
+        return not each.default
+    return VALUES.get(each.option.kind, "1/8")
+
+
+def given(arguments: Any, *names: str, **values: Any) -> Any:
+    """The arguments of a command of which these options have a value, and those that can't be left out."""
+    options = declared(arguments)
+    named = {name: "x" for name, each in options.items() if each.required}
+    return arguments(**named, **{name: some(options[name]) for name in names}, **values)
+
+
+def refused(check: Any, *arguments: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        check(*arguments)
+    return f"[{caught.value.code}] {caught.value}"
+
+
+@pytest.mark.parametrize(("arguments", "each"), RULED, ids=IDS)
+def test_an_option_that_breaks_a_rule_is_refused_and_one_that_keeps_it_is_not(arguments: Any, each: Declared) -> None:
+    options, rules = declared(arguments), each.option
+    beside: dict[str, Any] = {}
+    if rules.needs is not None:
+        assert rules.needs.name in options
+        what = f"[{rules.needs.code}] {each.flag}: has no effect w"
+        assert refused(checked, given(arguments, each.name)).startswith(what)
+        for value in rules.needs.values or [some(options[rules.needs.name])]:
+            beside = {rules.needs.name: value}
+            checked(given(arguments, each.name, **beside))
+    if rules.excludes is not None:
+        for other in rules.excludes.names:
+            what = f"[{rules.excludes.code}] {each.flag}: has no effect with {flag(other)}. "
+            assert refused(checked, given(arguments, each.name, other)).startswith(what)
+        checked(given(arguments, each.name))
+    if rules.only is not None:
+        both = checked(given(arguments, each.name, **beside))
+        kinds = {kind for of in declared(arguments).values() if of.option.only for kind in of.option.only.inputs}
+        for kind in kinds - set(rules.only.inputs):
+            assert refused(check_input, both, kind).startswith(f"[{rules.only.code}] --")
+        check_input(given(arguments), next(iter(kinds)))
+
+
+@pytest.mark.parametrize(("arguments", "each"), RULED, ids=IDS)
+def test_help_and_the_reference_tell_the_rule(arguments: Any, each: Declared) -> None:
+    command = arguments.__name__.removesuffix("Arguments").lower()
+    section = PAGE.partition(f"\n## packtool {command}\n")[2].partition("\n## ")[0]
+    [line] = re.findall(rf"^\|[^|]*`(?:-\w, )?{each.flag}(?![\w-]).*$", section, re.MULTILINE)
+    for rule in (each.option.needs, each.option.excludes, each.option.only):
+        assert rule is None or (rule.help in each.help and rule.help in line)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fim_seed": 1}, "[option-not-taken] --fim-seed: has no effect without --fim-rate. Give --fim-rate with it, "),
+        ({"max_errors": 1}, "[bad-option] --max-errors: has no effect while --on-error is fail. Give --on-error skip"),
+        (
+            {"text_field": "a", "ids_field": "b"},
+            "[option-not-taken] --text-field: has no effect with --ids-field. Leave one of the two out.",
+        ),
+        (
+            {"ids_field": "a", "conversations": "b"},
+            "[bad-option] --ids-field: has no effect with --conversations. Leave one of the two out.",
+        ),
+        ({"fim_spm_rate": "7%", "max_errors": 1}, "[option-not-taken] --fim-spm-rate: "),  # the first as declared
+        ({"id_field": ""}, "[bad-option] --id-field: an empty name. Give the name of a field."),
+        ({"columns": ["a", ""]}, "[bad-option] --columns: an empty name. Give the name of a field."),
+    ],
+)
+def test_options_of_tokenize_beside_others(options: dict[str, Any], message: str) -> None:
+    assert refused(checked, TokenizeArguments("a.jsonl", "o", **options)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "held", "message"),
+    [
+        ({"train_on": "all"}, "texts", "[bad-option] --train-on: has no effect on texts. Name the field of conv"),
+        ({"train_on": "all"}, "token ids", "[bad-option] --train-on: has no effect on token ids. Name the field of "),
+        ({"max_chars": 3}, "token ids", "[bad-option] --max-chars: has no effect on token ids. Give --min-tokens or"),
+        ({"fim_rate": 0}, "token ids", "[bad-option] --fim-rate: has no effect on token ids. Leave it out."),
+        ({"fim_rate": 0}, "conversations", "[bad-option] --fim-rate: has no effect on conversations. Leave it out."),
+    ],
+)
+def test_options_of_tokenize_on_another_kind_of_input(options: dict[str, Any], held: Any, message: str) -> None:
+    assert refused(check_input, TokenizeArguments("a.jsonl", "o", **options), held).startswith(message)
+
+
+def test_values_that_mean_the_default_break_no_rule() -> None:
+    check_together(checked(StatsArguments("store", too_long="drop", exact=False)))
+    check_input(checked(StatsArguments("store", mix={}, text_field=None)), "packed datasets")
+    check_together(checked(TokenizeArguments("a", "b", fim_spm_rate=0.5, fim_tokens=[], text_field="text")))
+
+
+def test_rules_in_words() -> None:
+    assert Needs("a_b", "give it").help == "Needs --a-b."
+    assert Needs("a", "give it", ("x", "y", "z")).help == "Needs --a x, y or z."
+    assert Only(("texts",)).help == "Only for texts."
