@@ -17,7 +17,6 @@ import numpy as np
 from msgspec import UnsetType
 
 from packtool.blending.blend import Blend
-from packtool.commands.inputs import find_files
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import TOKENIZER, UNFINISHED
@@ -41,6 +40,7 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.report.figures import percent
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
+from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import begins_with_conversation
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CONVERSATION, Fields, Span

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.commands.inputs import find_files, found_from_anywhere
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.formats.schema import TokenizerInfo
@@ -23,6 +22,7 @@ from packtool.support.temporary import temporary_directory
 from packtool.text.corpus import blocks
 from packtool.text.corpus.discover import STDIN, copy_stdin
 from packtool.text.corpus.filters import size
+from packtool.text.corpus.find import find_files, found_from_anywhere
 from packtool.text.corpus.first import begins_with_conversation
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields

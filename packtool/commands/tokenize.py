@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from packtool.commands.inputs import found_from_anywhere, warn_of_repeats
 from packtool.commands.result import StoreResult
 from packtool.commands.tokenize_options import Source, resolve
 from packtool.engines import Engine, engine_for
@@ -25,6 +24,7 @@ from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.discover import STDIN, copy_stdin
+from packtool.text.corpus.find import found_from_anywhere, warn_of_repeats
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError

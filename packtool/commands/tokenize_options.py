@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from packtool.commands.chat_options import AUTO, chat_of, check_conversations, described_chat
-from packtool.commands.inputs import find_files
 from packtool.errors import UsageError
 from packtool.options.check import check_input, given
-from packtool.options.kinds import parse_share
 from packtool.options.record import as_recorded, recorded
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import key_of
 from packtool.support.version import __version__
+from packtool.text.conversations.choose import AUTO, check_conversations, choose_chat, with_template
 from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
+from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.encoding import load
 from packtool.text.encoding.encoder_choice import choose
-from packtool.text.encoding.families import guard
-from packtool.text.encoding.special import named as named_token
-from packtool.text.encoding.special import sentinels
 from packtool.text.tokenizing.block import Settings
-from packtool.text.tokenizing.fim import FillInTheMiddle
+from packtool.text.tokenizing.fim import choose_fim
 
 
 @dataclass(frozen=True)
@@ -101,17 +97,15 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     recipe = choose(tokenizer.found, options.encoder, special_as_text=as_text and not chats)
     chat, described = None, {}
     if chats:
-        chat, tokenizer = chat_of(options, tokenizer)
-        described = described_chat(options, chat)
-    fim = _fim_of(options, tokenizer.found)
+        found = tokenizer.found
+        added = [token["content"] for token in found.spec.get("added_tokens") or ()]
+        chat = choose_chat(options, found.files, added, tokenizer.special, found.where)
+        if options.chat_template is not None:
+            tokenizer = replace(tokenizer, found=replace(found, files=with_template(found.files, chat)))
+        described = chat.recorded(options.conversations or AUTO)
+    fim = choose_fim(options, tokenizer.found)
     if fim is not None:
-        described = {
-            "fim_rate": fim.rate,
-            "fim_spm_rate": fim.spm_rate,
-            "fim_seed": fim.seed,
-            "fim_tokens": fim.texts,
-            "fim_split": fim.split or None,
-        }
+        described = fim.recorded()
     limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
     settings = Settings(
         tokenizer=tokenizer.info,
@@ -164,33 +158,3 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
     if chats:
         text = options.conversations if options.conversations not in (None, AUTO) else ""
     return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "", chats)
-
-
-def _fim_of(options: TokenizeArguments, tokenizer: load.FoundTokenizer) -> FillInTheMiddle | None:
-    """Settle how texts are rearranged to fill in the middle; None if they are not.
-
-    Raises:
-        UsageError: the tokenizer has no sentinels, or not those that are named.
-    """
-    if options.fim_rate is None:
-        return None
-    if options.fim_split == "":
-        raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--fim-split")
-    wanted = options.fim_tokens or sentinels(tokenizer.vocab)
-    if wanted is None:
-        what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
-        raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
-    named = [named_token("--fim-tokens", token, tokenizer.vocab) for token in wanted]
-    if len(named) != 3 or len(set(named)) < 3:
-        what, remedy = "three different tokens are needed", "name those of prefix, suffix and middle"
-        raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")
-    (before, before_text), (after, after_text), (middle, middle_text) = named
-    return FillInTheMiddle(
-        rate=parse_share(options.fim_rate),
-        spm_rate=parse_share(options.fim_spm_rate),
-        seed=options.fim_seed,
-        texts=(before_text, after_text, middle_text),
-        ids=(before, after, middle),
-        split=options.fim_split or "",
-        guard=guard(tokenizer.spec),
-    )

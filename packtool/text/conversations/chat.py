@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import xxhash
 
 from packtool.text.conversations.record import ConversationError, Trained, Use
 
@@ -41,6 +42,22 @@ class Chat(msgspec.Struct, frozen=True):
     reasoning: Use = "train"
     tool_calls: Use = "train"
     date: str = ""
+
+    def recorded(self, field: str) -> dict[str, Any]:
+        """Return the options of conversations, as the manifest has them.
+
+        Args:
+            field: of the conversations, as it was named.
+        """
+        return {
+            "conversations": field,
+            "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.templates)),
+            "train_on": self.train_on,
+            "reasoning": self.reasoning,
+            "tool_calls": self.tool_calls,
+            "template_args": json.loads(self.arguments) or None,
+            "template_date": self.date or None,
+        }
 
 
 def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:

@@ -13,10 +13,18 @@ two sentinels is encoded alone, so a cut is also a bound of tokens.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import xxhash
+
+from packtool.errors import UsageError
+from packtool.options.kinds import parse_share
+from packtool.options.tokenize import FimOptions
+from packtool.text.encoding.families import guard
+from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.encoding.special import named as named_token
+from packtool.text.encoding.special import sentinels
 
 _PURPOSE = int.from_bytes(b"fim")
 """Keeps what is drawn here apart from other hashes of the text by the same seed."""
@@ -45,6 +53,46 @@ class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
     ids: tuple[int, int, int]
     split: str = ""
     guard: str = ""
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the options of filling in the middle, as the manifest has them."""
+        return {
+            "fim_rate": self.rate,
+            "fim_spm_rate": self.spm_rate,
+            "fim_seed": self.seed,
+            "fim_tokens": self.texts,
+            "fim_split": self.split or None,
+        }
+
+
+def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddle | None:
+    """Settle how texts are rearranged to fill in the middle; None if they are not.
+
+    Raises:
+        UsageError: the tokenizer has no sentinels, or not those that are named.
+    """
+    if options.fim_rate is None:
+        return None
+    if options.fim_split == "":
+        raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--fim-split")
+    wanted = options.fim_tokens or sentinels(tokenizer.vocab)
+    if wanted is None:
+        what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
+        raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
+    named = [named_token("--fim-tokens", token, tokenizer.vocab) for token in wanted]
+    if len(named) != 3 or len(set(named)) < 3:
+        what, remedy = "three different tokens are needed", "name those of prefix, suffix and middle"
+        raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")
+    (before, before_text), (after, after_text), (middle, middle_text) = named
+    return FillInTheMiddle(
+        rate=parse_share(options.fim_rate),
+        spm_rate=parse_share(options.fim_spm_rate),
+        seed=options.fim_seed,
+        texts=(before_text, after_text, middle_text),
+        ids=(before, after, middle),
+        split=options.fim_split or "",
+        guard=guard(tokenizer.spec),
+    )
 
 
 class Piece(NamedTuple):

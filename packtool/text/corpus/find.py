@@ -1,4 +1,4 @@
-"""Find the files that a command's arguments name, and warn of what the user should know about them."""
+"""Find the files that the arguments of commands name, and warn of what the user should know about them."""
 
 from __future__ import annotations
 

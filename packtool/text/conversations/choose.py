@@ -1,16 +1,12 @@
-"""The options of conversations: check them, and settle with which template conversations become text."""
+"""Choose how conversations become text: by the options, and by the template among a tokenizer's files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import msgspec
-import xxhash
 
 from packtool.errors import DataError, UsageError
 from packtool.formats.names import CHAT_TEMPLATES
@@ -18,7 +14,6 @@ from packtool.options.tokenize import TokenizeArguments
 from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.text.conversations.record import ConversationError, template_arguments
-from packtool.text.encoding.load import LoadedTokenizer
 
 AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""
@@ -38,8 +33,20 @@ def check_conversations(options: TokenizeArguments) -> None:
         raise UsageError("bad-option", what, remedy=remedy, where="--reasoning")
 
 
-def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, LoadedTokenizer]:
-    """Settle how conversations become text; return that, and the tokenizer with the template among its files.
+def choose_chat(
+    options: TokenizeArguments,
+    files: Mapping[str, bytes],
+    added: Collection[str],
+    special: Collection[str],
+    where: str,
+) -> Chat:
+    """Choose how conversations become text.
+
+    Args:
+        files: of the tokenizer, by name.
+        added: texts of its added tokens.
+        special: texts of its special tokens.
+        where: it is, for messages.
 
     Raises:
         UsageError: there is no template, or it is not one; jinja2 is not installed.
@@ -51,30 +58,27 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
         what, remedy = "conversations need jinja2, which packtool[chat] brings", how_to_install("jinja2")
         raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None
     date, arguments = _date(options.template_date), _arguments(options.template_args)
-    where = str(options.tokenizer or "the default tokenizer")
     try:
-        templates = templates_of(loaded.found.files)
+        templates = templates_of(files)
         if options.chat_template is not None:
             where = str(options.chat_template)
             templates = {DEFAULT: templates.get(where) or _read(options.chat_template, templates)}
-            loaded = _with_template(loaded, templates[DEFAULT])
         if DEFAULT not in templates:
             raise _no_default(templates, where)
         used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
-        tokens = special_tokens_of(loaded.found.files)
+        tokens = special_tokens_of(files)
         for source in used.values():
             ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)  # raises if it is invalid
         written = "\0".join(map(literals, used.values()))
     except ConversationError as error:
         remedy = "give another with --chat-template"
         raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
-    added = [token["content"] for token in loaded.found.spec.get("added_tokens") or ()]
     control = {text for text in added if text in written and not text.isspace()}
-    chat = Chat(
+    return Chat(
         templates=tuple(sorted(used.items())),
         tokens=tuple(sorted(tokens.items())),
-        special=loaded.special,
-        control=tuple(sorted({*loaded.special, *control})),
+        special=tuple(sorted(special)),
+        control=tuple(sorted({*special, *control})),
         as_text=options.special_tokens == "text",
         arguments=json.dumps(arguments, sort_keys=True),
         train_on=options.train_on,
@@ -82,26 +86,12 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
         tool_calls=options.tool_calls,
         date=date,
     )
-    return chat, loaded
 
 
-def described_chat(options: TokenizeArguments, chat: Chat) -> dict[str, Any]:
-    """Return the options of conversations that the manifest records."""
-    return {
-        "conversations": options.conversations or AUTO,
-        "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(chat.templates)),
-        "train_on": chat.train_on,
-        "reasoning": chat.reasoning,
-        "tool_calls": chat.tool_calls,
-        "template_args": json.loads(chat.arguments) or None,
-        "template_date": chat.date or None,
-    }
-
-
-def _with_template(loaded: LoadedTokenizer, template: str) -> LoadedTokenizer:
-    """Put a template in place of those among the tokenizer's files."""
-    kept = {name: data for name, data in loaded.found.files.items() if name not in CHAT_TEMPLATES}
-    return replace(loaded, found=replace(loaded.found, files={**kept, CHAT_TEMPLATES[0]: template.encode()}))
+def with_template(files: Mapping[str, bytes], chat: Chat) -> dict[str, bytes]:
+    """Return a tokenizer's files, by name, with the default template of a chat in place of their own."""
+    kept = {name: data for name, data in files.items() if name not in CHAT_TEMPLATES}
+    return {**kept, CHAT_TEMPLATES[0]: dict(chat.templates)[DEFAULT].encode()}
 
 
 def _no_default(templates: Mapping[str, str], where: str) -> UsageError:
