@@ -123,14 +123,16 @@ def make_batch(
             model's input lacks one.
         train_on_repeated: tokens that an earlier row has already are targets again.
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
-        pad_cu_seqlens: sequences of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
-            shape is the same in every batch: empty sequences follow the last. None for as many as there are.
+        pad_cu_seqlens: documents of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
+            shape is the same in every batch: empty sequences follow the last. None for as many as there are. Where
+            padding is a sequence of its own, which it is in a batch without `cu_seqlens_padded`, there is room for one
+            more in each row: for documents and the padding after them.
         trim: leave out the places at the end that are padding in every row: T is what the longest row needs.
         fields: of the batch, from `KNOWN`; the others are not computed.
 
     Raises:
         UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field; an extra
-            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` has room for.
+            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` makes room for.
 
     >>> one = np.array
     >>> rows = Segments(one([3, 8, -1]), one([5, 0, 0]), one([2, 3, 1]), one([0, 0, 0]), one([0, 3]))
@@ -139,6 +141,8 @@ def make_batch(
     ([[2, 12, 13, 2, -100, -100]], [[0, 1, 0, 1, 2, 0]], [[0, 0, 1, 1, 1, -1]])
     >>> batch["cu_seqlens"].tolist(), batch["max_seqlen"]
     ([0, 2, 5, 6], 3)
+    >>> make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, pad_cu_seqlens=3)["cu_seqlens"].tolist()
+    [0, 2, 5, 6, 6]
     >>> loss = one([[0, 1, 0, 1, 1, 0]])
     >>> batch = make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, loss, fields=["labels", "loss_mask"])
     >>> batch["labels"].tolist(), batch["loss_mask"].tolist()
@@ -154,6 +158,7 @@ def make_batch(
     ([0, 3, 5, 5], [0, 4, 8, 8])
     """
     _require(labels, fields, extra_token=extra_token, trim=trim)
+    require_room(pad_cu_seqlens)
     if trim and segments is not None:
         tokens, segments, loss = _trimmed(tokens, segments, loss)
     length = tokens.shape[1] - extra_token
@@ -161,19 +166,12 @@ def make_batch(
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
     if not TARGETS.isdisjoint(fields):
-        # Nothing predicts the first token of a row, and the last has no target.
+        # With an extra token there is a column more than labels have, so targets need a place of their own.
         direct = "labels" in fields and not extra_token
         targets = batch["labels"] if direct else np.empty(tokens.shape, DTYPES["labels"])
         ahead = labels == "next" and not extra_token
-        targets[:, : -1 if ahead else None] = tokens[:, ahead:]
-        targets[:, -1 if ahead else 0] = IGNORED
-        without = [] if segments is None else _no_targets(segments, train_on_repeated, train_across_documents)
-        if loss is not None:
-            without.append(np.flatnonzero(loss.reshape(-1) == 0))
-        for places in without:
-            targets.reshape(-1)[places - ahead] = IGNORED  # one before a row is the last of the row before it
-        if segments is not None:
-            _predict_across_padding(targets.reshape(-1), segments, ahead)
+        without = _no_targets(segments, loss, train_on_repeated, train_across_documents)
+        _fill_targets(targets, tokens, segments, without, ahead)
         if following is not None and ahead:  # after that, since what begins a row is no reason against the one before
             targets[:, -1] = following
         targets = targets[:, extra_token:]
@@ -183,9 +181,8 @@ def make_batch(
             batch["loss_mask"][:] = targets != IGNORED
     if not ATTENTION.isdisjoint(fields):
         _attend(batch, tokens.shape, length, segments if documents else None, fields)
-        for name in ("cu_seqlens", "cu_seqlens_padded"):
-            if pad_cu_seqlens is not None and name in batch:
-                batch[name] = _with_room(batch[name], pad_cu_seqlens * len(tokens))
+        if pad_cu_seqlens is not None:
+            _make_room(batch, pad_cu_seqlens, len(tokens), fields)
     return cast("Batch", batch)
 
 
@@ -255,14 +252,62 @@ def _require(labels: str, fields: Collection[str], *, extra_token: bool, trim: b
             raise UsageError("bad-option", what, remedy=remedy, where="fields")
 
 
-def _no_targets(segments: Segments, train_on_repeated: bool, train_across_documents: bool) -> list[I64]:
+def require_room(documents: Any) -> None:
+    """Refuse a `pad_cu_seqlens` that is no number of documents.
+
+    Raises:
+        UsageError: not None, and not a whole number from 1.
+    """
+    whole = isinstance(documents, int | np.integer) and not isinstance(documents, bool)
+    if documents is not None and not (whole and documents > 0):
+        what, remedy = f"{documents!r} is not a number of documents", "give 1 or more, or leave it out"
+        raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
+
+
+def _fill_targets(
+    targets: I64, tokens: npt.NDArray[Any], segments: Segments | None, without: list[I64], ahead: bool
+) -> None:
+    """Write the target of each place.
+
+    Args:
+        targets: (rows, sequence_length), to be filled.
+        tokens: of the same shape.
+        segments: of these rows; None where every row is one sequence without padding.
+        without: places of tokens that are no targets, in the rows laid end to end.
+        ahead: the target at a place is the token after it; else its own.
+    """
+    if ahead:
+        targets[:, :-1] = tokens[:, 1:]
+        targets[:, -1] = IGNORED  # the last token of a row has no token after it
+    else:
+        targets[:] = tokens
+        targets[:, 0] = IGNORED  # nothing predicts the first token of a row
+    flat = targets.reshape(-1)
+    for places in without:
+        # The place that predicts a token is the one before it, if targets are ahead. Of a row's first token that is
+        # the last place of the row before, and of the first row the very last one: neither has a target anyway.
+        flat[places - ahead] = IGNORED
+    if segments is not None:
+        _predict_across_padding(flat, segments, ahead)
+
+
+def _no_targets(
+    segments: Segments | None,
+    loss: npt.NDArray[Any] | None,
+    train_on_repeated: bool,
+    train_across_documents: bool,
+) -> list[I64]:
     """List the places of tokens that are no targets, in the rows laid end to end."""
-    ends = offsets_of(segments.length)
-    places = [_places(ends, segments.length, segments.document == PADDING)]
-    if not train_on_repeated:
-        places.append(_places(ends, segments.repeated, segments.repeated > 0))
-    if not train_across_documents:
-        places.append(ends[:-1][_begins(segments)])
+    places: list[I64] = []
+    if segments is not None:
+        ends = offsets_of(segments.length)
+        places.append(_places(ends, segments.length, segments.document == PADDING))
+        if not train_on_repeated:
+            places.append(_places(ends, segments.repeated, segments.repeated > 0))
+        if not train_across_documents:
+            places.append(ends[:-1][_begins(segments)])
+    if loss is not None:
+        places.append(np.flatnonzero(loss.reshape(-1) == 0))
     return places
 
 
@@ -278,17 +323,27 @@ def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> No
     after = np.flatnonzero(inside[1:] & (segments.document[:-1] == PADDING)) + 1
     if len(after):
         begins = offsets_of(segments.length)
+        # Padding that begins a row has no token before it: then nothing predicts the first token after it.
         places, predicted = begins[after] - ahead, inside[after - 1]
         moved = targets[places[predicted]]
         targets[places] = IGNORED
         targets[begins[after[predicted] - 1] - ahead] = moved
 
 
+def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collection[str]) -> None:
+    """Add empty sequences to the boundaries of a batch, up to those of so many documents in each row."""
+    # Where documents have their padding with them, padding is no sequence of its own.
+    each = documents if not set(_PADDED).isdisjoint(fields) else documents + 1
+    for name in ("cu_seqlens", "cu_seqlens_padded"):
+        if name in batch:
+            batch[name] = _with_room(batch[name], each * rows)
+
+
 def _with_room(cu_seqlens: npt.NDArray[np.int32], sequences: int) -> npt.NDArray[np.int32]:
     """Add empty sequences, up to this number of sequences."""
     if len(cu_seqlens) > sequences + 1:
         what = f"{len(cu_seqlens) - 1} sequences in a batch that has room for {sequences}"
-        remedy = "give more, or pack with --max-documents-per-row"
+        remedy = "give more, or pack with --max-documents-per-row of this many"
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
     return np.pad(cu_seqlens, (0, sequences + 1 - len(cu_seqlens)), mode="edge")
 

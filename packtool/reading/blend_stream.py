@@ -89,7 +89,7 @@ class BlendStream:
         self._dealing: Dealing | None = None
         self.batch([])  # options that make no sense are found here, not in a worker
         for stream in self.sources.streams.values():
-            stream.epoch(0).require(options)
+            stream.epoch(0).require(self.options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_dealing": None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
-from packtool.formats.manifest import input_names
+from packtool.formats.manifest import input_names, read_report
 from packtool.planning.plan import I64, Segments, offsets_of
-from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch
+from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
@@ -53,7 +53,7 @@ class _Packed:
 
     def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
         """Read what a training batch of some rows (from 0) is made of: tokens, and the rest where needed."""
-        self.require(options)
+        self._require_last_tokens(options)
         segments: Segments | None
         fields = options.get("fields", self.fields)
         attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
@@ -75,15 +75,67 @@ class _Packed:
         return RawBatch(tokens, segments, loss, self._following(rows, numbers, options), documents)
 
     def require(self, options: Mapping[str, Any]) -> None:
-        """Refuse options of `packtool.reading.make_batch` that do not go with these rows.
+        """Refuse options of `packtool.reading.make_batch` that some batches of these rows could not have.
 
         Raises:
-            UsageError: an extra token, where rows go on in those of the next batch.
+            UsageError: an extra token, where rows go on in those of the next batch; rows with more documents than
+                `pad_cu_seqlens` makes room for.
         """
+        self._require_last_tokens(options)
+        self._require_room(options)
+
+    def _require_last_tokens(self, options: Mapping[str, Any]) -> None:
+        """Refuse an extra token where rows go on in those of the next batch."""
         if self.lanes and options.get("extra_token"):
             what = "rows of the partial shuffle go on in the next batch, and the model would not read their last tokens"
             remedy = "leave it out: the label of a row's last token is the first token of the row that goes on"
             raise UsageError("bad-option", what, remedy=remedy, where="extra_token")
+
+    def _require_room(self, options: Mapping[str, Any]) -> None:
+        """Refuse a `pad_cu_seqlens` that the fullest row does not go into, before anything is trained.
+
+        Where rows of a later epoch are put together of smaller atoms, or packed anew without a limit, they may be
+        fuller than those that are there now. Then a batch of them is refused when it is made.
+        """
+        fields = options.get("fields", self.fields)
+        room = options.get("pad_cu_seqlens")
+        require_room(room)
+        if room is None or not options.get("documents", True):
+            return  # without documents a row is one sequence
+        if {"cu_seqlens", "cu_seqlens_padded"}.isdisjoint(fields):
+            return
+        most = self._most_documents()
+        # A run of padding at the end of a row has room of its own.
+        between = max(0, self._runs_of_padding(fields, most) - 1)
+        if most + between <= room:
+            return
+        what = f"room for {plural(room, 'document')} a row, but a row has up to {most}"
+        remedy = f"give {most + between}"
+        if between:
+            what += f", and {between} times padding between them"
+        else:
+            remedy += f", or pack with --max-documents-per-row {room}"
+            limit = self.manifest.options.get("max_documents_per_row")
+            remedy += "" if limit is None else f" in place of {limit}"
+        raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
+
+    def _runs_of_padding(self, fields: Collection[str], documents: int) -> int:
+        """Return how many sequences of a row may be runs of padding, where it has so many documents."""
+        if self.manifest.multiple > 1:
+            # With these fields, padding goes with the document before it.
+            apart = {"cu_seqlens_padded", "max_seqlen_padded"}.isdisjoint(fields)
+            return documents if apart else 0
+        if not self.manifest.ledger.padding:
+            return 0
+        return max(bucket.sequence_length // bucket.unit for bucket in self.manifest.buckets)
+
+    def _most_documents(self) -> int:
+        """Return how many documents a row has at most; of rows that are packed anew, may have."""
+        limit = self.manifest.options.get("max_documents_per_row")
+        if limit is not None and self.recipe.epoch is not None and self.recipe.epoch.repack:
+            return int(limit)
+        report = read_report(self.recipe.place, self.manifest.report, dict[str, Any])
+        return int(report["metrics"]["documents_per_row"]["max"])
 
     @property
     def lanes(self) -> int | None:

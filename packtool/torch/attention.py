@@ -27,13 +27,19 @@ def block_mask(document_ids: Tensor) -> BlockMask:
     """Make the same mask for `torch.nn.attention.flex_attention.flex_attention(..., block_mask=mask)`.
 
     Args:
-        document_ids: (rows, T), on the device that attends.
+        document_ids: (rows, T), on the device that attends. Of no rows, as a rank's last batch may have, the mask is
+            one that goes with any number of rows: PyTorch makes none of no rows.
     """
     rows, length = document_ids.shape
 
-    def attends(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return (query >= key) & (document_ids[row, query] == document_ids[row, key])
+    def causal(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return query >= key
 
+    def attends(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return causal(row, head, query, key) & (document_ids[row, query] == document_ids[row, key])
+
+    if rows == 0:
+        return create_block_mask(causal, None, None, length, length, device=document_ids.device)
     return create_block_mask(attends, rows, None, length, length, device=document_ids.device)
 
 

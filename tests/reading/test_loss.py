@@ -50,7 +50,7 @@ def check(dataset: Dataset) -> None:
     assert loss is not None
     for row in range(rows):
         segments = [(d, s, n) for d, s, n, _ in dataset.segments(row).tolist()]
-        wanted = expected(DOCUMENTS, segments)
+        wanted = expected(DOCUMENTS, segments, len(LENGTHS))
         assert loss[row].tolist() == wanted
         at = 0
         for (before, _, size), (document, start, _) in pairwise(segments):

@@ -51,3 +51,20 @@ def test_a_change_in_one_document_stays_there(batch: dict[str, torch.Tensor]) ->
     moved = (before != after).any(-1)[:, 0]
     assert torch.equal(moved, changed)
     assert not moved.all()
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_a_batch_of_no_rows_has_masks(tmp_path: Path) -> None:
+    """As some ranks have at the end of a pass without `drop_last`."""
+    write_store(tmp_path / "store", [70, 3, 120, 41, 9])
+    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=128)
+    loader = Loader(tmp_path / "rows", batch_size=8, rank=7, world_size=8, drop_last=False)
+    (empty,) = loader
+    rows, length = empty["document_ids"].shape
+    assert (rows, length) == (0, 128)
+    query = torch.randn(rows, 2, length, 8)
+    masks = block_mask(empty["document_ids"]), document_mask(empty["document_ids"])
+    assert flex_attention(query, query, query, block_mask=masks[0]).shape == (0, 2, 128, 8)
+    assert scaled_dot_product_attention(query, query, query, attn_mask=masks[1]).shape == (0, 2, 128, 8)
+    flat = query.transpose(1, 2).flatten(0, 1)
+    assert varlen_attention(flat, flat, flat, empty["cu_seqlens"], empty["max_seqlen"]).shape == (0, 2, 8)
