@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from rich.console import Console
 
@@ -33,6 +33,8 @@ def results_console(stream: TextIO | None = None) -> Console:
         stream: to print on; standard output when None.
     """
     out = sys.stdout if stream is None else stream
-    plain = bool(os.environ.get("NO_COLOR"))
-    file: Any = out if out.isatty() and not plain else _Trimmed(out)
-    return Console(file=file, color_system=None if plain else "auto")
+    if os.environ.get("NO_COLOR"):
+        return Console(file=cast("TextIO", _Trimmed(out)), color_system=None)
+    if out.isatty():
+        return Console(file=out)
+    return Console(file=cast("TextIO", _Trimmed(out)))

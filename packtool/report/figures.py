@@ -26,7 +26,8 @@ def short(value: float) -> str:
     while True:
         value, suffix = value / 1000, next(suffixes)
         if abs(value) < 999.5:
-            return f"{value:.0f}{suffix}" if abs(value) >= 99.95 else f"{value:.1f}{suffix}"
+            digits = 0 if abs(value) >= 99.95 else 1
+            return f"{value:.{digits}f}{suffix}"
 
 
 def percent(value: float) -> str:
@@ -54,7 +55,9 @@ def number(value: float) -> str:
     """
     if abs(value) < 10:
         return f"{value:.2f}"
-    return f"{value:.1f}" if abs(value) < 100 else count(value)
+    if abs(value) < 100:
+        return f"{value:.1f}"
+    return count(value)
 
 
 def times(value: float) -> str:
@@ -68,4 +71,6 @@ def times(value: float) -> str:
 
 def times_random(homogeneity: Homogeneity) -> float | None:
     """Return how many times as alike the rows are inside as random rows of the same segments; None if that is 0."""
-    return homogeneity.between_rows / homogeneity.random_rows if homogeneity.random_rows else None
+    if not homogeneity.random_rows:
+        return None
+    return homogeneity.between_rows / homogeneity.random_rows

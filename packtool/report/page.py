@@ -26,12 +26,13 @@ from packtool.report.schema import (
     Lengths,
     MeasuredReport,
     Options,
+    SampleRow,
     SlidingForecast,
     Trial,
     Verdict,
 )
 from packtool.report.tables import Cell, Column, Table, name_of
-from packtool.report.verdict import judge
+from packtool.report.verdict import Judgement, judge
 from packtool.support.sizes import plural
 
 _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
@@ -44,17 +45,15 @@ _MARKS = 6
 def page(report: Report) -> str:
     """Write the page of whatever `packtool.stats` reports."""
     assets = Path(__file__).parents[1] / "assets"
-    style, script = ((assets / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    style, script = (assets / "report.css").read_text("utf-8"), (assets / "report.js").read_text("utf-8")
+    title, subtitle = _titles(report)
+    body: list[str] = []
     if isinstance(report, BlendReport):
-        title, sections = f"Blend: {report.path}", _blend_sections(report)
+        body += _blend_sections(report)
     elif isinstance(report, MeasuredReport):
-        title, sections = f"{report.strategy}: {report.path}", _dataset_sections(report)
+        body += _dataset_sections(report)
     else:
-        title = f"Packing report: {report.path}" if report.comparison else f"Documents: {report.path}"
-        sections = _documents_sections(report)
-    kinds = {"packed": "Packed dataset", "store": "Token store", "corpus": "Corpus", "blend": "Blend"}
-    subtitle = f"{kinds[report.kind]}, measured by packtool {report.packtool_version}"
-    body = list(sections)
+        body += _documents_sections(report)
     if not isinstance(report, BlendReport):
         body += [*map(section, tables.source_tables(report)), f"<h2>Configuration</h2>{_configuration(report)}"]
     return (
@@ -68,30 +67,57 @@ def page(report: Report) -> str:
     )
 
 
+def _titles(report: Report) -> tuple[str, str]:
+    """Return the title of the page, and the line below it."""
+    kinds = {"packed": "Packed dataset", "store": "Token store", "corpus": "Corpus", "blend": "Blend"}
+    subtitle = f"{kinds[report.kind]}, measured by packtool {report.packtool_version}"
+    if isinstance(report, BlendReport):
+        return f"Blend: {report.path}", subtitle
+    if isinstance(report, MeasuredReport):
+        return f"{report.strategy}: {report.path}", subtitle
+    if report.comparison:
+        return f"Packing report: {report.path}", subtitle
+    return f"Documents: {report.path}", subtitle
+
+
 def _configuration(report: MeasuredReport | DocumentsReport) -> str:
     """Describe the measurement and its options."""
     known = [("measured", report.path)]
     if isinstance(report, MeasuredReport):
-        known.append(("packed with", f"{report.strategy}: {_listed(report.options)}"))
-        shuffle = msgspec.to_builtins(report.shuffle) if report.shuffle else None
-        known.append(("order", _listed(shuffle) if shuffle else "that of the corpus"))
+        known += _packed_with(report)
     else:
-        held = ", ".join(f"{count(value)} {name.replace('_', ' ')}" for name, value in report.counts.items())
-        known.append(("holds", held))
-        tried = []
-        for entry in report.comparison.entries if report.comparison else ():
-            options = {k: v for k, v in entry.options.items() if k not in ("sequence_length", "atom_size")}
-            tried.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
-        known += dict.fromkeys(tried)  # once where they do not depend on the row length
-        if (tokenizer := report.tokenizer) is not None:
-            said = (
-                f"{count(tokenizer.vocab_size)} ids, documents end with {tokenizer.eos_token!r} (id "
-                f"{tokenizer.eos_id}); sha256 of its file {tokenizer.sha256}"
-            )
-            known.append(("tokenizer", said))
+        known += _tried_on(report)
     if report.batch_size is not None:
         known.append(("a batch", plural(report.batch_size, "row")))
     return facts([*known, ("by", f"packtool {report.packtool_version}, report schema {report.schema_version}")])
+
+
+def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
+    yield "packed with", f"{report.strategy}: {_listed(report.options)}"
+    if report.shuffle:
+        yield "order", _listed(msgspec.to_builtins(report.shuffle))
+    else:
+        yield "order", "that of the corpus"
+
+
+def _tried_on(report: DocumentsReport) -> Iterator[tuple[str, str]]:
+    held = [f"{count(value)} {name.replace('_', ' ')}" for name, value in report.counts.items()]
+    yield "holds", ", ".join(held)
+    if report.comparison:
+        tried = []
+        for entry in report.comparison.entries:
+            options = dict(entry.options)
+            for of_rows in ("sequence_length", "atom_size"):
+                options.pop(of_rows, None)
+            tried.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
+        yield from dict.fromkeys(tried)  # once where they do not depend on the row length
+    tokenizer = report.tokenizer
+    if tokenizer is not None:
+        yield (
+            "tokenizer",
+            f"{count(tokenizer.vocab_size)} ids, documents end with {tokenizer.eos_token!r} (id "
+            f"{tokenizer.eos_id}); sha256 of its file {tokenizer.sha256}",
+        )
 
 
 def _listed(options: Options) -> str:
@@ -102,16 +128,20 @@ def _listed(options: Options) -> str:
     """
     words = []
     for name, value in options.items():
-        if value is not None:
-            said = f": {'yes' if value else 'no'}" if isinstance(value, bool) else f" {_plain(value)}"
-            words.append(name.replace("_", " ") + said)
+        title = name.replace("_", " ")
+        if isinstance(value, bool):
+            words.append(f"{title}: {'yes' if value else 'no'}")
+        elif value is not None:
+            words.append(f"{title} {_plain(value)}")
     return ", ".join(words)
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " / ".join(map(_plain, value))
-    return count(value) if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return count(value)
+    return str(value)
 
 
 # A blend: what a run takes of its sources.
@@ -123,10 +153,14 @@ def _blend_sections(report: BlendReport) -> Iterator[str]:
     )
     lines, share = weight_lines(report), f"share of the {report.unit}"
     drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1)
-    names = charts.legend([(line.name, f"c{line.colour % charts.COLOURS}") for line in lines])
-    yield grid([figure("Shares over the run", drawing, "", names)])
+    yield grid([figure("Shares over the run", drawing, "", charts.legend(list(map(_swatch, lines))))])
     yield section(sources_table(report))
     yield section(stages_table(report))
+
+
+def _swatch(line: Series) -> tuple[str, str]:
+    """Return a line's name and the style of its swatch in a legend."""
+    return line.name, f"c{line.colour % charts.COLOURS}"
 
 
 # A packed dataset: where its tokens went, what its rows are like.
@@ -136,12 +170,12 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     metrics, ledger = report.metrics, report.ledger
     shown = [("rows", short(ledger.rows)), ("tokens", short(ledger.output))]
     if metrics is not None:
-        known = [(tables.FIGURES[key], tables.FIGURES[key].of(metrics)) for key in _TILES]
-        shown += [(figure.title, figure.write(value)) for figure, value in known if value is not None]
+        shown += _figures(metrics)
     yield tiles(shown)
-    if judgements := judge(report):
-        items = (f"<li class='{'good' if j.good else 'look'}'>{escape(j.words)}</li>" for j in judgements)
-        yield f"<ul class='verdict judgement'>{''.join(items)}</ul>"
+    judgements = judge(report)
+    if judgements:
+        items = "".join(map(_judgement, judgements))
+        yield f"<ul class='verdict judgement'>{items}</ul>"
     drawings = [_ledger_figure(ledger)]
     if metrics is not None and report.lengths is not None:
         lengths = [bucket.sequence_length for bucket in report.buckets]
@@ -149,12 +183,11 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         drawings.append(_documents_figure(report.documents_per_row, metrics))
         drawings.append(_context_figure(report.context, metrics))
     if report.sample_rows:
-        tokens = sum(segment.length for segment in report.sample_rows[0].segments)
         caption = (
             "A block is a piece of a document, its colour the length of that document in tokens; a notch marks where "
             "a document is cut."
         )
-        title = f"Rows of {count(tokens)} tokens, evenly spread"
+        title = f"Rows of {count(_tokens_in(report.sample_rows[0]))} tokens, evenly spread"
         drawings.append(figure(title, charts.row_picture(title, report.sample_rows), caption, charts.picture_legend()))
     yield grid(drawings)
     if metrics is None:
@@ -168,14 +201,40 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         yield section(tables.training_table(report.training))
 
 
+def _figures(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    """Yield the figures that are shown large, as far as they are known."""
+    for key in _TILES:
+        figure = tables.FIGURES[key]
+        value = figure.of(metrics)
+        if value is not None:
+            yield figure.title, figure.write(value)
+
+
+def _judgement(judgement: Judgement) -> str:
+    css = "good" if judgement.good else "look"
+    return f"<li class='{css}'>{escape(judgement.words)}</li>"
+
+
+def _tokens_in(row: SampleRow) -> int:
+    return sum(segment.length for segment in row.segments)
+
+
 def _ledger_figure(ledger: Ledger) -> str:
-    rows = [
-        ("input text", [("placed", "placed", ledger.placed), ("dropped", "dropped", ledger.dropped)]),
-        (f"output, {plural(ledger.rows, 'row')}", [(name, key, getattr(ledger, key)) for key, name in _OUTPUT]),
-    ]
-    names = [*((name, key) for key, name in _OUTPUT), ("dropped", "dropped")]
+    dropped = ("dropped", "dropped")
+    text = _accounts(ledger, [("placed", "placed"), dropped])
+    rows = [("input text", text), (f"output, {plural(ledger.rows, 'row')}", _accounts(ledger, _OUTPUT))]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
-    return figure("Where every token went", drawing + charts.legend(names) + html_table(tables.ledger_table(ledger)))
+    names = charts.legend(_legend([*_OUTPUT, dropped]))
+    return figure("Where every token went", drawing + names + html_table(tables.ledger_table(ledger)))
+
+
+def _accounts(ledger: Ledger, accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str, float]]:
+    """Return the parts of a bar: name, style class and tokens of each account."""
+    return [(name, key, getattr(ledger, key)) for key, name in accounts]
+
+
+def _legend(accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, key) for key, name in accounts]
 
 
 def _documents_figure(bins: Sequence[DocumentsBin], metrics: Metrics) -> str:
@@ -216,9 +275,10 @@ def _documents_sections(report: DocumentsReport) -> Iterator[str]:
             ("longest", short(lengths.max)),
         ]
     )
-    entries = comparison.entries if comparison else []
-    marks = sorted({e.sequence_length for e in entries if e.sequence_length is not None})
-    drawings = grid([_lengths_chart(lengths, marks), lengths_figure(lengths)])
+    marks: set[int] = set()
+    if comparison:
+        marks.update(entry.sequence_length for entry in comparison.entries if entry.sequence_length is not None)
+    drawings = grid([_lengths_chart(lengths, sorted(marks)), lengths_figure(lengths)])
     if comparison:
         yield from _comparison_sections(comparison, drawings)
     else:
@@ -229,18 +289,22 @@ def _lengths_chart(lengths: Lengths, marks: Sequence[int]) -> str:
     """Chart the length distribution with row lengths marked."""
     if not lengths.documents:
         return figure("Document length", "<p>No documents.</p>")
-    unit = lengths.unit
-    total, documents = lengths.total or 1, lengths.documents
+    unit, total, documents = lengths.unit, lengths.total or 1, lengths.documents
     caption = (
         f"{count(documents)} documents with {count(lengths.total)} {unit}; mean {number(lengths.mean)}, median "
         f"{count(lengths.p50)}, p99 {count(lengths.p99)}, longest {count(lengths.max)}."
     )
+    label = f"{unit} in a document"
+    if unit == "tokens":
+        label += ", EOS included"
+    if len(marks) > _MARKS:
+        marks = marks[-1:]
     drawing = charts.histogram(
         "Distribution of document lengths",
         [Bin(b.first, b.last, b.documents / documents) for b in lengths.histogram],
-        label=f"{unit} in a document" + (", EOS included" if unit == "tokens" else ""),
+        label=label,
         unit="share of all",
-        marks=marks if len(marks) <= _MARKS else marks[-1:],
+        marks=marks,
         logarithmic=True,
         outline=[Bin(b.first, b.last, b.total / total) for b in lengths.histogram],
         write=percent,
@@ -264,16 +328,20 @@ def _verdict_section(verdicts: Sequence[Verdict]) -> str:
     items = []
     for verdict in verdicts:
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
-        leads = [("", verdict.choice)]
-        leads += [("Or" if number else "Runner-up:", other) for number, other in enumerate(verdict.alternatives)]
-        choices = "".join(_choice(lead, choice) for lead, choice in leads)
+        choices, lead = _choice("", verdict.choice), "Runner-up:"
+        for other in verdict.alternatives:
+            choices += _choice(lead, other)
+            lead = "Or"
         items.append(f"<div class='verdict'><p class='choice'>{title}</p>{choices}</div>")
     return f"<h2>Verdict</h2>{''.join(items)}{_soft(verdicts[0].limits)}"
 
 
 def _choice(lead: str, choice: ChosenStrategy) -> str:
-    named = f"<b>{lead} {escape(choice.strategy)}</b>, " if lead else ""
-    source = f"<div class='source'>{escape(choice.source)}</div>" if choice.source else ""
+    named = source = ""
+    if lead:
+        named = f"<b>{lead} {escape(choice.strategy)}</b>, "
+    if choice.source:
+        source = f"<div class='source'>{escape(choice.source)}</div>"
     return f"<p>{named}{escape(choice.reason)}</p>{source}<pre>{escape(choice.command)}</pre>"
 
 
@@ -284,7 +352,8 @@ def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:
         lengths: figures of the documents' lengths.
     """
     entries = comparison.entries
-    colours = {name: index for index, name in enumerate(dict.fromkeys(e.strategy for e in entries))}
+    strategies = list(dict.fromkeys(entry.strategy for entry in entries))
+    colours = {name: number for number, name in enumerate(strategies)}
     yield section(tables.strategies_table(comparison))
     yield "<h2>Documents</h2>" + lengths
     yield section(tables.costs_table(comparison))
@@ -297,8 +366,10 @@ def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:
             "tokens: a row of one colour holds documents of one length. A notch marks where a document is cut."
         )
         yield "<h2>Rows</h2>" + _soft(caption) + charts.picture_legend()
-    for size in dict.fromkeys(e.sequence_length for e in entries):
-        group = [e for e in entries if e.sequence_length == size]
+    by_length: dict[int | None, list[Trial]] = {}
+    for entry in entries:
+        by_length.setdefault(entry.sequence_length, []).append(entry)
+    for size, group in by_length.items():
         drawings = [_losses(group), _contexts(group, colours), _documents(group, colours), _ledgers(group)]
         yield f"<h2>{name_of(size)}</h2>" + grid([*drawings, *_pictures(group)])
     yield from map(section, tables.bucket_tables(entries))
@@ -308,32 +379,35 @@ def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:
 
 
 def _advice(advice: Sequence[Advice]) -> str:
-    items = "".join(
-        f"<li><strong>{escape(a.advice)}</strong>{escape(a.reason)}"
-        f"<div class='source'>{escape(a.source)}. {escape(a.untested)}</div></li>"
-        for a in advice
-    )
-    return f"<ul class='advice'>{items}</ul>"
+    items = []
+    for item in advice:
+        source = f"<div class='source'>{escape(item.source)}. {escape(item.untested)}</div>"
+        items.append(f"<li><strong>{escape(item.advice)}</strong>{escape(item.reason)}{source}</li>")
+    return f"<ul class='advice'>{''.join(items)}</ul>"
 
 
 def _losses(entries: Sequence[Trial]) -> str:
     """Chart what each strategy pads and cuts, one line a strategy."""
     title = "Padding and avoidable truncation"
-    kinds = (("padding", "padding_ratio", "c0"), ("avoidable truncation", "avoidable_truncation_ratio", "c1"))
-    rows = [(e.strategy, [(name, css, getattr(e.metrics, key)) for name, key, css in kinds]) for e in entries]
+    padding, cut = ("padding", "c0"), ("avoidable truncation", "c1")
+    rows = []
+    for entry in entries:
+        metrics = entry.metrics
+        parts = [(*padding, metrics.padding_ratio), (*cut, metrics.avoidable_truncation_ratio)]
+        rows.append((entry.strategy, parts))
     note = "Padding of the output, documents cut of those that fit a row: less is better. Small shares are drawn apart."
-    return figure(title, charts.dots(title, rows), note, charts.legend([(name, css) for name, _, css in kinds]))
+    return figure(title, charts.dots(title, rows), note, charts.legend([padding, cut]))
 
 
 def _contexts(entries: Sequence[Trial], colours: dict[str, int]) -> str:
-    series = [
-        Series(e.strategy, colours[e.strategy], [(p.tokens, p.share) for p in e.context], index % 2 == 1)
-        for index, e in enumerate(entries)
-        if e.context
-    ]
+    series = []
+    for place, entry in enumerate(entries):
+        points = [(point.tokens, point.share) for point in entry.context]
+        if points:
+            series.append(Series(entry.strategy, colours[entry.strategy], points, dashed=place % 2 == 1))
     if not series:
         return figure("Context available", "<p>No rows.</p>")
-    names = charts.legend([(s.name, f"c{s.colour % charts.COLOURS}") for s in series])
+    names = charts.legend(list(map(_swatch, series)))
     return figure("Context available", charts.context(series), "Every other line is dashed. Higher is better.", names)
 
 
@@ -348,19 +422,19 @@ def _documents(entries: Sequence[Trial], colours: dict[str, int]) -> str:
 
 def _ledgers(entries: Sequence[Trial]) -> str:
     title, accounts = "Where every token goes", (*_OUTPUT, ("dropped", "dropped"))
-    rows = [(e.strategy, [(name, key, getattr(e.ledger, key)) for key, name in accounts]) for e in entries]
-    names = charts.legend([(name, key) for key, name in accounts])
+    rows = [(entry.strategy, _accounts(entry.ledger, accounts)) for entry in entries]
     note = "What the rows hold, and after it what is dropped."
-    return figure(title, charts.stacked(title, rows, "tokens"), note, names)
+    return figure(title, charts.stacked(title, rows, "tokens"), note, charts.legend(_legend(accounts)))
 
 
 def _pictures(entries: Sequence[Trial]) -> Iterator[str]:
     for entry in entries:
         if entry.sample_rows:
-            tokens = sum(segment.length for segment in entry.sample_rows[0].segments)
+            tokens = _tokens_in(entry.sample_rows[0])
+            title = f"{entry.strategy}, rows of {count(tokens)}"
             longest = entry.sequence_length or tokens
-            of = "" if longest == tokens else f" of at most {count(longest)}"
-            title = f"{entry.strategy}, rows of {count(tokens)}{of}"
+            if longest != tokens:
+                title += f" of at most {count(longest)}"
             yield figure(title, charts.row_picture(title, entry.sample_rows))
 
 
@@ -382,9 +456,12 @@ def section(table: Table[Any]) -> str:
     """Write a table under its heading, with what its columns mean, and notes; nothing if it has no rows."""
     if not any(rows for _, rows in table.groups):
         return ""
-    known = [(column.title, column.meaning) for column in table.columns if column.meaning]
-    meanings = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in known)
-    legend = f"<dl class='terms'>{meanings}</dl>" if known else ""
+    meanings, legend = "", ""
+    for column in table.columns:
+        if column.meaning:
+            meanings += _term(column.title, column.meaning)
+    if meanings:
+        legend = f"<dl class='terms'>{meanings}</dl>"
     return f"<h2>{escape(table.title)}</h2>{html_table(table)}{legend}{''.join(map(_soft, table.notes))}"
 
 
@@ -396,14 +473,21 @@ def html_table(table: Table[Any]) -> str:
             spanning = f"<th colspan='{len(table.columns)}' scope='rowgroup'>{escape(heading)}</th>"
             bodies.append(f"<tbody class='title'><tr class='group'>{spanning}</tr></tbody>")
         bodies.append(f"<tbody>{''.join(_row(table.columns, row) for row in rows)}</tbody>")
-    css = "meanings" if table.facts else "sorts" if table.headed else "plain"
-    head = "" if table.facts else f"<thead><tr>{''.join(_head(c, table.headed) for c in table.columns)}</tr></thead>"
+    css, head = "meanings", ""
+    if not table.facts:
+        css = "sorts" if table.headed else "plain"
+        head = "".join(_head(column, table.headed) for column in table.columns)
+        head = f"<thead><tr>{head}</tr></thead>"
     return f"<div class='scroll'><table class='{css}'>{head}{''.join(bodies)}</table></div>"
 
 
 def _head(column: Column[Any], sorts: bool) -> str:
-    title = f"<button>{escape(column.title)}</button>" if sorts else escape(column.title)
-    tip = f" title='{escape(column.meaning, quote=True)}'" if column.meaning else ""
+    title = escape(column.title)
+    if sorts:
+        title = f"<button>{title}</button>"
+    tip = ""
+    if column.meaning:
+        tip = f" title='{escape(column.meaning, quote=True)}'"
     return f"<th scope='col'{_classes(words=column.words)}{tip}>{title}</th>"
 
 
@@ -418,12 +502,12 @@ def _row(columns: Sequence[Column[Any]], cells: Sequence[Cell]) -> str:
 
 def _classes(**given: bool) -> str:
     names = " ".join(name for name, on in given.items() if on)
-    return f" class='{names}'" if names else ""
+    return names and f" class='{names}'"
 
 
 def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str:
     """Write a chart with its heading, legend and caption."""
-    note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    note = caption and f"<figcaption>{escape(caption)}</figcaption>"
     return f"<figure><h3>{escape(title)}</h3>{drawing}{legend}{note}</figure>"
 
 
@@ -439,11 +523,15 @@ def grid(drawings: Iterable[str]) -> str:
 
 def tiles(shown: Sequence[tuple[str, str]]) -> str:
     """Show a few figures, large."""
-    items = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in shown)
-    return f"<dl class='tiles'>{items}</dl>"
+    items = [f"<div>{_term(*item)}</div>" for item in shown]
+    return f"<dl class='tiles'>{''.join(items)}</dl>"
 
 
 def facts(known: Iterable[tuple[str, str]]) -> str:
     """List names and values."""
-    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in known)
-    return f"<dl class='facts'>{items}</dl>"
+    items = [_term(*item) for item in known]
+    return f"<dl class='facts'>{''.join(items)}</dl>"
+
+
+def _term(name: str, value: str) -> str:
+    return f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"

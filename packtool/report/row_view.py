@@ -12,20 +12,23 @@ from packtool.support.sizes import plural
 _COLOURS = ("cyan", "yellow")
 _PARTS = {"prefix": "green", "suffix": "blue", "middle": "magenta", "sentinel": "bold"}
 _CUT, _CUT_STYLE = "✂", "bold red"
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | dict.fromkeys(range(127, 160), "␡")
+"""Control characters as Unicode's pictures of them; DEL and the C1 controls share one."""
 
 
 def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
     """Print a row, segment by segment: the text of its tokens, or their ids."""
-    documents = len({segment.document for segment in row.segments if segment.document is not None})
-    known = f" · {plural(documents, 'document')}" if row.kind == "row" and row.segments[0].kind != "unknown" else ""
-    facts = f" of {row.rows:,} · {plural(row.sequence_length, 'token')}{known}"
+    facts = f" of {row.rows:,} · {plural(row.sequence_length, 'token')}"
+    if row.kind == "row" and row.segments[0].kind != "unknown":
+        documents = len({segment.document for segment in row.segments} - {None})
+        facts += f" · {plural(documents, 'document')}"
     console.print(Text.assemble((f"{row.kind} {row.row:,}", "bold"), facts))
     turn, before = -1, None
     for segment in row.segments:
         if segment.document is not None and segment.document != before:
             turn, before = turn + 1, segment.document
         style = _COLOURS[turn % 2] if segment.kind in ("document", "eos") else ""
-        console.print(Text(_heading(segment), f"bold {style}" if style else "bold dim"))
+        console.print(Text(_heading(segment), f"bold {style or 'dim'}"))
         if segment.kind != "padding":
             console.print(_content(segment, style, ids=ids), soft_wrap=False)
     if row.missing_stores:
@@ -55,15 +58,18 @@ def _heading(segment: RowSegment) -> str:
         parts.append(f"whole, {tokens}")
     else:
         parts.append(f"tokens {segment.start:,}–{end - 1:,} of {segment.document_length:,}")
-        if segment.start and end < segment.document_length:
-            parts.append("cut at both ends")
-        else:
-            parts.append("cut at its start" if segment.start else "cut at its end")
+        parts.append(_where_cut(segment.start > 0, end < segment.document_length))
     if segment.runs:
         parts.append(f"{sum(len(run.tokens) for run in segment.runs if run.trained):,} trained on")
     if segment.repeated:
         parts.append(f"first {segment.repeated:,} repeated")
     return " · ".join(parts)
+
+
+def _where_cut(before: bool, after: bool) -> str:
+    if before and after:
+        return "cut at both ends"
+    return "cut at its start" if before else "cut at its end"
 
 
 def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
@@ -76,8 +82,9 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
         text.append(f"{_CUT} ", _CUT_STYLE)
     if repeated:
         text.append(visible(repeated) + gap, f"{style} dim italic")
-    for run in segment.runs:  # what does not train is there, but pale
-        text.append(_shown(run, ids=ids), f"{style} bold underline" if run.trained else f"{style} dim")
+    for run in segment.runs:
+        weight = "bold underline" if run.trained else "dim"
+        text.append(_shown(run, ids=ids), f"{style} {weight}")
     for part in segment.parts:
         text.append(_shown(part, ids=ids), _PARTS.get(part.role, style))
     if not segment.runs and not segment.parts:
@@ -89,7 +96,9 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
 
 def _shown(tokens: Run | Part, *, ids: bool) -> str:
     """Return the text of consecutive tokens, or their ids."""
-    return " ".join(map(str, tokens.tokens)) + " " if ids or tokens.text is None else visible(tokens.text)
+    if ids or tokens.text is None:
+        return " ".join(map(str, tokens.tokens)) + " "
+    return visible(tokens.text)
 
 
 def _end(segment: RowSegment) -> int:
@@ -103,6 +112,4 @@ def visible(text: str) -> str:
     >>> visible("a\\x1b[31mb\\n")
     'a␛[31mb\\n'
     """
-    return "".join(
-        chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else "␡" if 127 <= ord(c) < 160 else c for c in text
-    )
+    return text.translate(_PICTURES)

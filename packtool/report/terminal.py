@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import sources_table, stages_table, weight_bars
 from packtool.report.figures import count, number, short
 from packtool.report.schema import (
+    Advice,
     ChosenStrategy,
     Comparison,
     CorpusReport,
@@ -43,7 +45,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
     """Print whatever `packtool.stats` reports: the answer, and the tables behind it.
 
     Args:
-        full: all that is known.
+        full: everything that was measured.
         page: where its page was written, if it was.
     """
     if isinstance(report, BlendReport):
@@ -53,7 +55,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
     else:
         _print_documents(report, console, full=full)
     if page is not None:
-        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+        _print_written(page, console)
     elif not full:
         console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
 
@@ -71,7 +73,11 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
     else:
         console.print(_held(report))
     if page is not None:
-        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+        _print_written(page, console)
+
+
+def _print_written(page: Path | str, console: Console) -> None:
+    console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_ledger(report: PackedReport, console: Console) -> None:
@@ -83,14 +89,24 @@ def print_ledger(report: PackedReport, console: Console) -> None:
 
 def _print_headline(report: PackedReport, console: Console) -> None:
     """Print strategy, row lengths and order. Slashes separate the lengths, whose digits have commas."""
-    lengths = " / ".join(count(bucket.sequence_length) for bucket in report.buckets)
-    order, shuffle = "corpus order", report.shuffle
-    if shuffle is not None:
-        atom = f" (A = {count(shuffle.atom_size)})" if shuffle.atom_size else ""
-        epoch = f", epoch {shuffle.epoch}" if shuffle.epoch else ""
-        order = f"{shuffle.method} shuffle{atom}, seed {shuffle.seed}{epoch}"
-    rows = f"rows of {lengths} tokens · " if lengths else ""
-    console.print(Text.assemble((report.strategy, "bold"), f" · {rows}{order}"))
+    rows = ""
+    if report.buckets:
+        lengths = " / ".join(count(bucket.sequence_length) for bucket in report.buckets)
+        rows = f"rows of {lengths} tokens · "
+    console.print(Text.assemble((report.strategy, "bold"), f" · {rows}{_order(report)}"))
+
+
+def _order(report: PackedReport) -> str:
+    shuffle = report.shuffle
+    if shuffle is None:
+        return "corpus order"
+    order = f"{shuffle.method} shuffle"
+    if shuffle.atom_size:
+        order += f" (A = {count(shuffle.atom_size)})"
+    order += f", seed {shuffle.seed}"
+    if shuffle.epoch:
+        order += f", epoch {shuffle.epoch}"
+    return order
 
 
 def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
@@ -123,62 +139,78 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         console.print(bars([(b.first, b.last, b.rows) for b in report.documents_per_row], "row"))
         print_table(tables.mixing_table(report.mixing), console, full=True)
     if full or len(report.sources) > 1:
-        for table in tables.source_tables(report):
-            print_table(table, console, full=full)
+        _print_sources(report, console, full=full)
+
+
+def _print_sources(report: MeasuredReport | DocumentsReport, console: Console, *, full: bool) -> None:
+    for table in tables.source_tables(report):
+        print_table(table, console, full=full)
 
 
 def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -> None:
     comparison = report.comparison
-    for verdict in () if comparison is None else comparison.verdicts:
-        _print_verdict(verdict, console, full=full)
-        console.print()
+    if comparison is not None:
+        for verdict in comparison.verdicts:
+            _print_verdict(verdict, console, full=full)
+            console.print()
     console.print(_held(report))
-    for note in () if comparison is None or full else tables.caveats(comparison):
-        console.print(Text(note))
+    if comparison is not None and not full:
+        for note in tables.caveats(comparison):
+            console.print(Text(note))
     if comparison is None or full:
         _print_lengths(report.lengths, console)
         if full or (isinstance(report, StoreReport) and len(report.sources) > 1):
-            for table in tables.source_tables(report):
-                print_table(table, console, full=full)
+            _print_sources(report, console, full=full)
     if comparison is not None:
         for table in _comparison_tables(comparison, full=full):
             print_table(table, console, full=full)
         if full and comparison.advice:
-            console.print(_heading("Advice"))
-            for item in comparison.advice:
-                console.print(Text(f"• {item.advice}"))
-                console.print(Padding(Text(item.reason), (0, 0, 0, 2)))
-                console.print(Padding(Text(f"{item.source}. {item.untested}", "dim"), (0, 0, 0, 2)))
+            _print_advice(comparison.advice, console)
+
+
+def _print_advice(advice: Sequence[Advice], console: Console) -> None:
+    console.print(_heading("Advice"))
+    for item in advice:
+        console.print(Text(f"• {item.advice}"))
+        console.print(Padding(Text(item.reason), (0, 0, 0, 2)))
+        console.print(Padding(Text(f"{item.source}. {item.untested}", "dim"), (0, 0, 0, 2)))
 
 
 def _comparison_tables(comparison: Comparison, *, full: bool) -> Iterator[Table[Any]]:
     strategies = tables.strategies_table(comparison)
-    if full:
-        yield strategies
-        yield tables.costs_table(comparison)
-        yield from tables.bucket_tables(comparison.entries)
-        yield from (tables.sliding_table(forecast) for forecast in comparison.sliding if forecast.longer_texts)
-    else:  # those that the verdicts chose from: of one row length, if there are any
+    if not full:  # only what the verdicts chose from: strategies of one row length, if there are any
         one_length = [group for group in strategies.groups if group[1][0].sequence_length is not None]
         yield replace(strategies, groups=one_length or strategies.groups)
+        return
+    yield strategies
+    yield tables.costs_table(comparison)
+    yield from tables.bucket_tables(comparison.entries)
+    for forecast in comparison.sliding:
+        if forecast.longer_texts:
+            yield tables.sliding_table(forecast)
 
 
 def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) -> None:
     title = f"Verdict for {tables.name_of(verdict.sequence_length).lower()}: "
     console.print(Text.assemble((title, "bold"), (verdict.choice.strategy, "bold green")))
     _print_choice(verdict.choice, console, full=full)
-    for further, other in enumerate(verdict.alternatives if full else verdict.alternatives[:1]):
-        lead = "Or" if further else "Runner-up:"
+    lead = "Runner-up:"
+    for other in verdict.alternatives:
         _print_choice(other, console, lead=f"{lead} {other.strategy}, ", full=full)
+        if not full:
+            return
+        lead = "Or"
     if full:
         console.print(Text(verdict.limits, "dim"))
 
 
 def _print_judgements(report: PackedReport, console: Console) -> None:
     for judgement in judge(report):
-        mark, style = ("✓", "green") if judgement.good else ("!", "bold yellow")
+        mark = Text("!", "bold yellow")
+        if judgement.good:
+            mark = Text("✓", "green")
         grid = rich.table.Table.grid(padding=(0, 1))
-        grid.add_row(Text(mark, style), Text(judgement.words))
+        grid.add_row(mark, Text(judgement.words))
         console.print(grid)
 
 
@@ -192,12 +224,16 @@ def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, f
 
 def _held(report: DocumentsReport) -> RenderableType:
     """Summarise the contents of a store or corpus, and what was left out."""
-    counts = dict(report.counts)
-    left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
-    figures = [plural(counts[name], name[:-1]) for name in ("files", "documents", "tokens") if name in counts]
+    counts = report.counts
+    figures = []
+    for name in ("files", "documents", "tokens"):
+        if name in counts:
+            figures.append(plural(counts[name], name[:-1]))
     if isinstance(report, CorpusReport):
         figures += [f"{count(lengths.total)} {lengths.unit}" for lengths in (report.words, report.characters)]
-    figures += [f"{count(value)} {name}" for name, value in left_out.items() if value]
+    for name in ("empty", "filtered", "rejected"):
+        if counts.get(name):
+            figures.append(f"{count(counts[name])} {name}")
     return Text.assemble((report.path, "bold"), f" · {', '.join(figures)}")
 
 
@@ -214,65 +250,82 @@ def print_table(table: Table[Any], console: Console, *, full: bool = False) -> N
     """Print a table; columns beyond 80 characters continue below.
 
     Args:
-        full: all columns, with what they mean and notes; else the most important ones alone.
+        full: all columns, with their meanings and notes; otherwise only the most important columns.
     """
     columns = [column for column in table.columns if full or column.brief]
     groups = [group for group in table.cells(columns) if group[1]]
     if not groups:
         return
-    if table.title and not table.headed:
-        console.print(_heading(table.title))
-    for parts in [[group] for group in groups] if table.headed else [groups]:
-        if table.headed:
-            console.print(_heading(parts[0][0], table.title.lower()))
-        for below, shown in enumerate(_side_by_side(columns, [row for _, rows in parts for row in rows])):
-            if below:
-                console.print()
-            console.print(_rich_table(columns, shown, (rows for _, rows in parts)))
-    if full and (explained := [column for column in columns if column.meaning]):
-        console.print()
-        meanings = rich.table.Table.grid(padding=(0, 2))
-        for column in explained:
+    if table.headed:
+        for heading, rows in groups:
+            console.print(_heading(heading, table.title.lower()))
+            _print_columns(columns, [rows], console)
+    else:
+        if table.title:
+            console.print(_heading(table.title))
+        _print_columns(columns, [rows for _, rows in groups], console)
+    if full:
+        _print_meanings(columns, console)
+        for note in table.notes:
+            console.print(Text(note, "dim"))
+
+
+def _print_columns(columns: Sequence[Column[Any]], sections: Sequence[list[list[Cell]]], console: Console) -> None:
+    """Print the rows of some sections under their columns, as many columns at a time as fit."""
+    rows = list(chain.from_iterable(sections))
+    for below, shown in enumerate(_side_by_side(columns, rows)):
+        if below:
+            console.print()
+        console.print(_rich_table(columns, shown, sections))
+
+
+def _print_meanings(columns: Sequence[Column[Any]], console: Console) -> None:
+    meanings = rich.table.Table.grid(padding=(0, 2))
+    for column in columns:
+        if column.meaning:
             meanings.add_row(Text(_title(column), "dim"), Text(column.meaning, "dim"))
+    if meanings.row_count:
+        console.print()
         console.print(meanings)
-    for note in table.notes if full else ():
-        console.print(Text(note, "dim"))
 
 
 def _heading(text: str, note: str = "") -> RenderableType:
     """Make a heading with room above it."""
-    return Padding(Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim")), (1, 0, 0, 0))
+    return Padding(Text.assemble((text, "bold"), (note and f"  {note}", "dim")), (1, 0, 0, 0))
 
 
 def bars(bins: Sequence[tuple[int, int, int]], unit: str) -> RenderableType:
     """Make a histogram of horizontal bars; join neighbouring bins if there are too many.
 
     Args:
-        bins: first value, last value and count of each.
+        bins: first value, last value and count of each bin.
         unit: of the counts.
     """
-    group = -(-len(bins) // _LINES) if bins else 1
-    parts = [bins[i : i + group] for i in range(0, len(bins), group)]
-    joined = [(part[0][0], part[-1][1], sum(counted for _, _, counted in part)) for part in parts]
+    joined = []
+    together = max(1, -(-len(bins) // _LINES))
+    for begin in range(0, len(bins), together):
+        part = bins[begin : begin + together]
+        joined.append((part[0][0], part[-1][1], sum(counted for _, _, counted in part)))
     most = max((counted for _, _, counted in joined), default=0)
     table = rich.table.Table.grid(padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, width=_BAR_WIDTH)
     table.add_column(justify="right", no_wrap=True)
     for first, last, counted in joined:
-        label = short(first) if first == last else f"{short(first)}–{short(last)}"
-        # Anything above zero shows: an eighth of a character at least.
-        shown = Bar(most, 0, max(counted, most / 8 / _BAR_WIDTH) if counted else 0, width=_BAR_WIDTH, color="cyan")
+        label = short(first)
+        if last != first:
+            label += f"–{short(last)}"
+        length: float = counted
+        if counted:  # anything above zero shows: an eighth of a character at least
+            length = max(counted, most / 8 / _BAR_WIDTH)
+        shown = Bar(most, 0, length, width=_BAR_WIDTH, color="cyan")
         table.add_row(label, shown, Text(f"{short(counted)} {unit if counted == 1 else f'{unit}s'}", "dim"))
     return table
 
 
 def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
     """Yield the numbers of columns that fit side by side; the first is repeated."""
-    widths = [
-        max(len(_title(column)), *(min(_WORDS, len(cell.text)) if column.words else len(cell.text) for cell in cells))
-        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
-    ]
+    widths = [_width(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
     shown = [0]
     for place in range(1, len(columns)):
         if sum(widths[i] + 2 for i in [*shown, place]) - 1 > _WIDTH:
@@ -280,6 +333,13 @@ def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]
             shown = [0]
         shown.append(place)
     yield shown
+
+
+def _width(column: Column[Any], cells: Sequence[Cell]) -> int:
+    widest = max(len(cell.text) for cell in cells)
+    if column.words:  # the rest is wrapped
+        widest = min(_WORDS, widest)
+    return max(len(_title(column)), widest)
 
 
 def _title(column: Column[Any]) -> str:
@@ -293,14 +353,19 @@ def _rich_table(
     table = rich.table.Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
     )
-    for place, column in enumerate(columns[i] for i in shown):
+    for place in shown:
+        column = columns[place]
         style = "dim" if column.words and place else ""
         table.add_column(_title(column), justify="left" if column.words else "right", overflow="fold", style=style)
     for rows in sections:
         for row in rows:
-            cells = [row[i] for i in shown]
-            styles = ["bold" if cell.best else "yellow" if cell.bad else "" for cell in cells]
-            marked = ["*" * cell.best + "!" * cell.bad + cell.text for cell in cells]
-            table.add_row(*map(Text, marked, styles))
+            table.add_row(*(_text(row[place]) for place in shown))
         table.add_section()
     return table
+
+
+def _text(cell: Cell) -> Text:
+    marked = "*" * cell.best + "!" * cell.bad + cell.text
+    if cell.best:
+        return Text(marked, "bold")
+    return Text(marked, "yellow" if cell.bad else "")

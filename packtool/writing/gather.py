@@ -158,7 +158,8 @@ class LossGatherer:
         inserted = inserted[segments.document[inserted - 1] >= 0]
         before = inserted - 1
         shard, _ = self._locate(segments.document[before], segments.start[before], segments.length[before])
-        return inserted[~self._known[shard]]
+        behind_text: I64 = inserted[~self._known[shard]]
+        return behind_text
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
