@@ -7,7 +7,7 @@ whatever strategy the verdict names. A packed dataset is judged by the limits of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import UnsetType
@@ -45,9 +45,8 @@ _FAR = 1.75
 _ALIKE = 0.5
 """Share of rows of equal lengths but one from which rows are better mixed."""
 
-SIMPLEST_FIRST = ("concat", "bfd", "ffd", "first-fit-shuffle", "bfd-extra", "seamless", "padding")
-"""Strategies of one row length, in the order in which they are taken where figures are alike."""
-_WHOLE = tuple(name for name in SIMPLEST_FIRST if STRATEGIES[name].whole)
+_SIMPLEST_FIRST = sorted(STRATEGIES.values(), key=lambda strategy: strategy.recommended)
+_WHOLE = [strategy.name for strategy in _SIMPLEST_FIRST if strategy.recommended and strategy.whole]
 _LIMITS = (
     "What whole documents are worth was measured in continual pre-training, not from scratch, and not on code; "
     "the limits of 2 % and 1 % are a judgement. See docs/choosing.md."
@@ -69,17 +68,25 @@ _OPTIMIZING = (
 def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
     """Choose a strategy for each row length that was tried; one in all where only strategies of several lengths were.
 
+    Only recommended strategies are chosen from, unless none of them was tried.
+
     Args:
         entries: what the strategies make of the documents.
         counts: the documents' lengths.
     """
     if not counts.documents:
         return []
-    several = [e for e in entries if e.sequence_length is None]
-    sizes = list(dict.fromkeys(e.sequence_length for e in entries if e.sequence_length is not None))
-    if not sizes:
+    field = [entry for entry in entries if STRATEGIES[entry.strategy].recommended] or entries
+    by_length: dict[int, list[Trial]] = {}
+    several = []
+    for entry in field:
+        if entry.sequence_length is None:
+            several.append(entry)
+        else:
+            by_length.setdefault(entry.sequence_length, []).append(entry)
+    if not by_length:
         return [_verdict(None, several, [], counts)]
-    return [_verdict(size, [e for e in entries if e.sequence_length == size], several, counts) for size in sizes]
+    return [_verdict(size, tried, several, counts) for size, tried in by_length.items()]
 
 
 def padding_waste(rows: Trial | PackedReport) -> float:
@@ -121,7 +128,7 @@ def pads_too_much(entry: Trial) -> bool:
 
 def _verdict(size: int | None, entries: Sequence[Trial], several: Sequence[Trial], counts: LengthCounts) -> Verdict:
     winner, reason = _winner(entries)
-    rivals = {e.strategy: e for e in sorted([*entries, *several], key=waste, reverse=True)}
+    rivals = {entry.strategy: entry for entry in sorted([*entries, *several], key=waste, reverse=True)}
     del rivals[winner.strategy]
     alternatives = list(_alternatives(winner, rivals, size, counts))
     return Verdict(
@@ -133,40 +140,52 @@ def _verdict(size: int | None, entries: Sequence[Trial], several: Sequence[Trial
     )
 
 
+def _simplest(entries: Iterable[Trial]) -> Trial:
+    return min(entries, key=lambda entry: STRATEGIES[entry.strategy].recommended)
+
+
 def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     """Choose among entries of one row length, and say why."""
-    one_length = [e for e in entries if not STRATEGIES[e.strategy].multi_bucket] or entries
+    one_length = [entry for entry in entries if not STRATEGIES[entry.strategy].multi_bucket] or entries
     # One stream is the baseline, so it is never out.
-    contest = [e for e in one_length if e.strategy == "concat" or not degenerate(e)] or one_length
-    affordable = [e for e in contest if waste(e) <= WASTE] or [min(contest, key=waste)]
-    known = {name: number for number, name in enumerate(SIMPLEST_FIRST)}
+    contest = [entry for entry in one_length if entry.strategy == "concat" or not degenerate(entry)] or one_length
+    affordable = [entry for entry in contest if waste(entry) <= WASTE] or [min(contest, key=waste)]
     best = _least(_least(_least(affordable, avoidably_cut, SAME), waste, SAME), _unevenness, EVEN)
-    whole = min(best, key=lambda entry: known.get(entry.strategy, len(known)))
-    plain = next((e for e in affordable if e.strategy == "concat"), whole)
+    whole = plain = _simplest(best)
+    for entry in affordable:
+        if entry.strategy == "concat":
+            plain = entry
     if avoidably_cut(plain) - avoidably_cut(whole) >= NOTABLE:
         reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}{_context(plain, whole)}."
-        wasted = percent(waste(plain)) if waste(plain) else "nothing"
-        close = f" A close call: {plain.strategy} wastes {wasted}." if waste(whole) > WASTE / 2 else ""
+        close = ""
+        if waste(whole) > WASTE / 2:
+            wasted = percent(waste(plain)) if waste(plain) else "nothing"
+            close = f" A close call: {plain.strategy} wastes {wasted}."
         return whole, f"{reason} {_cost(whole)}{close}"
-    free = [e for e in affordable if _costs_nothing(e, plain)]
+    free = [entry for entry in affordable if _costs_nothing(entry, plain)]
     if free:
-        whole = min(free, key=lambda entry: known.get(entry.strategy, len(known)))
+        whole = _simplest(free)
         reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}, and takes no more rows."
         return whole, f"{reason} {_cost(whole)}"
+    return plain, _why_plain(plain, entries, one_length)
+
+
+def _why_plain(plain: Trial, entries: Sequence[Trial], one_length: Sequence[Trial]) -> str:
+    """Say why no strategy is worth more than the plain one."""
     costly = [e for e in one_length if waste(e) > WASTE and avoidably_cut(plain) - avoidably_cut(e) >= NOTABLE]
     if costly:
         closest = min(costly, key=waste)
-        close = " A close call: decide by what a cut document is worth to you." if waste(closest) < 2 * WASTE else ""
-        return plain, (
+        reason = (
             f"Keeping documents whole would cost {percent(waste(closest))} of the tokens ({closest.strategy}), more "
             f"than the {percent(WASTE)} it is taken to be worth; {plain.strategy} cuts {_cuts(plain)}"
-            f"{_context(plain, closest)}. {_cost(plain)}{close}"
+            f"{_context(plain, closest)}. {_cost(plain)}"
         )
+        if waste(closest) < 2 * WASTE:
+            reason += " A close call: decide by what a cut document is worth to you."
+        return reason
     if len(entries) == 1:
-        return plain, f"The only one compared. It cuts {_cuts(plain)}. {_cost(plain)}"
-    return plain, (
-        f"It cuts {_cuts(plain)}; no other strategy keeps one document in a hundred more whole. {_cost(plain)}"
-    )
+        return f"The only one compared. It cuts {_cuts(plain)}. {_cost(plain)}"
+    return f"It cuts {_cuts(plain)}; no other strategy keeps one document in a hundred more whole. {_cost(plain)}"
 
 
 def _costs_nothing(entry: Trial, plain: Trial) -> bool:
@@ -199,7 +218,9 @@ def _alternatives(
     winner: Trial, rivals: dict[str, Trial], size: int | None, counts: LengthCounts
 ) -> Iterator[ChosenStrategy]:
     """List the choices for other aims or other trainers, and when they apply; the most likely first."""
-    longer = counts.tokens_over(size) / counts.tokens if size is not None else 0.0
+    longer = 0.0
+    if size is not None:
+        longer = counts.tokens_over(size) / counts.tokens
     spread = counts.quantile(0.99) / max(1, counts.quantile(0.5))
     if "seamless" in rivals and longer >= MUCH and winner.strategy in (*_WHOLE, "concat"):
         metrics = rivals["seamless"].metrics
@@ -225,9 +246,10 @@ def _alternatives(
         )
         yield _chosen(rivals["padding"], reason, _OPTIMIZING)
     if winner.strategy == "concat":
-        for name in [name for name in _WHOLE if name in rivals][:1]:
-            reason = f"if no document that fits may be cut: {_cost(rivals[name])[:-1].lower()}."
-            yield _chosen(rivals[name], reason, _SEAMLESS)
+        simplest = next((rivals[name] for name in _WHOLE if name in rivals), None)
+        if simplest is not None:
+            reason = f"if no document that fits may be cut: {_cost(simplest)[:-1].lower()}."
+            yield _chosen(simplest, reason, _SEAMLESS)
     elif "concat" in rivals:
         reason = f"if every token of every row must be text: it cuts {_cuts(rivals['concat'])}."
         yield _chosen(rivals["concat"], reason)
@@ -243,7 +265,9 @@ def _chosen(entry: Trial, reason: str, source: str | None = None) -> ChosenStrat
 def _cost(entry: Trial) -> str:
     """Describe the cost of an entry in a sentence."""
     metrics = entry.metrics
-    remainder = "" if padding_waste(entry) or entry.ledger.rounding else ", less than a row in all"
+    remainder = ""
+    if not padding_waste(entry) and not entry.ledger.rounding:
+        remainder = ", less than a row in all"
     shares = [
         (metrics.padding_ratio, f"of the output is padding{remainder}{_multiples(entry)}"),
         (metrics.repeated_ratio, "repeats"),
@@ -251,16 +275,19 @@ def _cost(entry: Trial) -> str:
     ]
     costs = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
     rows, alike = plural(metrics.rows, "row"), times_random(metrics.homogeneity)
-    if added := _added(entry):
+    added = _added(entry)
+    if added:
         rows += f", {count(added)} of them since {_limit(entry)}"
     if alike is not None:
         rows += f", {times(alike)} as alike inside as random ones"
-    return f"{costs}; {rows}." if costs else f"No padding, nothing dropped or repeated; {rows}."
+    return f"{costs or 'No padding, nothing dropped or repeated'}; {rows}."
 
 
 def _added(rows: Trial | PackedReport) -> int:
     """Count the rows that are there since rows hold no more documents than asked for."""
-    return 0 if isinstance(rows.stages, UnsetType) else rows.stages.get("added", 0)
+    if isinstance(rows.stages, UnsetType):
+        return 0
+    return rows.stages.get("added", 0)
 
 
 def _limit(rows: Trial | PackedReport) -> str:
@@ -292,9 +319,9 @@ def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
     """
     if not counts.documents:
         return []
-    sizes = sorted({e.sequence_length for e in entries if e.sequence_length})
+    sizes = sorted({entry.sequence_length for entry in entries if entry.sequence_length})
     on_padding = _advise_on_padding(counts, entries, sizes)
-    return [*_advise_on_atoms(counts, sizes), *on_padding, *_advise_on_alike_rows(entries)]
+    return [*_advise_on_atoms(counts, sizes), *on_padding, *_advise_to_mix(entries), *_advise_on_few_sums(entries)]
 
 
 def _advise_on_atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Advice]:
@@ -311,16 +338,59 @@ def _advise_on_atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Adv
 
 def _advise_on_padding(counts: LengthCounts, entries: Sequence[Trial], sizes: Sequence[int]) -> Iterator[Advice]:
     far = [size for size in sizes if size >= _FAR * counts.mean]
-    if far:
-        padded = [e.metrics.padding_ratio for e in entries if e.strategy == "padding" and e.sequence_length in far]
-        more = " or more" if len(far) > 1 else ""
+    if not far:
+        return
+    more = " or more" if len(far) > 1 else ""
+    reason = f"That is {number(far[0] / counts.mean)} times the mean document of {number(counts.mean)} tokens{more}"
+    padded = [e.metrics.padding_ratio for e in entries if e.strategy == "padding" and e.sequence_length in far]
+    if padded:
+        reason += f", so that {percent(min(padded))} of the output{more} would be padding"
+    yield Advice(
+        f"Do not use padding for rows of {_tokens(far)}.",
+        f"{reason}.",
+        "Optimizing Packing and Shuffling Strategies, sections 3.4 and 4",
+        "Tested with GPT-2 XL on WikiText, rows of 256 to 1024 tokens, documents of 143 on average.",
+    )
+
+
+def _equal_but_one(entry: Trial) -> float:
+    return entry.metrics.homogeneity.equal_but_one
+
+
+def _advise_to_mix(entries: Sequence[Trial]) -> Iterator[Advice]:
+    alike = [entry for entry in entries if _equal_but_one(entry) > _ALIKE and entry.options.get("mix_rows") is False]
+    if alike:
+        worst = max(alike, key=_equal_but_one)
+        mixing = worst.metrics.homogeneity
         yield Advice(
-            f"Do not use padding for rows of {_tokens(far)}.",
-            f"That is {number(far[0] / counts.mean)} times the mean document of {number(counts.mean)} tokens{more}"
-            + (f", so that {percent(min(padded))} of the output{more} would be padding." if padded else "."),
-            "Optimizing Packing and Shuffling Strategies, sections 3.4 and 4",
-            "Tested with GPT-2 XL on WikiText, rows of 256 to 1024 tokens, documents of 143 on average.",
+            f"Mix the rows of {worst.strategy}: --mix-rows.",
+            f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
+            f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
+            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
+            "rows as they are.",
+            "Counted on this corpus; no paper behind these strategies measured it",
+            "Not tested: what such rows do to a model.",
         )
+
+
+def _advise_on_few_sums(entries: Sequence[Trial]) -> Iterator[Advice]:
+    """Mixing needs groups of documents with equal sums; where there are few such groups, rows stay alike."""
+    for random in entries:
+        if random.strategy != "first-fit-shuffle":
+            continue
+        length = random.sequence_length or 0
+        mixed = [entry for entry in entries if entry.sequence_length == length and entry.options.get("mix_rows")]
+        stuck = [entry for entry in mixed if _unevenness(entry) - _unevenness(random) > EVEN]
+        if stuck:
+            worst = max(stuck, key=_unevenness)
+            yield Advice(
+                f"For mixed rows of {_tokens([length])} take first-fit-shuffle.",
+                f"Few groups of these documents have equal sums, so {worst.strategy} stays "
+                f"{times(times_random(worst.metrics.homogeneity) or 1)} as alike as random rows, though it is mixed. "
+                f"first-fit-shuffle has {percent(random.metrics.padding_ratio)} padding.",
+                "Counted on this corpus; no paper behind these strategies measured it",
+                "Not tested: what such rows do to a model.",
+            )
 
 
 def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
@@ -356,7 +426,9 @@ def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
 
 def _tokens(sizes: Sequence[int]) -> str:
     *first, last = map(count, sizes)
-    return f"{', '.join(first)} and {last} tokens" if first else f"{last} tokens"
+    if not first:
+        return f"{last} tokens"
+    return f"{', '.join(first)} and {last} tokens"
 
 
 class Judgement(NamedTuple):
@@ -380,10 +452,15 @@ def judge(report: PackedReport) -> list[Judgement]:
 
 
 def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
-    shares = ((metrics.padding_ratio, f"padding{_multiples(report)}"), (metrics.repeated_ratio, "repeated"))
-    parts = [f"{percent(share)} of the output is {what}" for share, what in shares if share]
-    parts += [f"{percent(metrics.dropped_ratio)} of the text is dropped"] if metrics.dropped_ratio else []
-    if added := _added(report):
+    parts = []
+    if metrics.padding_ratio:
+        parts.append(f"{percent(metrics.padding_ratio)} of the output is padding{_multiples(report)}")
+    if metrics.repeated_ratio:
+        parts.append(f"{percent(metrics.repeated_ratio)} of the output is repeated")
+    if metrics.dropped_ratio:
+        parts.append(f"{percent(metrics.dropped_ratio)} of the text is dropped")
+    added = _added(report)
+    if added:
         parts.append(f"{percent(added / report.ledger.rows)} of the rows are there since {_limit(report)}")
     said = ", ".join(parts) or "No padding, nothing repeated or dropped"
     if waste(report) > WASTE:

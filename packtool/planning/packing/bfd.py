@@ -26,6 +26,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 STRATEGY = Strategy(
     name="bfd",
     summary="whole documents in bins, best fit decreasing",
+    recommended=2,
     windowed=True,
     plan=plan,
     mixes=True,

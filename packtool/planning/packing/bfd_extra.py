@@ -45,6 +45,7 @@ def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
 STRATEGY = Strategy(
     name="bfd-extra",
     summary="best fit decreasing into bins larger than a row, the excess dropped",
+    recommended=5,
     windowed=True,
     plan=plan,
     omits_eos=True,

@@ -76,6 +76,7 @@ def _sort_keys(lengths: Ints, largest: int) -> tuple[Ints, Keys, I64]:
 STRATEGY = Strategy(
     name="buckets",
     summary="rows of several lengths, each document in the smallest that holds it",
+    recommended=8,
     multi_bucket=True,
     windowed=True,
     plan=plan,

@@ -28,6 +28,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="concat",
     summary="join all documents to one stream and cut it",
+    recommended=1,
     windowed=False,
     plan=plan,
 )

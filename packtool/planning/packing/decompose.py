@@ -115,6 +115,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="decompose",
     summary="each document cut into powers of two, one bucket for each",
+    recommended=8,
     multi_bucket=True,
     windowed=False,
     plan=plan,

@@ -26,6 +26,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 STRATEGY = Strategy(
     name="ffd",
     summary="whole documents in bins, first fit decreasing",
+    recommended=3,
     windowed=True,
     plan=plan,
     mixes=True,

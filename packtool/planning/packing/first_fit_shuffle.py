@@ -106,6 +106,7 @@ def _twice(room: list[int], capacity: int) -> list[int]:
 STRATEGY = Strategy(
     name="first-fit-shuffle",
     summary="whole documents in bins, first fit in random order",
+    recommended=4,
     windowed=True,
     plan=plan,
     random=True,

@@ -40,6 +40,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="length-buckets",
     summary="documents sorted into buckets by length, a stream in each",
+    recommended=8,
     multi_bucket=True,
     windowed=False,
     plan=plan,

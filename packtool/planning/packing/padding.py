@@ -141,6 +141,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="padding",
     summary="cut each document on its own and fill up with padding",
+    recommended=7,
     windowed=False,
     plan=plan,
     whole=True,

@@ -43,6 +43,7 @@ def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
 STRATEGY = Strategy(
     name="seamless",
     summary="overlapping rows of long documents, the rest in bins with the excess dropped",
+    recommended=6,
     windowed=True,
     plan=plan,
     omits_eos=True,

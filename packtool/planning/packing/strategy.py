@@ -19,6 +19,8 @@ class Strategy:
     Attributes:
         name: as on the command line.
         summary: what it does, in one line.
+        recommended: its place in the order in which the verdict takes strategies whose figures are alike, the simplest
+            first; 0 if the verdict never names it, whatever its figures.
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
         plan: from lengths (each with its EOS, at least 1) and checked options to plans. A strategy that is not windowed
             is given an `Arrays`, too, for arrays as long as the corpus.
@@ -36,6 +38,7 @@ class Strategy:
     summary: str
     windowed: bool
     plan: Callable[..., list[Plan]]
+    recommended: int = 0
     multi_bucket: bool = False
     mixes: bool = False
     random: bool = False
