@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from msgspec import UNSET
 
 import packtool
+from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import I64
 from packtool.report.compare import candidates, compare
 from packtool.report.figures import number
@@ -44,6 +46,17 @@ def compared(lengths: I64, *names: str, sizes: tuple[int, ...] = (2048,)) -> Com
 def judged(lengths: I64, *names: str) -> Verdict:
     (verdict,) = compared(lengths, *names).verdicts
     return verdict
+
+
+def test_a_strategy_that_is_not_recommended_is_measured_but_never_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that was just added: it would win here, and is not even an alternative."""
+    better = judged(SHORT, "concat", "bfd")
+    assert better.choice.strategy == "bfd"
+    monkeypatch.setitem(STRATEGIES, "bfd", replace(STRATEGIES["bfd"], recommended=0))
+    assert [entry.strategy for entry in compared(SHORT, "concat", "bfd").entries] == ["concat", "bfd"]
+    verdict = judged(SHORT, "concat", "bfd")
+    assert (verdict.choice.strategy, verdict.alternatives) == ("concat", [])
+    assert judged(SHORT, "bfd").choice.strategy == "bfd", "unless no other was compared"
 
 
 @pytest.mark.parametrize(

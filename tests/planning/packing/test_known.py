@@ -1,4 +1,4 @@
-"""Every strategy is where readers look for it; what is missing is named."""
+"""Every strategy is where readers look for it, and is said to be what it declares; what is missing is named."""
 
 from __future__ import annotations
 
@@ -8,33 +8,66 @@ from pathlib import Path
 import pytest
 
 from packtool.planning.packing import STRATEGIES
-from packtool.report.verdict import SIMPLEST_FIRST
 
 ROOT = Path(__file__).parents[3]
+KEEPING = sorted(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
+MIXING = {name for name, strategy in STRATEGIES.items() if "mix_rows" in strategy.accepts}
+LISTS = [
+    # A page, how it lists strategies, and those that belong there by what they declare.
+    ("README.md", r"packs\*\* with the strategies(.*?);", list(STRATEGIES)),
+    ("docs/conversations.md", r"packed whole: ([^\n]*) keep whole what fits a row", KEEPING),
+    ("docs/troubleshooting.md", r"\n([^\n]*) keep whole what fits a row", KEEPING),
+    ("docs/strategies.md", r"bin-packing strategies \((.*?)\)", [n for n, s in STRATEGIES.items() if s.windowed]),
+    ("docs/strategies.md", r"`--mix-rows` is on for (.*?), and available", [n for n in MIXING if STRATEGIES[n].mixes]),
+    (
+        "docs/strategies.md",
+        r"`--mix-rows` is on for .*?, and available for (.*?), whose",
+        [n for n in MIXING if not STRATEGIES[n].mixes],
+    ),
+]
 
 
-def missing(name: str, *, multi_bucket: bool) -> list[str]:
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def missing(name: str) -> list[str]:
     """List the places that do not know a strategy."""
-    readme, page = ((ROOT / path).read_text(encoding="utf-8") for path in ("README.md", "docs/strategies.md"))
-    listed = re.search(r"packs\*\* with the strategies(.*?);", readme, re.DOTALL)
+    page = text_of("docs/strategies.md")
     headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    rows = re.findall(r"^\| (\[`.*?) \|", page, re.MULTILINE)
+    listed = re.search(LISTS[0][1], text_of("README.md"), re.DOTALL)
     assert listed is not None
     file = f"tests/planning/packing/test_{name.replace('-', '_')}.py"
     known = {
         'README.md, in the list of "packs with the strategies"': f"`{name}`" in listed[1],
         "docs/strategies.md, as a heading": any(name in heading.split(" and ") for heading in headings),
-        "SIMPLEST_FIRST in packtool/report/verdict.py": multi_bucket or name in SIMPLEST_FIRST,
+        "docs/strategies.md, in the table at its beginning": any(f"[`{name}`]" in row for row in rows),
         f"the tests, as {file}": (ROOT / file).exists(),
     }
     return [place for place, knows in known.items() if not knows]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_readme_page_and_verdict_know_it(name: str) -> None:
-    places = missing(name, multi_bucket=STRATEGIES[name].multi_bucket)
+def test_readme_and_page_know_it(name: str) -> None:
+    places = missing(name)
     assert not places, f"{name} is missing from {'; '.join(places)}"
 
 
 def test_each_place_that_lacks_one_is_named() -> None:
-    assert len(missing("apart", multi_bucket=False)) == 4
-    assert len(missing("apart", multi_bucket=True)) == 3
+    assert len(missing("apart")) == 4
+
+
+@pytest.mark.parametrize(("page", "pattern", "names"), LISTS)
+def test_pages_list_what_strategies_declare(page: str, pattern: str, names: list[str]) -> None:
+    found = re.search(pattern, text_of(page), re.DOTALL)
+    assert found is not None, f"{page} has no {pattern}"
+    listed = re.findall(r"`([a-z-]+)`", found[1])
+    assert sorted(listed) == sorted(names), f"{page}: {found[0]}"
+
+
+def test_the_rule_of_the_verdict_is_the_order_of_the_registry() -> None:
+    """Of strategies that keep documents whole and are alike, docs/choosing.md names the order."""
+    found = re.search(r"and of these the simplest: (.*?)\.", text_of("docs/choosing.md"), re.DOTALL)
+    assert found is not None
+    assert re.findall(r"`([a-z-]+)`", found[1]) == sorted(KEEPING, key=lambda name: STRATEGIES[name].recommended)
