@@ -19,10 +19,11 @@ from msgspec import UnsetType
 from packtool.blending.blend import Blend
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.names import TOKENIZER, UNFINISHED
+from packtool.formats.names import MARKER, TOKENIZER, UNFINISHED
 from packtool.formats.schema import (
     ExportManifest,
     Manifest,
+    Order,
     PackedManifest,
     Shuffle,
     StoreManifest,
@@ -108,13 +109,28 @@ def info(options: InfoArguments) -> Info:
 def _dataset(place: Place) -> Info:
     """Describe the finished or unfinished output of a command."""
     there = place.names()
-    if manifests.MANIFEST not in there and any(name.startswith(f"{UNFINISHED}/") for name in there):
-        return _unfinished(place, there)
+    if manifests.MANIFEST not in there:
+        order = None if MARKER in there else manifests.order_at(place)
+        if order is not None:
+            return _order(place, order, there)
+        if any(name.startswith(f"{UNFINISHED}/") for name in there):
+            return _unfinished(place, there)
     return _finished(place, manifests.read(place), there)
 
 
 def _is_output(path: Path) -> bool:
-    return path.is_dir() and ((path / manifests.MANIFEST).exists() or (path / UNFINISHED).is_dir())
+    if not path.is_dir():
+        return False
+    if (path / manifests.MANIFEST).exists() or (path / UNFINISHED).is_dir():
+        return True
+    return manifests.order_at(LocalPlace(path)) is not None
+
+
+def _order(place: Place, order: Order, there: Mapping[str, int]) -> Info:
+    """Describe what `shuffle --order-only` wrote."""
+    missing = [file.name for file in order.files if there.get(file.name) != file.bytes]
+    facts = {"files": len(order.files), "bytes": sum(file.bytes for file in order.files)}
+    return Info(place.shown, str(order), "damaged" if missing else "whole", facts, missing)
 
 
 def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Info:

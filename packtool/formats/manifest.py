@@ -18,7 +18,7 @@ import msgspec
 import xxhash
 
 from packtool.errors import DataError, UsageError
-from packtool.formats.names import UNFINISHED
+from packtool.formats.names import BATCHES, ORDER_FILE, UNFINISHED
 from packtool.formats.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -30,6 +30,7 @@ from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
+    Order,
     PackedManifest,
     StoreManifest,
 )
@@ -61,6 +62,11 @@ _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
 _Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest)
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
+
+
+class _OrderRun(msgspec.Struct):
+    command: str
+    order: Order | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -167,11 +173,32 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
 
 
 def kind_at(place: Place) -> str:
-    """Name the kind of a finished dataset, such as "token store"; "dataset" if its manifest can't be read."""
+    """Name the kind of a finished output, such as "token store"; "dataset" if its manifest can't be read."""
+    if order_at(place) is not None:
+        return "order"
     try:
         return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
     except (OSError, msgspec.MsgspecError):
         return "dataset"
+
+
+def order_at(place: Place) -> Order | None:
+    """Return the description of an order, from its `run.json`; None where the place holds none, or a dataset."""
+    try:
+        if place.size(MANIFEST) is not None:
+            return None
+        run = decode(place.read(RUN), _OrderRun)
+    except (OSError, ValueError, DataError):
+        return None
+    if run.order is not None or run.command != "shuffle":
+        return run.order
+    # Earlier versions of packtool did not list the files.
+    files = [
+        InputEntry(name, size, "")
+        for name, size in place.names().items()
+        if name == BATCHES or name.rpartition("/")[2] == ORDER_FILE
+    ]
+    return Order(files) if files else None
 
 
 def read(place: Typed) -> Manifest:
@@ -245,6 +272,11 @@ def _no_manifest(place: Place) -> DataError:
     """Return the error for a place without a manifest."""
     if (absent := place.absent()) is not None:
         return absent
+    order = order_at(place)
+    if order is not None:
+        epoch = "N" if order.epoch is None else order.epoch
+        remedy = f"give the dataset that it orders, which packtool.open(DATASET).epoch({epoch}) reads in this order"
+        return DataError("no-manifest", f"{order}, without rows", remedy=remedy, where=str(place))
     if place.below(UNFINISHED).absent() is None:
         what = "the output of a packtool command that was interrupted"
         remedy = f"finish it first: packtool info {shlex.quote(str(place))} tells how"

@@ -91,7 +91,7 @@ class VerifyArguments:
     """The arguments of `packtool.verify`."""
 
     path: Annotated[
-        Path | str, Option(PLACE, "A token store, packed dataset, order or export.", metavar="PATH", positional=True)
+        Path | str, Option(PLACE, "A token store, packed dataset or export.", metavar="PATH", positional=True)
     ]
     _: KW_ONLY
     store: Annotated[

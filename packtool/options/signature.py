@@ -36,7 +36,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
     Where it is.
     <BLANKLINE>
     Args:
-        path: A token store, packed dataset, order or export.
+        path: A token store, packed dataset or export.
         store: Also compare all rows with the store they were packed from; repeatable.
         quiet: Show no progress bar. Default: True.
     <BLANKLINE>

@@ -23,7 +23,7 @@ import xxhash
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
-from packtool.formats.schema import listed
+from packtool.formats.schema import InputEntry, listed
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
@@ -77,7 +77,7 @@ def look(place: Place) -> Found:
         except OSError:
             marker = b""  # of no run
     if manifests.MANIFEST not in names:
-        return Found(names, marker=marker)
+        return _without_manifest(place, names, marker)
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
@@ -95,6 +95,24 @@ def look(place: Place) -> Found:
     return Found(names, digest, None if late else finished, marker)
 
 
+def _without_manifest(place: Place, names: dict[str, int], marker: bytes | None) -> Found:
+    """Look at a place that is no dataset: a finished order, whose `run.json` stands for a manifest, or unfinished work.
+
+    Beside a marker even the `run.json` of an order may be of the run before. So an order that was finished but for
+    its marker is made again, which takes less time than telling the two apart.
+    """
+    if marker is not None or manifests.order_at(place) is None:
+        return Found(names, marker=marker)
+    raw = place.read(manifests.RUN)
+    return Found(names, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Finished))
+
+
+def _listed(place: Place) -> list[InputEntry]:
+    """List the files of a finished output but the one that lists them: its manifest, or the `run.json` of an order."""
+    order = manifests.order_at(place)
+    return list(listed(manifests.read(place))) if order is None else order.files
+
+
 def lies_at(place: Place, command: str, key: str) -> str:
     """Classify the contents of a place, without touching it.
 
@@ -104,7 +122,7 @@ def lies_at(place: Place, command: str, key: str) -> str:
     try:
         contents, state = look(place), State(command, key)
         if state.same(contents.finished):
-            place.require(list(listed(manifests.read(place))))
+            place.require(_listed(place))
             return "finished"
     except (OSError, PacktoolError):
         return "other"
@@ -258,9 +276,9 @@ def _had_finished(place: Place, contents: Found, state: State) -> bool:
     """Return whether earlier work with this state is finished; refuse all other work."""
     if state.same(contents.finished):
         try:
-            place.require(list(listed(manifests.read(place))))
+            place.require(_listed(place))
         except DataError as error:
-            what = "named in the manifest, but not there as it was written"
+            what = "listed, but not there as it was written"
             remedy = "copy it again, or give --overwrite to make all of it again"
             raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
         return True
@@ -305,7 +323,7 @@ def _require_ours(place: Place, contents: Found) -> None:
     ours = is_ours if MARKER in contents.names else _is_work
     if contents.manifest:
         try:
-            known = {each.name for each in listed(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}
+            known = {each.name for each in _listed(place)} | {manifests.RUN, manifests.MANIFEST}
         except PacktoolError as error:
             what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
             remedy = "remove the directory yourself, or choose another output"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,18 +60,6 @@ def take(directory: Path, command: str, where: str) -> Lock:
             os.close(handle)
             raise
         os.close(handle)  # its holder has just ended, and removed it
-
-
-@contextmanager
-def held(directory: Path, command: str, where: str) -> Iterator[None]:
-    """Hold the lock of a directory in the block. See `take` for arguments and errors."""
-    lock = take(directory, command, where)
-    try:
-        yield
-    finally:
-        lock.release()
-        with suppress(OSError):
-            directory.rmdir()
 
 
 def _flock(handle: int, where: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
-from packtool.formats.schema import Manifest, OtherFile, listed
+from packtool.formats.schema import InputEntry, Manifest, Order, OtherFile, listed
 from packtool.outputs.delivery import Delivery, require_mark, taken
 from packtool.outputs.lock import Lock
 from packtool.places.local import PARTIAL, LocalPlace
@@ -152,7 +152,29 @@ class Output:
         digest = xxhash.xxh3_128_hexdigest(manifests.sealed(manifest))
         finished = Finished(self.state.command, self.state.key, digest)
         self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(finished), **(run or {})}))
-        files = {each.name: each.bytes for each in listed(manifest)}
+        self._keep(listed(manifest), manifests.RUN)
+        if not manifests.write(self.place, manifest):
+            raise taken(self.place)
+        self.leave()
+
+    def finish_order(self, order: Order, run: Mapping[str, Any] | None = None) -> None:
+        """Turn the files that are there into an order, which has no manifest: `run.json` comes last.
+
+        Args:
+            order: lists the files.
+            run: as in `finish`.
+
+        Raises:
+            DataError: a file is missing.
+        """
+        self._keep(order.files)
+        facts = {**msgspec.structs.asdict(self.state), "order": order, **(run or {})}
+        self.place.write(manifests.RUN, manifests.encode(facts))
+        self.leave()
+
+    def _keep(self, entries: Iterable[InputEntry], *others: str) -> None:
+        """Require the files that are listed, while nobody else writes here, and remove all but these and `others`."""
+        files = {each.name: each.bytes for each in entries}
         there = self.place.names()
         for name, size in files.items():
             if (found := there.get(name)) != size:
@@ -162,10 +184,7 @@ class Output:
         require_mark(self.place, self.mark)
         # Files that the manifest does not list are of attempts that were given up; a manifest is of a run that was
         # taken over while it sent it, and will find that out.
-        self._remove(there, keep={*files, manifests.RUN})
-        if not manifests.write(self.place, manifest):
-            raise taken(self.place)
-        self.leave()
+        self._remove(there, keep={*files, *others})
 
     def discard(self) -> None:
         """Remove everything: a resumed run could use none of it."""

@@ -17,7 +17,6 @@ from packtool.commands.dataset_job import DatasetResult
 from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.outputs import lock
-from packtool.places.local import PARTIAL
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(2, 90, 120)
@@ -90,24 +89,33 @@ def test_what_lies_at_its_output(store: Path, tmp_path: Path) -> None:
     first = shuffle(epoch=1)
     assert not first.kept
     assert shuffle(epoch=1, resume=True).kept
-    with pytest.raises(UsageError, match=r"order: holds an order already\. Give --overwrite to replace it"):
+    with pytest.raises(UsageError, match=r"order: holds a finished order already\. Give --overwrite to replace it"):
         shuffle(epoch=1)
-    with pytest.raises(UsageError, match="an order made with other options or inputs"):
+    with pytest.raises(UsageError, match="begun with other options or inputs"):
         shuffle(epoch=2, resume=True)
     assert not shuffle(epoch=2, overwrite=True).kept
-    (out / "run.json").unlink()  # as if it had been interrupted
-    (out / f"order.npy{PARTIAL}").write_bytes(b"half")
-    assert not shuffle(epoch=2, resume=True).kept
-    assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
     (out / "unfinished").mkdir()
-    (out / "unfinished" / "lock").touch()  # of a run that was killed
-    assert not shuffle(epoch=1, overwrite=True).kept
-    with lock.held(out / "unfinished", "shuffle", str(out)), pytest.raises(DataError, match="is writing here"):
-        shuffle(epoch=2, overwrite=True)
+    (out / "unfinished" / "lock").touch()  # of a run that was killed when it had removed its marker
+    assert packtool.info(out).state == "whole"
+    assert shuffle(epoch=2, resume=True).kept
     assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
+    held = lock.take(out / "unfinished", "shuffle", str(out))
+    with pytest.raises(DataError, match="is writing here"):
+        shuffle(epoch=1, overwrite=True)
+    held.release()
+    (out / "unfinished").rmdir()
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds notes\.txt, which is not a file of an order"):
-        shuffle(epoch=2, overwrite=True)
+    with pytest.raises(UsageError, match=r"holds notes\.txt, which packtool did not write"):
+        shuffle(epoch=1, overwrite=True)
+    (out / "notes.txt").unlink()
+    (out / "order.npy").unlink()
+    assert packtool.info(out).missing == ["order.npy"]
+    with pytest.raises(DataError, match=r"order\.npy: listed, but not there as it was written"):
+        shuffle(epoch=2, resume=True)
+    assert not shuffle(epoch=2, overwrite=True).kept
+    packtool.pack(store, out, strategy="concat", sequence_length=64, overwrite=True)  # a dataset in place of an order
+    assert not shuffle(epoch=1, overwrite=True).kept
+    assert sorted(file.name for file in out.iterdir()) == ["order.npy", "run.json"]
     with pytest.raises(UsageError, match="the output lies inside the input"):
         packtool.shuffle(tmp_path / "base", tmp_path / "base" / "order", order_only=True)
     with pytest.raises(UsageError, match="an order is written to a directory of this machine"):
@@ -120,5 +128,28 @@ def test_as_json(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     packtool.pack(store, tmp_path / "base", strategy="bfd", sequence_length=64)
     assert run(["shuffle", str(tmp_path / "base"), "-o", str(tmp_path / "order"), "--order-only", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["report"] is None
-    assert run(["stats", str(tmp_path / "order")]) == 1
-    assert "no manifest.json, so this is not a finished token store or packed dataset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_it_is_known_by_name(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], described: bool
+) -> None:
+    """Also one that an earlier version of packtool wrote, which did not describe it."""
+    monkeypatch.chdir(tmp_path)
+    packtool.pack(store, "base", strategy="bfd", sequence_length=64)
+    packtool.shuffle("base", "order", order_only=True, epoch=2)
+    rows = len(packtool.open("base"))
+    name, epoch = f"an order of {rows} rows, epoch 2, for np.load", "2"
+    if not described:
+        written = json.loads(Path("order/run.json").read_text())
+        Path("order/run.json").write_text(json.dumps({"command": "shuffle", "key": written["key"], "written": {}}))
+        name, epoch = "an order for np.load", "N"
+    assert run(["info", "order"]) == 0
+    assert capsys.readouterr().out.startswith(f"order: {name}, whole\n")
+    refused = f"packtool: error[no-manifest]: order: {name}, without rows. Give the dataset that it orders, which "
+    refused += f"packtool.open(DATASET).epoch({epoch}) reads in this order.\n"
+    for command in ("verify", "stats", "show"):
+        assert run([command, "order", *(["--row", "0"] if command == "show" else [])]) == 1
+        assert capsys.readouterr().err == refused
+    assert packtool.shuffle("base", "order", order_only=True, epoch=2, resume=True).kept
+    assert not packtool.shuffle("base", "order", order_only=True, epoch=3, overwrite=True).kept
