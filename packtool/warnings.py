@@ -23,6 +23,7 @@ CODES = frozenset(
         "input-named-twice",
         "no-documents",
         "no-locks",
+        "no-workers",
         "records-rejected",
         "shards-fetched-again",
         "special-tokens",

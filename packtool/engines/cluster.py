@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
+import pickle
 import threading
+import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
 from packtool.engines.local import WITHOUT_SCRIPT
-from packtool.engines.sending import Saved, sent
+from packtool.engines.sending import sent
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.support import temporary
 from packtool.support.installing import how_to_install
 from packtool.support.version import __version__
+from packtool.warnings import warn
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -35,9 +39,17 @@ LOCAL = "local"
 """In place of an address: a scheduler and workers of this run's own, on this machine."""
 PATIENCE = "30s"
 """Time to wait for a scheduler."""
+ASK_SECONDS = 1.0
+"""Time after which the scheduler is asked again who its workers are."""
+SAY_SECONDS = 30.0
+"""Time after which the user is told again that there are no workers."""
+LOST_SECONDS = 600.0
+"""Time after which workers that had come and have gone are no longer waited for."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """Encoders are one for each process, whatever number of threads a worker has."""
+_ABSENT = ("missing-input", "missing-shard", "no-manifest")
+"""Errors for files that are not there."""
 
 
 class Cluster(Engine):
@@ -64,7 +76,7 @@ class Cluster(Engine):
         self._at_end = at_end
         self._stack = ExitStack()
         self._connecting = threading.Lock()
-        self._client: Client | None = None
+        self._client: tuple[Client, Workers] | None = None
 
     def run(
         self,
@@ -82,14 +94,13 @@ class Cluster(Engine):
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        client = self._connected()
+        client, workers = self._connected()
         with (
             sent(function, work) as call,
-            _begins(client, self._label, partial(on_worker, call, __version__)) as begin,
+            _begins(client, self._label, partial(on_worker, _pickled(call), __version__)) as begin,
         ):
-            at_once = 2 * max(1, sum(client.nthreads().values()))
             try:
-                for number, (result, done) in submit(begin, tasks, at_once):
+                for number, (result, done) in submit(begin, tasks, workers.at_once):
                     if on_advance is not None:
                         on_advance(done)
                     yield number, result
@@ -100,14 +111,11 @@ class Cluster(Engine):
                     remedy="give workers more memory; with --resume what is finished is kept",
                 ) from None
             except (CancelledError, FutureCancelledError):
-                raise PacktoolError(
-                    "cluster-lost",
-                    "the scheduler is gone, or gave the tasks up",
-                    remedy="start it again, then give --resume: what is finished is kept",
-                    where=self._scheduler,
-                ) from None
+                raise lost("the scheduler is gone, or gave the tasks up", self._scheduler) from None
+            except DataError as error:
+                raise _seen_here(error) from None
 
-    def _connected(self) -> Client:
+    def _connected(self) -> tuple[Client, Workers]:
         """Connect to the scheduler when it is first needed."""
         from distributed import Client
 
@@ -116,7 +124,7 @@ class Cluster(Engine):
                 address = self._stack.enter_context(started(self._scheduler, self.workers))
                 where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
                 try:
-                    self._client = Client(**where, timeout=PATIENCE)
+                    client = Client(**where, timeout=PATIENCE)
                 except (OSError, ValueError, TimeoutError) as error:
                     raise PacktoolError(
                         "no-cluster",
@@ -125,24 +133,98 @@ class Cluster(Engine):
                         where=address,
                     ) from None
                 # Its own block would have to end in the thread that began it.
-                self._stack.callback(self._client.close)
+                self._stack.callback(client.close)
+                self._client = client, Workers(client, self._scheduler)
             return self._client
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         lost = isinstance(error, PacktoolError) and error.code == "cluster-lost"
         if self._client is not None and self._at_end is not None and not lost:
             with suppress(Exception):  # whatever comes of it
-                self._client.run(self._at_end, on_error="ignore")
+                client, _ = self._client
+                client.run(self._at_end, on_error="ignore")
         self._client = None
         self._stack.close()
 
 
-def on_worker(function: Callable[[Task, Worker], Result], version: str, task: Task) -> tuple[Result, int]:
-    """Run a task on a worker, after checking that the worker's version and directories match the command's.
+class Workers:
+    """The workers of a cluster, as its scheduler knows them now and then.
+
+    Tasks wait for workers as long as the scheduler lives: a queue may let them begin after hours. But the user is told,
+    and workers that had come and have all gone most likely don't come back.
 
     Args:
-        function: of a task; perhaps in a file, which the worker must see.
+        client: of the cluster.
+        scheduler: its address, as the user gave it.
+    """
+
+    def __init__(self, client: Client, scheduler: str) -> None:
+        self._client = client
+        self._scheduler = scheduler
+        self._id = client.scheduler_info()["id"]
+        self._asking = threading.Lock()  # several threads may run tasks
+        self._threads = 0
+        self._had_some = False
+        self._next_question = -math.inf
+        self._alone_since = time.monotonic()
+        self._next_word = -math.inf
+
+    def at_once(self) -> int:
+        """Return how many tasks to give to the workers; the scheduler is asked every `ASK_SECONDS`.
+
+        Raises:
+            PacktoolError: `cluster-lost`: all workers have been gone for `LOST_SECONDS`; the scheduler is another one.
+        """
+        with self._asking:
+            now = time.monotonic()
+            if now >= self._next_question:
+                self._ask(now)
+                self._next_question = now + ASK_SECONDS
+            # Each thread gets one task ahead. Without workers a task still goes to the scheduler, as a pool that adapts
+            # to its tasks starts workers only then.
+            return 2 * max(1, self._threads)
+
+    def _ask(self, now: float) -> None:
+        # A scheduler that was started again at the same address knows nothing of the tasks. The client connects to it
+        # in silence, and would wait for ever.
+        if self._client.scheduler_info()["id"] != self._id:
+            raise lost("the scheduler was started again, and has lost the tasks", self._scheduler)
+        try:
+            self._threads = sum(self._client.nthreads().values())
+        except OSError:
+            return  # the client loses its connection, too, and then cancels the tasks
+        if self._threads:
+            self._had_some = True
+            self._alone_since = now
+            self._next_word = now + SAY_SECONDS  # one that is started again is back before
+            return
+        alone = now - self._alone_since
+        if self._had_some and alone >= LOST_SECONDS:
+            raise lost(f"all its workers have been gone for {alone / 60:.0f} minutes", self._scheduler)
+        if now >= self._next_word:
+            self._next_word = now + SAY_SECONDS
+            what = "all workers are gone" if self._had_some else "no workers yet"
+            waited = f", after {alone:.0f} s" if alone >= 1 else ""
+            start = f"--scheduler-file {self._scheduler}" if Path(self._scheduler).is_file() else self._scheduler
+            warn("no-workers", what + waited, remedy=f"start some: dask worker {start}", where=self._scheduler)
+
+
+def lost(what: str, scheduler: str) -> PacktoolError:
+    """Return the error for a cluster that does not run the tasks any more."""
+    remedy = "start it again, then give --resume: what is finished is kept"
+    return PacktoolError("cluster-lost", what, remedy=remedy, where=scheduler)
+
+
+def on_worker(function: bytes, version: str, task: bytes) -> tuple[Any, int]:
+    """Run a task on a worker, after checking that the worker's version and directories match the command's.
+
+    Both the function and the task open datasets when they are unpickled. If Dask did that, it would happen before the
+    task begins: an error there ends the worker, and then the next one that gets the task.
+
+    Args:
+        function: of a task, pickled; perhaps one in a file, which the worker must see.
         version: of the command's packtool.
+        task: pickled.
 
     Returns:
         The task's result, and the progress it reported through `Worker.advance`.
@@ -153,14 +235,49 @@ def on_worker(function: Callable[[Task, Worker], Result], version: str, task: Ta
     if version != __version__:
         what = f"{here} has packtool {__version__}, but the command is packtool {version}"
         raise DataError("worker-differs", what, remedy="install the same version everywhere")
-    if isinstance(function, Saved) and not function.file.exists():
-        remedy = "choose an output on a file system that all workers share"
-        raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(function.file))
     with suppress(ValueError):  # called by no worker
         temporary.make_in(Path(get_worker().local_directory))
     done: list[int] = []
-    with _ONE_AT_A_TIME:
-        return function(task, Worker(done.append)), sum(done)
+    with _ONE_AT_A_TIME, _naming(here):
+        call, unpickled = pickle.loads(function), pickle.loads(task)
+        return call(unpickled, Worker(done.append)), sum(done)
+
+
+@contextmanager
+def _naming(here: str) -> Iterator[None]:
+    """Say of files that are not there that this worker does not see them; the command knows whether they exist."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if not isinstance(error.filename, str | bytes | Path):
+            raise
+        where = os.fsdecode(error.filename)
+    except DataError as error:
+        if error.where is None or "://" in error.where or not _is_absent(error):  # a URL is the same for all
+            raise
+        where = error.where
+    else:
+        return
+    remedy = "put inputs and output on a file system that all workers share, under the same path"
+    raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=where)
+
+
+def _is_absent(error: DataError) -> bool:
+    """Return whether an error on a worker is about a file that does not exist there."""
+    if error.code == "input-changed":  # from when the command found it to when the worker opened it
+        return error.where is not None and not Path(error.where).exists()
+    return error.code in _ABSENT
+
+
+def _seen_here(error: DataError) -> DataError:
+    """Return an error of a worker; where it is about a file that is not here either, that the file is missing."""
+    if error.code != "not-shared" or error.where is None or Path(error.where).exists():
+        return error
+    return DataError("missing-input", "no such file or directory", remedy="check the path", where=error.where)
+
+
+def _pickled(item: object) -> bytes:
+    return pickle.dumps(item, protocol=5)
 
 
 @contextmanager
@@ -183,14 +300,14 @@ def started(scheduler: str, workers: int) -> Iterator[str]:
 
 @contextmanager
 def _begins(
-    client: Client, label: str, function: Callable[[Task], Result]
+    client: Client, label: str, function: Callable[[bytes], Result]
 ) -> Iterator[Callable[[Task], Future[Result]]]:
     """Yield what begins a task, under a key that names it; cancel those that still run when the block ends."""
     executor = client.get_executor(pure=False, retries=2)
     run, numbers = f"{label}-{uuid.uuid4().hex[:8]}", itertools.count()
 
     def begin(task: Task) -> Future[Result]:
-        future: Future[Result] = executor.submit(function, task, key=f"{run}-{next(numbers):06d}")
+        future: Future[Result] = executor.submit(function, _pickled(task), key=f"{run}-{next(numbers):06d}")
         return future
 
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Event
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -114,16 +114,24 @@ class Engine(ABC):
 
 
 def submit(
-    begin: Callable[[Task], Future[Result]], tasks: Iterable[Task], at_once: int
+    begin: Callable[[Task], Future[Result]], tasks: Iterable[Task], at_once: Callable[[], int]
 ) -> Iterator[tuple[int, Result]]:
-    """Begin tasks in a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`."""
+    """Begin tasks in a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`.
+
+    Args:
+        begin: begins a task.
+        tasks: in order.
+        at_once: returns how many tasks may run now, one at least. It is asked again every second while tasks run, for
+            pools that grow and shrink; what it raises ends the waiting.
+    """
     running: dict[Future[Result], int] = {}
     failed: dict[int, BaseException] = {}
     finished: SimpleQueue[Future[Result]] = SimpleQueue()
     waiting = iter(enumerate(tasks))
     while True:
+        room = at_once() - len(running)
         if not failed:
-            for number, task in islice(waiting, at_once - len(running)):
+            for number, task in islice(waiting, max(0, room)):
                 future = begin(task)
                 running[future] = number
                 future.add_done_callback(finished.put)
@@ -131,9 +139,7 @@ def submit(
             raise failed[min(failed)]
         if not running:
             return
-        done = [finished.get()]
-        while not finished.empty():
-            done.append(finished.get())
+        done = _finished(finished)
         for future in sorted(done, key=running.__getitem__):
             number = running.pop(future)
             error = future.exception()
@@ -141,3 +147,14 @@ def submit(
                 failed[number] = error
             else:
                 yield number, future.result()
+
+
+def _finished(finished: SimpleQueue[Future[Result]]) -> list[Future[Result]]:
+    """Wait for tasks to finish, but for a second at most; return those that have."""
+    try:
+        done = [finished.get(timeout=1)]
+    except Empty:
+        return []
+    while not finished.empty():
+        done.append(finished.get())
+    return done

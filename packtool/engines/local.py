@@ -76,7 +76,7 @@ class Threads(Engine):
         at_once = self.workers + CLOSING
         with ThreadPoolExecutor(min(at_once, len(tasks) or 1), thread_name_prefix="packtool") as pool:
             try:
-                yield from submit(lambda task: pool.submit(call, task), tasks, at_once)
+                yield from submit(lambda task: pool.submit(call, task), tasks, lambda: at_once)
             finally:
                 stopped.set()
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -128,7 +128,7 @@ def _spawned(
     with _listening(context, on_advance) as progress:
         pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(lifeline, progress))
         try:
-            yield from submit(_begins(pool, function), tasks, 2 * workers)
+            yield from submit(_begins(pool, function), tasks, lambda: 2 * workers)
             pool.shutdown()
         except BrokenProcessPool:
             raise _worker_died() from None
@@ -205,7 +205,7 @@ def _serve(
         pool = ProcessPoolExecutor(workers, context, initializer=_start_forked, initargs=(below, above, progress))
         pool.submit(os.getpid).result()  # forks all of them, before there is any other thread
         _watch(lifeline)
-        for number, result in submit(_begins(pool, function), tasks, 2 * workers):
+        for number, result in submit(_begins(pool, function), tasks, lambda: 2 * workers):
             sender.send((number, result))
         pool.shutdown()
         sender.send((-1, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import re
 import shutil
@@ -12,7 +13,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +30,7 @@ from packtool.cli import run as main
 from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
 from packtool.engines.cluster import on_worker
-from packtool.engines.sending import sent
+from packtool.engines.sending import load, sent
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from tests.engines.test_processes import fail_from_three, square
@@ -37,27 +39,48 @@ from tests.stores import contents
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
 BY_TASKS = "unfinished/scratch/partitions/*/*.atoms"
 """What tasks of the first pass have finished."""
-FAULTS = ("none", "a worker dies", "a worker is cut off", "the scheduler dies", "the command dies")
+FAULTS = (
+    *("none", "a worker dies", "a worker is cut off"),
+    *("the scheduler dies", "the scheduler is started again", "the command dies"),
+)
 PATIENT = 60
 """Seconds after which something hangs."""
+SCHEDULER = ("distributed.cli.dask_scheduler", "--no-dashboard", "--host")
+WORKER = (
+    *("distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"),
+    *("--death-timeout", "30"),
+)
+UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
+"""Runs a shell command with file systems of its own."""
+Process = subprocess.Popen[bytes]
 COPIES = tuple(f"copy-{number}" for number in range(5))
 
 
+def called(function: Any, task: Any = 7) -> Any:
+    """Call a function as a worker does."""
+    return on_worker(pickle.dumps(function), __version__, pickle.dumps(task))
+
+
 def test_a_task_brings_its_result_and_what_it_reported() -> None:
-    assert on_worker(square, __version__, 7) == (49, 7)
+    assert called(square) == (49, 7)
 
 
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "__version__", "0.0.1")
     with pytest.raises(DataError, match=r"has packtool 0\.0\.1, but the command is packtool .* Install the same"):
-        on_worker(square, __version__, 7)
+        called(square)
 
 
 def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with sent(square, tmp_path) as function:
-        assert on_worker(function, __version__, 7) == (49, 7)
-    with pytest.raises(DataError, match=r"\.pickle: the worker on .* doesn't see it\. Choose an output on a file"):
-        on_worker(function, __version__, 7)
+        assert called(function) == (49, 7)
+    seen = (
+        rf"{tmp_path}/function.*\.pickle: the worker on .* doesn't see it\. Put inputs and output on a file system that"
+    )
+    load.cache_clear()
+    with pytest.raises(DataError, match=seen) as caught:
+        called(function)
+    assert caught.value.code == "not-shared"
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,9 +228,7 @@ def test_the_first_error_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "fault", ["none", "a worker dies", "a worker is cut off", "the scheduler dies", "the command dies"]
-)
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("what", ["tokenize", "pack", "pack in two passes"])
 def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what: str, fault: str) -> None:
     command = [sys.executable, "-m", "packtool", what.split(maxsplit=1)[0], "-o", tmp_path / "out"]
@@ -220,7 +241,7 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
     if what == "pack in two passes":
         copies = [corpus / copy for copy in COPIES]
         command, expected, finished = [*command, *copies, "--memory", "64MiB"], "large", BY_TASKS
-    with _cluster(tmp_path) as (address, scheduler, workers):
+    with _cluster(tmp_path) as (address, scheduler, workers, start):
         run = subprocess.Popen(
             [*map(str, command), "--scheduler", address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         )
@@ -232,19 +253,117 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
                 workers[0].send_signal(signal.SIGSTOP)
             case "the scheduler dies":
                 scheduler.kill()
+            case "the scheduler is started again":
+                scheduler.kill()
+                scheduler.wait()
+                start(*SCHEDULER, address)
             case "the command dies":
                 run.kill()
         _, errors = run.communicate(timeout=PATIENT)
-    if fault == "the scheduler dies":
-        assert run.returncode == 1
+    if fault.startswith("the scheduler"):
+        assert run.returncode == 1, errors
         assert "error[cluster-lost]" in errors
         assert "--resume" in errors
         assert "Traceback" not in errors
-    if fault.endswith(("scheduler dies", "command dies")):
+    if fault.startswith(("the scheduler", "the command")):
         subprocess.run([*map(str, command), "--resume", "-q"], check=True)
     else:
         assert run.returncode == 0, errors
     assert _files(tmp_path / "out") == _files(corpus / expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*UNSHARE, "true"], check=False, capture_output=True).returncode,
+    reason="hides files from workers by file systems of their own",
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tokenize", "part-0.jsonl"],
+        ["pack", "expected", "--strategy", "bfd", "-L", "512"],
+        ["pack", "expected", "--strategy", "bfd", "-L", "512", "--memory", "4MiB"],
+        ["shuffle", "packed", "--epoch", "1"],
+        ["materialize", "index"],
+        ["stats", "packed"],
+        ["stats", "part-0.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_a_worker_that_does_not_see_the_inputs(corpus: Path, tmp_path: Path, command: list[str]) -> None:
+    if command[0] == "materialize":
+        packtool.pack(corpus / "expected", corpus / "index", **PACKED, index_only=True)
+    output = [] if command[0] == "stats" else ["-o", str(tmp_path / "out")]
+    with _cluster(tmp_path, hidden=corpus) as (address, *_):
+        run = subprocess.run(
+            [sys.executable, "-m", "packtool", *command, *output, "--scheduler", address],
+            cwd=corpus,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            timeout=PATIENT,
+            check=False,
+        )
+    assert run.returncode == 1
+    seen = (
+        rf"packtool: error\[not-shared\]: {corpus}/\S+: the worker on \S+ doesn't see it\. Put inputs and output on a"
+    )
+    assert re.search(seen, run.stderr), run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_without_workers_it_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "SAY_SECONDS", 1.5)
+    said: list[str] = []
+    with (
+        _cluster(tmp_path, workers=0) as (address, _, _, start),
+        Cluster(address, 1, "x") as engine,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("always")
+
+        def hear(message: Warning | str, *_: object) -> None:
+            said.append(str(message))
+            if len(said) == 3:
+                start(*WORKER, address)
+
+        warnings.showwarning = hear  # type: ignore[assignment]
+        assert sorted(engine.run(square, range(20), work=tmp_path)) == [(n, n * n) for n in range(20)]
+    assert said[0] == f"{address}: no workers yet. Start some: dask worker {address}."
+    for again in said[1:3]:
+        assert re.fullmatch(
+            rf"{address}: no workers yet, after [1-9]\d* s\. Start some: dask worker {address}\.", again
+        )
+
+
+@pytest.mark.slow
+def test_without_workers_it_ends_on_an_interrupt(corpus: Path, tmp_path: Path) -> None:
+    with _cluster(tmp_path, workers=0) as (address, *_):
+        command = ["tokenize", corpus / "part-0.jsonl", "-o", tmp_path / "out", "--scheduler", address]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "packtool", *command],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert run.stderr is not None
+        assert f"warning[no-workers]: {address}: no workers yet. Start some" in run.stderr.readline()
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=PATIENT)
+    assert (run.returncode, errors) == (130, "packtool: interrupted; with --resume, what is finished is kept\n")
+
+
+@pytest.mark.slow
+def test_workers_that_have_all_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LOST_SECONDS", 2.0)
+    with _cluster(tmp_path) as (address, _, workers, _start), Cluster(address, 1, "x") as engine:
+        results = engine.run(square, range(1000), work=tmp_path)
+        assert next(results)
+        for worker in workers:
+            worker.kill()
+        with pytest.raises(PacktoolError, match=r"all its workers have been gone for .* minutes") as caught:
+            list(results)
+    assert (caught.value.code, caught.value.where) == ("cluster-lost", address)
 
 
 @pytest.mark.slow
@@ -254,7 +373,7 @@ def test_no_process_holds_more_for_a_larger_corpus(corpus: Path, tmp_path: Path)
     for times in (2, 8):
         place = tmp_path / str(times)
         place.mkdir()
-        with _cluster(place) as (address, scheduler, workers):
+        with _cluster(place) as (address, scheduler, workers, _):
             options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", "2M", "--window-tokens", "20M")
             given = (*options, "--memory", "64MiB", "--workers", "2", "--scheduler", address, "-q")
             stores = [place / f"store-{number}" for number in range(times)]
@@ -286,24 +405,35 @@ def _anonymous(process: int) -> int:
 
 
 @contextmanager
-def _cluster(place: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], list[subprocess.Popen[bytes]]]]:
-    """A real scheduler and two workers, processes of their own in another working directory."""
+def _cluster(
+    place: Path, workers: int = 2, hidden: Path | None = None
+) -> Iterator[tuple[str, Process, list[Process], Callable[..., Process]]]:
+    """A real scheduler and workers, processes of their own in another working directory; and what starts more.
+
+    Args:
+        place: for the working directory.
+        workers: how many.
+        hidden: a directory that they do not see: another file system is mounted there.
+    """
     address = f"tcp://127.0.0.1:{_free_port()}"
     variables = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}
     python, elsewhere = [sys.executable, "-m"], place / "elsewhere"
     elsewhere.mkdir()
 
-    def start(*arguments: str) -> subprocess.Popen[bytes]:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen([*python, *arguments], env=variables, cwd=elsewhere, **quiet)
+    started: list[Process] = []
 
-    options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "30")
-    scheduler = start("distributed.cli.dask_scheduler", "--host", address, "--no-dashboard")
-    workers = [start("distributed.cli.dask_worker", address, *options) for _ in range(2)]
+    def start(*arguments: str, before: Sequence[str] = ()) -> Process:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([*before, *python, *arguments], env=variables, cwd=elsewhere, **quiet)
+        started.append(process)
+        return process
+
+    blindfold = [] if hidden is None else [*UNSHARE, f'mount -t tmpfs none {hidden}; exec "$@"', "sh"]
+    scheduler = start(*SCHEDULER, address)
     try:
-        yield address, scheduler, workers
+        yield address, scheduler, [start(*WORKER, address, before=blindfold) for _ in range(workers)], start
     finally:
-        for process in (*workers, scheduler):
+        for process in started:
             process.kill()
             process.wait()
 
