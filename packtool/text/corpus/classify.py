@@ -16,6 +16,9 @@ from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
 from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
 
 _PARQUET_MAGIC = b"PAR1"
+_ARROW_MAGIC = b"ARROW1\0\0"
+_ARROW_STREAM = re.compile(rb"\xff\xff\xff\xff.{3}\0(?:\x10|\x0c|\x14)\0\0\0", re.DOTALL)
+"""A stream begins with the length of its schema, and that with where its table of fields is."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks, also of UTF-32."""
 _BY_SUFFIX = {
@@ -23,6 +26,7 @@ _BY_SUFFIX = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
     ".parquet": "parquet",
+    ".arrow": "arrow",
     ".txt": "text",
     ".csv": "csv",
     ".tsv": "tsv",
@@ -83,8 +87,8 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     if head.startswith(_UTF16):
         problem = "UTF-16 text; packtool reads UTF-8"
     kind = format or format_of(name, head)
-    if kind == "parquet" and compression:
-        problem = f"Parquet inside {compression}; unpack it first"
+    if kind in ("parquet", "arrow") and compression:
+        problem = f"{kind.title()} inside {compression}; unpack it first"
     if kind == "jsonl" and _ARRAY.match(head.removeprefix(BOM_UTF8)):
         problem = "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them"
     if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
@@ -108,8 +112,10 @@ def format_of(name: str, head: bytes) -> str:
     """
     if head.startswith(_PARQUET_MAGIC):
         return "parquet"
+    if head.startswith(_ARROW_MAGIC) or _ARROW_STREAM.match(head):
+        return "arrow"
     by_name = _BY_SUFFIX.get(_suffix(name), "text")
-    if by_name in ("jsonl", "parquet"):
+    if by_name in ("jsonl", "parquet", "arrow"):
         return by_name
     if looks_like_jsonl(head):
         return "jsonl"
@@ -148,7 +154,9 @@ def looks_like_table(head: bytes, delimiter: str) -> bool:
     (True, False)
     """
     text = head.decode("utf-8-sig", "ignore")
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    lines = io.StringIO(text, newline="")
+    plain = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    rows = list(filter(None, plain if delimiter == "\t" else csv.reader(lines, delimiter=delimiter)))
     if len(head) >= _HEAD:
         rows.pop()  # perhaps not all of it
     if len(rows) < 2 or len(rows[0]) < 2:

@@ -24,6 +24,8 @@ def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
             if not first.documents and first.rejects[0].code != "missing-text":
                 return False
             batch = _first(file, Fields("", chat=True))
+            if batch is not None and batch.rejects and batch.rejects[0].code != "missing-text":
+                return not first.documents  # reading it will tell
             conversation = batch.documents[0] if batch is not None and batch.documents else {}
             if first.documents:
                 _warn_of_both(conversation, text, shown(file.location))

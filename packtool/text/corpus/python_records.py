@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 from packtool.errors import UsageError
 from packtool.places.url import is_remote
 from packtool.text.corpus.classify import classify
-from packtool.text.corpus.records import CorpusFile, Fields
+from packtool.text.corpus.records import CorpusFile, Fields, UnusableFileError
 
 NAME = "records"
 """The name of these records in the manifest and in messages."""
+_ROWS = 1000
+"""Rows of a dataset that are read together."""
 
 
 def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> CorpusFile:
@@ -48,10 +50,24 @@ def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
     """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
     known = getattr(records, "column_names", None)
     if isinstance(known, list) and hasattr(records, "select_columns") and (wanted := [n for n in names if n in known]):
-        narrowed: Iterable[Any] = records.select_columns(wanted)
-        return narrowed
-    results: Iterable[Any] = records
-    return results
+        return _without_nulls(records.select_columns(wanted))
+    return _without_nulls(records)
+
+
+def _without_nulls(records: Any) -> Iterator[Any]:
+    """Yield records; those of a dataset as a file of JSON has them, without the nulls that its table adds."""
+    if getattr(records, "features", None) is None or not hasattr(records, "with_format"):
+        yield from records
+        return
+    from packtool.text.corpus.rows import NotTextError, records_of
+
+    try:
+        for table in records.with_format("arrow").iter(batch_size=_ROWS):
+            yield from records_of(table)
+    except UnusableFileError as error:
+        raise _refused(error.reason, error.remedy) from None
+    except NotTextError as error:
+        raise _refused(f"a column {error}", "fix the records") from None
 
 
 def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from packtool.text.corpus.decompress import open_stream
+from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.file_bytes import FileBytes, open_raw
 from packtool.text.corpus.jsonl import read_jsonl
 from packtool.text.corpus.records import (
@@ -16,7 +17,7 @@ from packtool.text.corpus.records import (
     Span,
     UnusableFileError,
 )
-from packtool.text.corpus.tables import group_bytes, read_parquet, read_table, rows_before
+from packtool.text.corpus.tables import group_bytes, read_arrow, read_parquet, rows_before
 from packtool.text.corpus.text import lines_before, read_file, read_lines
 
 
@@ -46,7 +47,7 @@ class SpanReader:
         self._source: FileBytes | None = None
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        in_order = self._span.whole and self._file.format != "parquet"
+        in_order = self._span.whole and self._file.format not in ("parquet", "arrow")
         self._source = FileBytes(self._file, hashed=in_order)
         try:
             yield from self._batches(self._source)
@@ -69,8 +70,8 @@ class SpanReader:
         read = 0
         try:
             if self._file.problem:
-                raise UnusableFileError("damaged-file", self._file.problem)
-            if self._file.format in ("text", "lines", "csv", "tsv") and self._fields.chat:
+                raise UnusableFileError("damaged-file", self._file.problem, self._file.remedy)
+            if self._file.format in ("text", "lines") and self._fields.chat:
                 raise UnusableFileError("missing-text", f"{self._file.format}, which holds no conversations")
             if self._file.format in ("text", "lines") and (self._fields.columns or self._fields.ids):
                 name = self._fields.text if self._fields.ids else self._fields.columns[0]
@@ -81,7 +82,7 @@ class SpanReader:
                 yield batch
         except UnusableFileError as error:
             lost = max(self._size(source) - read, 0)
-            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost)])
+            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost, remedy=error.remedy)])
 
     def _size(self, source: FileBytes) -> int:
         """Count the bytes of the file that the span has."""
@@ -98,11 +99,14 @@ class SpanReader:
         if file.format == "parquet":
             yield from read_parquet(source, self._fields, span.start, span.stop, limit)
             return
+        if file.format == "arrow":
+            yield from read_arrow(source, self._fields, limit)
+            return
         stream = open_stream(source, file.compression)
         if file.format == "text":
             batches = read_file(stream)
         elif file.format in ("csv", "tsv"):
-            batches = read_table(stream, self._fields, "\t" if file.format == "tsv" else ",", limit)
+            batches = read_delimited(stream, self._fields, file.format, limit)
         elif file.format == "lines":
             batches = read_lines(stream, span.start, span.stop, limit)
         else:

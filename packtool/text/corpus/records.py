@@ -65,6 +65,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
         modified: modification time in ns.
         inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
         problem: why it can't be read, or "".
+        remedy: what to do about that, where replacing the file is not it.
     """
 
     name: str
@@ -75,6 +76,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
     modified: int = 0
     inode: int = 0
     problem: str = ""
+    remedy: str = ""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -124,6 +126,11 @@ class Fields(msgspec.Struct, frozen=True):
         if not self.chat:
             return (self.text,)
         return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
+
+    @property
+    def plain(self) -> bool:
+        """Whether one field is the document as it is."""
+        return not self.chat
 
     def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Extract the conversation of a record; None if it has none.
@@ -188,12 +195,14 @@ class UnusableFileError(Exception):
     Args:
         code: one of REASONS.
         reason: why, in words.
+        remedy: what to do about it, where it is not what the code says.
     """
 
-    def __init__(self, code: str, reason: str) -> None:
+    def __init__(self, code: str, reason: str, remedy: str = "") -> None:
         self.code = code
         self.reason = reason
-        super().__init__(code, reason)
+        self.remedy = remedy
+        super().__init__(code, reason, remedy)
 
 
 def in_words(error: Exception) -> str:
@@ -215,6 +224,7 @@ class Reject(msgspec.Struct, frozen=True):
         raw: the record's bytes, where there are any; the first EXCERPT of them.
         size: bytes of the record, where `raw` has not all of them.
         lost: bytes of the file that are lost with it, at its end.
+        remedy: what to do about it, where it is not what the code says.
     """
 
     record: int
@@ -223,6 +233,7 @@ class Reject(msgspec.Struct, frozen=True):
     raw: bytes | None = None
     size: int = 0
     lost: int = 0
+    remedy: str = ""
 
 
 def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryview, size: int = 0) -> Reject:

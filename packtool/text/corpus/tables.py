@@ -1,23 +1,22 @@
-"""Parquet, CSV and TSV: one document a row, the text in one column.
+"""Parquet and Arrow: one document a row, in one column or several.
 
-Parquet is read by row group, in slices of bounded size.
+Parquet is read by row group, in slices of bounded size; Arrow files, as `datasets` writes them, by record batch.
 """
 
 from __future__ import annotations
 
-import csv as standard_csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from packtool.support.sizes import plural
+from packtool.text.corpus.documents import document_of, listed
 from packtool.text.corpus.records import (
     Fields,
-    Readable,
     RecordBatch,
     Reject,
+    UnusableFieldError,
     UnusableFileError,
     in_words,
     no_conversation,
@@ -25,12 +24,12 @@ from packtool.text.corpus.records import (
     scalar,
     too_large,
 )
+from packtool.text.corpus.rows import NotTextError, Reader, is_json, reader_of
 
 _SLICE_BYTES = 1 << 22
 _SLICE_ROWS = 4096
-_BLOCK_BYTES = 1 << 24
-"""Bytes of a CSV file parsed at a time, and the longest row."""
-_HEADER_BYTES = 1 << 16
+_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
+"""Ends of a stream of Arrow: today's, and that of versions before 0.15."""
 
 
 def open_parquet(file: io.RawIOBase) -> Any:
@@ -45,11 +44,11 @@ def open_parquet(file: io.RawIOBase) -> Any:
     try:
         return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _damaged(error) from None
+        raise _damaged("Parquet", error) from None
 
 
-def _damaged(error: Exception) -> UnusableFileError:
-    return UnusableFileError("damaged-file", f"not a whole Parquet file: {in_words(error)}")
+def _damaged(kind: str, error: Exception, lost: str = "") -> UnusableFileError:
+    return UnusableFileError("damaged-file", f"not a whole {kind} file: {in_words(error)}{lost}")
 
 
 def row_groups(file: io.RawIOBase) -> list[int]:
@@ -75,7 +74,7 @@ def read_parquet(file: io.RawIOBase, fields: Fields, start: int, stop: int, limi
 
     Args:
         fields: to read; dots go down into structs.
-        start, stop: row groups; -1 for all that follow.
+        start, stop: row groups; -1 for all that follow. A file without rows may have none.
         limit: bytes of a text; longer ones are rejected.
 
     Raises:
@@ -85,10 +84,10 @@ def read_parquet(file: io.RawIOBase, fields: Fields, start: int, stop: int, limi
     import pyarrow as pa
 
     parquet = open_parquet(file)
-    columns = _Columns(parquet.schema_arrow, fields, limit)
+    columns = Columns(parquet.schema_arrow, fields, limit)
     meta = parquet.metadata
     share = file.seek(0, io.SEEK_END) / max(sum(row_groups(file)), 1)
-    groups = range(start, meta.num_row_groups if stop < 0 else stop)
+    groups = range(start, meta.num_row_groups if stop < 0 else min(stop, meta.num_row_groups))
     left = sum(meta.row_group(number).num_rows for number in groups)
     for number in groups:
         group = meta.row_group(number)
@@ -99,120 +98,55 @@ def read_parquet(file: io.RawIOBase, fields: Fields, start: int, stop: int, limi
                 table = next(slices, None)
                 batch = None if table is None else columns.batch(table)
             except (pa.ArrowException, OSError) as error:
-                damage = _damaged(error)
-                damage.reason += f"; {left:,} rows are lost"
-                raise damage from None
+                raise _damaged("Parquet", error, f"; {left:,} rows are lost") from None
             if table is None or batch is None:
                 break
             left -= len(table)
-            batch.records = len(table)
-            batch.bytes = table.nbytes
             batch.progress = int(share * group.total_byte_size * len(table) / group.num_rows)
             yield batch
 
 
-def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int) -> Iterator[RecordBatch]:
-    """Read the documents of the rows of a table, numbered from 1 below the header.
-
-    Fields may be quoted, and then hold newlines; a quote inside is doubled. Every value is text as it stands, an empty
-    one too. Rows with another number of values than the header are rejected.
+def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[RecordBatch]:
+    """Read the documents of a file of Arrow's IPC format, or a stream of it as `datasets` writes them.
 
     Args:
-        stream: uncompressed bytes.
-        delimiter: between two values.
-        limit: bytes of a text; longer ones are rejected.
+        fields, limit: see `read_parquet`.
 
     Raises:
-        UnusableFileError: it can't be parsed, or a column is not there.
+        UnusableFileError: damaged, or the column is not there or holds no text.
     """
     import pyarrow as pa
-    from pyarrow import csv
 
-    if fields.ids:
-        raise UnusableFileError("bad-ids", "a table of text, which has no lists of token ids")
-    wrong: dict[int, str] = {}  # of rows that were parsed so far, by their number below the header
-
-    def note(row: Any) -> str:
-        what = f"{plural(row.actual_columns, 'value')}, where the header has {row.expected_columns}"
-        wrong[row.number - 1] = what
-        return "skip"
-
-    buffered = io.BufferedReader(_Raw(stream), _HEADER_BYTES)
+    stream = file.read(1) == b"\xff"
+    if stream:
+        file.seek(-len(_END[0]), io.SEEK_END)
+        ended = file.read(len(_END[0])).endswith(_END)
+    file.seek(0)
     try:
-        reader = csv.open_csv(
-            buffered,
-            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note),
-            convert_options=csv.ConvertOptions(
-                # Else Arrow guesses each column's type from the first block, and fails where a later one differs.
-                column_types={name: pa.string() for name in _header(buffered.peek(), delimiter)},
-                strings_can_be_null=False,
-            ),
-        )
-        columns = _Columns(reader.schema, fields, limit)
+        opened = pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)
+        columns = Columns(opened.schema, fields, limit)
+        tables = opened if stream else map(opened.get_batch, range(opened.num_record_batches))
         before = 0
-        for table in reader:
-            batch = columns.batch(table)
-            _number(batch, len(table), wrong, before)
-            batch.bytes = table.nbytes
-            before += batch.records
-            yield batch
-        if wrong:
-            last = max(wrong) - before
-            rejects = [Reject(number - before, "bad-table-row", what) for number, what in wrong.items()]
-            yield RecordBatch(columns=[[] for _ in fields.columns], rejects=rejects, records=last)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        text = in_words(error)
-        if "straddling" in text:
-            text = f"a row has more than {_BLOCK_BYTES >> 20} MiB, or a quote is never closed"
-        raise UnusableFileError("damaged-file", f"not a table of values: {text}") from None
+        for table in tables:
+            rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * len(table) // max(table.nbytes, 1)))
+            for first in range(0, len(table), rows):
+                part = table.slice(first, rows)
+                batch = columns.batch(part)
+                after = file.tell() * (first + len(part)) // len(table) if stream else file.tell()
+                batch.progress = max(after - before, 0)
+                before += batch.progress
+                yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged("Arrow", error, "; what follows is lost") from None
+    if stream and not ended:
+        raise UnusableFileError("damaged-file", "a stream of Arrow without its end: what follows is lost")
 
 
-def _header(head: bytes, delimiter: str) -> list[str]:
-    """Read the names in the first row of a table from its first bytes.
-
-    >>> _header(b'id,"full, text"\\n1,a\\n', ",")
-    ['id', 'full, text']
-    """
-    text = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
-    return next(standard_csv.reader(text, delimiter=delimiter), [])
-
-
-def _number(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> None:
-    """Number the rows of a batch together with the rejected ones, taken from `wrong`."""
-    places: list[int] = []
-    rejects: list[Reject] = []
-    at = 0
-    while len(places) < rows:
-        at += 1
-        if (what := wrong.pop(before + at, None)) is not None:
-            rejects.append(Reject(at, "bad-table-row", what))
-        else:
-            places.append(at)
-    rejects += [msgspec.structs.replace(reject, record=places[reject.record - 1]) for reject in batch.rejects]
-    batch.rejects = sorted(rejects, key=lambda reject: reject.record)
-    batch.numbers = [places[number - 1] for number in batch.numbers]
-    batch.records = at
-
-
-class _Raw(io.RawIOBase):
-    """A stream as the library wants it."""
-
-    def __init__(self, stream: Readable) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Columns:
+class Columns:
     """The columns to read of tables with one schema.
+
+    Args:
+        limit: bytes of a text; longer ones are rejected.
 
     Attributes:
         names: of all columns that are read.
@@ -222,74 +156,104 @@ class _Columns:
     """
 
     def __init__(self, schema: Any, fields: Fields, limit: int) -> None:
-        import pyarrow as pa
-
         self._fields = fields
         self._limit = limit
-        if fields.chat:
-            held = self._conversation(schema)
-        else:
-            held = (fields.text,)
-            self._path, kind = _find(schema, fields.text, "missing-text")
-            if fields.ids:
-                lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-                if not any(check(kind) for check in lists) or not pa.types.is_integer(kind.value_type):
-                    what = f"column {fields.text!r} holds {kind}, not lists of token ids"
-                    raise UnusableFileError("bad-ids", what)
-            else:
-                texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
-                if not any(check(kind) for check in texts):
-                    raise UnusableFileError("missing-text", f"column {fields.text!r} holds {kind}, not strings")
-        self._others = [self._scalar(schema, name) for name in fields.columns]
+        self._known = schema.names
+        held = self._held(schema)
+        self._paths: dict[str, list[str]] = {}
+        self._readers: dict[str, Reader | None] = {}
+        for name in held:
+            self._paths[name], kind = _find(schema, name, "missing-text")
+            self._readers[name] = reader_of(kind, name)
+        self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
+        self._others = [_scalar(schema, name) for name in fields.columns]
         self.names = list(dict.fromkeys([*held, *fields.columns]))
 
-    def _conversation(self, schema: Any) -> tuple[str, ...]:
-        """List the columns of a conversation that exist."""
+    def _held(self, schema: Any) -> list[str]:
+        """List the columns of documents that there are, of the types they need."""
         fields = self._fields
-        if fields.text:
-            _find(schema, fields.text, "missing-text")
-        known = [name for name in fields.document if name in (*schema.names, fields.text)]
-        if fields.conversation(dict.fromkeys(known, "")) is None:
-            what = f"{no_conversation(fields)}; there are {', '.join(schema.names[:12])}"
-            raise UnusableFileError("missing-text", what)
-        return tuple(known)
-
-    @staticmethod
-    def _scalar(schema: Any, column: str) -> list[str]:
-        """Return the path to a column of scalars."""
-        import pyarrow as pa
-
-        path, kind = _find(schema, column, "bad-field")
-        binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
-        if pa.types.is_nested(kind) or any(check(kind) for check in binary):
-            raise UnusableFileError("bad-field", f"column {column!r} holds {kind}, not scalars")
-        return path
+        held = [name for name in fields.document if _is_there(schema, name)]
+        if fields.chat:
+            if fields.conversation(dict.fromkeys(held, "")) is None:
+                raise UnusableFileError("missing-text", f"{no_conversation(fields)}; {listed(schema.names)}")
+            return held
+        for name in held or [fields.text]:
+            _, kind = _find(schema, name, "missing-text")
+            if fields.ids and not _holds_ids(kind):
+                raise UnusableFileError("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
+            if not fields.ids and not _holds_text(kind):
+                raise UnusableFileError("missing-text", f"column {name!r} holds {kind}, not strings")
+        return held
 
     def batch(self, table: Any) -> RecordBatch:
         """Extract the documents of a record batch, with their scalars."""
         fields = self._fields
-        if fields.chat:
-            batch = _conversations(table, fields)
+        if self._plain:
+            documents = _texts(_descend(table, self._paths[fields.text]), fields.text, self._limit)
         else:
-            array = _descend(table, self._path)
-            batch = _lists(array, fields.text) if fields.ids else _texts(array, fields.text, self._limit)
-        if not fields.columns:
-            return batch
-        kept: list[int] = []
+            documents = self._documents(table)
+        batch = RecordBatch(records=len(table), bytes=table.nbytes)
         columns = [_scalars(_descend(table, path)) for path in self._others]
         required = fields.columns.index(fields.required) if fields.required else None
-        for place, number in enumerate(batch.numbers):
-            if required is not None and columns[required][number - 1] is None:
+        for number, document in enumerate(documents, 1):
+            if isinstance(document, Reject):
+                batch.rejects.append(msgspec.structs.replace(document, record=number))
+            elif required is not None and columns[required][number - 1] is None:
                 batch.rejects.append(Reject(number, "bad-field", f"column {fields.required!r} is null"))
             else:
-                kept.append(place)
-        batch.keep(kept)
-        batch.rejects.sort(key=lambda reject: reject.record)
-        batch.columns = [
-            [scalar(column[number - 1], name) for number in batch.numbers]
-            for column, name in zip(columns, fields.columns, strict=True)
-        ]
+                batch.documents.append(document)
+                batch.numbers.append(number)
+        for name, column in zip(fields.columns, columns, strict=True):
+            batch.columns.append([scalar(column[number - 1], name) for number in batch.numbers])
         return batch
+
+    def _documents(self, table: Any) -> Iterator[Any]:
+        """Make the document of each row, or a reject that says why there is none."""
+        columns = [_descend(table, path).to_pylist() for path in self._paths.values()]
+        for row in zip(*columns, strict=True):
+            values = dict(zip(self._paths, row, strict=True))
+            try:
+                for name, read in self._readers.items():
+                    values[name] = values[name] if read is None else read(values[name])
+                document = document_of(self._fields, values, self._known)
+            except NotTextError as error:
+                yield Reject(0, "invalid-utf8", f"column {name!r}: {error}")
+            except UnusableFieldError as error:
+                yield Reject(0, *error.args)
+            else:
+                size = len(document.encode()) if isinstance(document, str) else 0
+                large = Reject(0, "record-too-large", too_large(size, self._limit))
+                yield large if size > self._limit else document
+
+
+def _is_there(schema: Any, name: str) -> bool:
+    return name in schema.names or ("." in name and name.split(".", maxsplit=1)[0] in schema.names)
+
+
+def _holds_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    binary = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+    return is_json(kind) or any(check(kind) for check in (*texts, *binary))
+
+
+def _holds_ids(kind: Any) -> bool:
+    from pyarrow import types
+
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    return any(check(kind) for check in lists) and types.is_integer(kind.value_type)
+
+
+def _scalar(schema: Any, column: str) -> list[str]:
+    """Return the path to a column of scalars."""
+    from pyarrow import types
+
+    path, kind = _find(schema, column, "bad-field")
+    binary = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
+    if types.is_nested(kind) or any(check(kind) for check in binary):
+        raise UnusableFileError("bad-field", f"column {column!r} holds {kind}, not scalars")
+    return path
 
 
 def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
@@ -300,7 +264,7 @@ def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
     for part in path:
         places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
         if not places:
-            raise UnusableFileError(code, f"no column {column!r}; there are {', '.join(schema.names[:12])}")
+            raise UnusableFileError(code, f"no column {column!r}; {listed(schema.names)}")
         if len(places) > 1:
             raise UnusableFileError(code, f"{len(places)} columns are called {part!r}")
         kind = kind.field(places[0]).type
@@ -338,45 +302,15 @@ def _scalars(array: Any) -> list[Any]:
     return values
 
 
-def _lists(array: Any, column: str) -> RecordBatch:
-    def usable(ids: list[int | None] | None) -> Any:
-        if ids is not None and None not in ids:
-            return ids
-        what = "is null" if ids is None else "holds a null"
-        return Reject(0, "bad-ids", f"column {column!r} {what}, not a list of token ids")
-
-    return _batch(map(usable, array.to_pylist()))
-
-
-def _conversations(table: Any, fields: Fields) -> RecordBatch:
-    names = [name for name in fields.document if name in table.schema.names or name.split(".")[0] in table.schema.names]
-    paths = [[name] if name in table.schema.names else name.split(".") for name in names]
-    columns = [_descend(table, path).to_pylist() for path in paths]
-    lacking = Reject(0, "missing-text", no_conversation(fields))
-    records = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
-    return _batch(lacking if value is None else value for value in map(fields.conversation, records))
-
-
-def _texts(array: Any, column: str, limit: int) -> RecordBatch:
+def _texts(array: Any, column: str, limit: int) -> Iterator[str | Reject]:
+    """Return the text of each row, or a reject that says why there is none."""
     texts: list[str | Reject | None]
     try:
         texts = array.to_pylist() if array.nbytes <= limit else [_text(value, limit) for value in array]
     except UnicodeDecodeError:
         texts = [_text(value, limit) for value in array]
     null = Reject(0, "missing-text", f"text column {column!r} is null")
-    return _batch(null if text is None else text for text in texts)
-
-
-def _batch(documents: Iterable[Any]) -> RecordBatch:
-    """Make a batch of numbered documents and of the rejects among them."""
-    batch = RecordBatch()
-    for number, document in enumerate(documents, 1):
-        if isinstance(document, Reject):
-            batch.rejects.append(msgspec.structs.replace(document, record=number))
-        else:
-            batch.documents.append(document)
-            batch.numbers.append(number)
-    return batch
+    return (null if text is None else text for text in texts)
 
 
 def _text(scalar: Any, limit: int) -> str | Reject | None:

@@ -288,7 +288,8 @@ class _Attempt:
         most = self.context.max_errors
         for reject in batch.rejects:
             if self.context.on_error == "fail":
-                remedy = f"{_REMEDIES.get(reject.code, 'fix the record')}, or give --on-error skip or quarantine"
+                remedy = reject.remedy or _REMEDIES.get(reject.code, "fix the record")
+                remedy = f"{remedy}, or give --on-error skip or quarantine"
                 raise DataError(
                     reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, counts.records)
                 )

@@ -19,7 +19,8 @@ from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.record import ConversationError, NothingTrainsError
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans, token_mask
-from packtool.text.corpus.jsonl import require_whole, same_depth
+from packtool.text.corpus.documents import whole
+from packtool.text.corpus.jsonl import same_depth
 from packtool.text.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
 from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_error
@@ -101,7 +102,7 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
             try:
                 made = renderer.rendered(record)
                 for document in made:
-                    require_whole(document.text, "the text of the conversation")
+                    whole(document.text, "the text of the conversation")
             except ConversationError as error:
                 code = "nothing-trains" if isinstance(error, NothingTrainsError) else "bad-conversation"
                 batch.rejects.append(_reject(code, number, str(error), record))

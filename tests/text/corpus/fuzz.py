@@ -65,8 +65,9 @@ def parse(data: bytes) -> tuple[list[str], int]:
         try:
             if len(line.removesuffix(b"\r")) > LIMIT:
                 raise ValueError
-            text = json.loads(line.strip(b" \t\r").decode(), parse_int=float)["text"]
-            if not isinstance(text, str) or line.strip(b" \t\r")[:1] != b"{":
+            record = line.strip(b" \t\r").removeprefix(b"\xef\xbb\xbf")
+            text = json.loads(record.decode(), parse_int=float)["text"]
+            if not isinstance(text, str) or record[:1] != b"{":
                 raise ValueError
             text.encode()
             texts.append(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -62,7 +61,7 @@ def test_each_bad_line_has_its_reason() -> None:
         b'{"text": "\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
         b'{"text": "\\ude00\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
         b'{"TEXT": "a"}': ("missing-text", "no text field 'text'; there are TEXT"),
-        b"{}": ("missing-text", "no text field 'text'; the object is empty"),
+        b"{}": ("missing-text", "no text field 'text'; there are no fields"),
         b'{"text": null}': ("missing-text", "text field 'text' is null, not a string"),
         b'{"text": true}': ("missing-text", "text field 'text' is true or false, not a string"),
         b'{"text": ["a"]}': ("missing-text", "text field 'text' is an array, not a string"),
@@ -120,9 +119,18 @@ def test_a_chunk_of_bad_lines_comes_in_bounded_batches() -> None:
     assert sum(batch.records for batch in found) == 10_000
 
 
-def test_only_the_first_bytes_of_a_file_are_a_mark(tmp_path: Path) -> None:
-    data = b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n'
-    assert [line for line, _, _ in rejects(data)] == [2]
+def test_a_byte_order_mark_of_joined_files_is_no_part_of_a_line() -> None:
+    assert documents(b'{"text": "a"}\n\xef\xbb\xbf{"text": "\\ufeffb"}\n\xef\xbb\xbf\n') == ["a", "\ufeffb"]
+
+
+@given(st.text(min_size=1).filter(lambda name: name.isprintable() or "." not in name), st.sampled_from([Fields, None]))
+def test_fields_of_any_name_are_read(name: str, plain: object) -> None:
+    name = name.encode(errors="ignore").decode() or '"\\\n'
+    record = json.dumps({name: "a", "n": 1}).encode()
+    fields = Fields(name, columns=("n",)) if plain else Fields("n", ids=True)
+    data = record if plain else json.dumps({"n": [1, 2], name: 5}).encode()
+    [batch] = read_jsonl(io.BytesIO(data), fields)
+    assert (batch.documents, batch.columns) == ((["a"], [["1"]]) if plain else ([[1, 2]], []))
 
 
 LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))

@@ -1,0 +1,85 @@
+"""CSV and TSV: each value as it stands, and a quote that is never closed is told."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.text.corpus.delimited import read_delimited
+from packtool.text.corpus.records import Fields, UnusableFileError
+
+
+def read(data: str | bytes, format: str = "csv", limit: int = 1 << 20, **fields: Any) -> tuple[list[Any], list[Any]]:
+    stream = io.BytesIO(data if isinstance(data, bytes) else data.encode())
+    batches = list(read_delimited(stream, Fields(**fields), format, limit))
+    rejects = [(reject.record, reject.code) for batch in batches for reject in batch.rejects]
+    return [document for batch in batches for document in batch.documents], rejects
+
+
+@given(st.lists(st.tuples(st.text(), st.text())), st.sampled_from(["\n", "\r\n"]), st.sampled_from([1, 2]))
+def test_every_value_comes_back(rows: list[tuple[str, str]], ending: str, quoting: Any) -> None:
+    rows = [tuple(value.encode(errors="ignore").decode() for value in row) for row in rows]  # type: ignore[misc]
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator=ending, quoting=quoting).writerows([("id", "text"), *rows])
+    assert read(out.getvalue()) == ([text for _, text in rows], [])
+    assert read("\ufeff" + out.getvalue(), text="id") == ([name for name, _ in rows], [])
+
+
+@given(st.lists(st.text(st.characters(blacklist_characters="\t\r\n", blacklist_categories=["Cs"]))))
+def test_a_quote_is_a_character_of_tsv(texts: list[str]) -> None:
+    lines = "".join(f"{number}\t{text}\n" for number, text in enumerate(texts))
+    assert read("id\ttext\n" + lines, "tsv") == (texts, [])
+
+
+def test_each_line_of_tsv_is_a_row() -> None:
+    assert read('id\ttext\n1\t"Yes\n2\tmid\n3\tno"\n4\tx\n', "tsv") == (['"Yes', "mid", 'no"', "x"], [])
+
+
+@pytest.mark.parametrize("rows", ['1,"whole"\n2,"cut off he', '1,a\n2,"b\n' + "3,c\n" * 10_000, '1,x\n2,"'])
+def test_a_quote_that_is_never_closed_is_told(rows: str) -> None:
+    with pytest.raises(
+        UnusableFileError, match=r"a quote is opened in row 2 and never closed: all that follows is lost"
+    ):
+        read("id,text\n" + rows)
+
+
+def test_a_quote_that_closes_in_another_row_is_told() -> None:
+    found, rejects = read('id,text\n1,"open\n2,"said"\n3,c\n4,"a" b\n5,"d ""e"""\n')
+    assert (found, rejects) == (["c", 'd "e"'], [(1, "bad-table-row"), (3, "bad-table-row")])
+
+
+def test_rows_are_bounded() -> None:
+    with pytest.raises(UnusableFileError, match="a row has more than 100 characters, or its quote is never closed"):
+        read('id,text\n1,"' + "two words\n" * 20 + '"\n', limit=100)
+    with pytest.raises(UnusableFileError, match="a row has more than 100 characters"):
+        read("id,text\n1," + "a" * 200, limit=100)
+
+
+def test_bytes_that_are_not_utf8_are_one_bad_row() -> None:
+    assert read(b"id,text\n1,\xff\n2,\xc3\xa9\n\n3\n") == (["é"], [(1, "invalid-utf8"), (3, "bad-table-row")])
+    assert read(b"", "csv") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("id,body", "no column 'text'; there are id, body"),
+        ("text,text", "2 columns are called 'text'"),
+        ('id,"text', "a quote is opened in row 0 and never closed"),
+    ],
+)
+def test_a_header_without_the_column_is_refused(header: str, message: str) -> None:
+    with pytest.raises(UnusableFileError, match=message):
+        read(header + "\n1,a\n")
+
+
+def test_conversations_and_scalars_are_read(tmp_path: Any) -> None:
+    data = 'id,messages,tools\n7,"[{""role"": ""user""}]",\n'
+    [batch] = read_delimited(io.BytesIO(data.encode()), Fields("", columns=("id",), chat=True), "csv", 1000)
+    assert batch.documents == [{"messages": '[{"role": "user"}]', "tools": ""}]
+    assert (batch.columns, batch.numbers, batch.records, batch.bytes) == ([["7"]], [1], 1, len(data))
