@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from packtool.report.blend_schema import BlendedSource, BlendReport, StageShare
+from packtool.report.blend_schema import BlendedSource, BlendReport, StageShare, WeightPoint
 from packtool.report.charts import Series
 from packtool.report.figures import count, number, percent
 from packtool.report.tables import Column, Table, table_of
@@ -48,21 +49,20 @@ def stages_table(report: BlendReport) -> Table[StageShare]:
     groups, one = [], report.unit.removesuffix("es").removesuffix("s")
     for number_, stage in enumerate(report.stages, 1):
         part = f"{100 * stage.first_sample / report.samples:.4g}%"
-        ramp = ", a ramp" if stage.ramp else ""
-        groups.append((f"Stage {number_}, from {one} {count(stage.first_sample)} ({part}){ramp}", stage.sources))
+        heading = f"Stage {number_}, from {one} {count(stage.first_sample)} ({part})"
+        if stage.ramp:
+            heading += ", a ramp"
+        groups.append((heading, stage.sources))
     return Table("Shares", columns, groups)
 
 
 def weight_lines(report: BlendReport) -> list[Series]:
     """Return the shares of each source over the run, as lines to draw: tokens, and the share there."""
-    return [
-        Series(
-            source.name,
-            number_,
-            [(point.sample * report.sample_tokens, point.shares[number_]) for point in report.weights],
-        )
-        for number_, source in enumerate(report.sources)
-    ]
+    lines = []
+    for number_, source in enumerate(report.sources):
+        points = [(point.sample * report.sample_tokens, point.shares[number_]) for point in report.weights]
+        lines.append(Series(source.name, number_, points))
+    return lines
 
 
 def weight_bars(report: BlendReport) -> list[tuple[str, str]]:
@@ -70,18 +70,22 @@ def weight_bars(report: BlendReport) -> list[tuple[str, str]]:
 
     Zero is a blank, and anything above it shows.
     """
-    points = report.weights
-    places = [(column + 0.5) / _COLUMNS * report.samples for column in range(_COLUMNS)]
     drawn = []
     for number_, source in enumerate(report.sources):
-        shares = []
-        for place in places:
-            after = next(i for i in range(1, len(points)) if points[i].sample >= place)
-            one, other = points[after - 1], points[after]
-            way = (place - one.sample) / (other.sample - one.sample)
-            shares.append(one.shares[number_] + way * (other.shares[number_] - one.shares[number_]))
-        drawn.append((source.name, "".join(_BARS[math.ceil(share * (len(_BARS) - 1) - _NOTHING)] for share in shares)))
+        columns = ""
+        for column in range(_COLUMNS):
+            share = _share_at((column + 0.5) / _COLUMNS * report.samples, number_, report.weights)
+            columns += _BARS[math.ceil(share * (len(_BARS) - 1) - _NOTHING)]
+        drawn.append((source.name, columns))
     return drawn
+
+
+def _share_at(sample: float, source: int, points: Sequence[WeightPoint]) -> float:
+    """Return the share of a source at a sample, on the line between the points before and after it."""
+    after = next(i for i in range(1, len(points)) if points[i].sample >= sample)
+    one, other = points[after - 1], points[after]
+    way = (sample - one.sample) / (other.sample - one.sample)
+    return one.shares[source] + way * (other.shares[source] - one.shares[source])
 
 
 def _noun(report: BlendReport) -> str:

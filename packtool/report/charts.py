@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import NamedTuple
 
 from packtool.report.figures import count, percent, short
@@ -79,18 +80,21 @@ def histogram(
         write: from the height of a bar to text.
         tick: the same at the axis.
     """
-    low = max(0.5, bins[0].first - 0.5) if logarithmic else bins[0].first - 0.5
-    high = bins[-1].last + 0.5
-    if logarithmic and marks:
-        # Room for the last mark's label to its right.
-        high = max(high, low * (max(marks) / low) ** 1.2)
-    x = horizontal(low, high, math.log if logarithmic else float)
+    low, high = bins[0].first - 0.5, bins[-1].last + 0.5
+    if logarithmic:
+        low = max(0.5, low)
+        if marks:  # room for the last mark's label to its right
+            high = max(high, low * (max(marks) / low) ** 1.2)
+        x, ticks = horizontal(low, high, math.log), log_ticks(low, high)
+    else:
+        x, ticks = horizontal(low, high), [tick for tick in round_ticks(low, high) if tick == int(tick)]
     y = vertical(0, max(b.value for b in [*bins, *outline]) * 1.08 or 1)
-    ticks = log_ticks(low, high) if logarithmic else [t for t in round_ticks(low, high) if t == int(t)]
     parts = [frame(Axis(x, ticks, label), Axis(y, round_ticks(0, y.high, 4), unit, tick))]
     for b in bins:
         left, right = x(max(low, b.first - 0.5)), x(b.last + 0.5)
-        span = count(b.first) if b.first == b.last else f"{count(b.first)}–{count(b.last)}"
+        span = count(b.first)
+        if b.last != b.first:
+            span += f"–{count(b.last)}"
         tip = escape(f"{span}: {write(b.value)}")
         gap = 1 if right - left > 4 else 0
         parts.append(
@@ -98,10 +102,14 @@ def histogram(
             f'height="{max(0.0, y(0) - y(b.value)):g}"><title>{tip}</title></rect>'
         )
     if outline:
-        corners = [(x(max(low, b.first - 0.5)), x(b.last + 0.5), y(b.value)) for b in outline]
-        path = "".join(f"L{left:g} {at:g}L{right:g} {at:g}" for left, right, at in corners)
-        parts.append(f'<path class="line c1" d="M{corners[0][0]:g} {y(0):g}{path}L{corners[-1][1]:g} {y(0):g}"/>')
-    parts.extend(_mark(x(mark), f"L = {count(mark)}", line) for line, mark in enumerate(marks) if low <= mark <= high)
+        path = f"M{x(max(low, outline[0].first - 0.5)):g} {y(0):g}"
+        for b in outline:
+            left, right, at = x(max(low, b.first - 0.5)), x(b.last + 0.5), y(b.value)
+            path += f"L{left:g} {at:g}L{right:g} {at:g}"
+        parts.append(f'<path class="line c1" d="{path}L{x(outline[-1].last + 0.5):g} {y(0):g}"/>')
+    for line, mark in enumerate(marks):
+        if low <= mark <= high:
+            parts.append(_mark(x(mark), f"L = {count(mark)}", line))
     return drawing(title, "".join(parts))
 
 
@@ -124,8 +132,9 @@ def lines(
     top: float | None = None,
 ) -> str:
     """Draw several series as lines, named in a legend below (`legend`)."""
-    xs = [x for s in series for x, _ in s.points]
-    highest = top or max(y for s in series for _, y in s.points) * 1.08 or 1
+    points = list(chain.from_iterable(line.points for line in series))
+    xs = [x for x, _ in points]
+    highest = top or max(y for _, y in points) * 1.08 or 1
     x, y = horizontal(min(xs), max(xs)), vertical(0, highest)
     parts = [
         frame(
@@ -133,11 +142,11 @@ def lines(
             Axis(y, round_ticks(0, highest, 4), y_label, y_write),
         )
     ]
-    for s in series:
-        path = "L".join(f"{x(a):g} {y(b):g}" for a, b in s.points)
-        dash = " dashed" if s.dashed else ""
+    for line in series:
+        path = "L".join(f"{x(a):g} {y(b):g}" for a, b in line.points)
+        dash = " dashed" if line.dashed else ""
         parts.append(
-            f'<path class="line c{s.colour % COLOURS}{dash}" d="M{path}"><title>{escape(s.name)}</title></path>'
+            f'<path class="line c{line.colour % COLOURS}{dash}" d="M{path}"><title>{escape(line.name)}</title></path>'
         )
     return drawing(title, "".join(parts))
 
@@ -159,10 +168,17 @@ def dots(title: str, rows: Lines) -> str:
     Args:
         rows: (label, parts); a part is (name, style class, share).
     """
-    known = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]
-    most = max((share for _, parts in rows for _, _, share in parts), default=0)
-    x = Scale(0, next((share for share in known if share >= most), 1.0), _INDENT, WIDTH - 40, math.sqrt)
-    out = [_ticks(x, [0, *(share for share in known if share <= x.high)], tick_percent, len(rows))]
+    most = 0.0
+    for _, parts in rows:
+        most = max([most, *(share for _, _, share in parts)])
+    # The axis ends at the first of these shares that is not below the largest.
+    ticks = [0.0]
+    for share in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0):
+        ticks.append(share)
+        if share >= most:
+            break
+    x = Scale(0, ticks[-1], _INDENT, WIDTH - 40, math.sqrt)
+    out = [_ticks(x, ticks, tick_percent, len(rows))]
     for index, (label, parts) in enumerate(rows):
         at = _STEP * index + 11
         out.append(text(_INDENT - 10, at + 4, label, anchor="end", css="name"))
@@ -180,13 +196,13 @@ def stacked(title: str, rows: Lines, unit: str) -> str:
         rows: (label, parts); a part is (name, style class, value).
         unit: of the values.
     """
-    most = max((sum(value for _, _, value in parts) for _, parts in rows), default=0) or 1
+    totals = [sum(value for _, _, value in parts) for _, parts in rows]
+    most = max(totals, default=0) or 1
     out, top, step, thick = [], 4, 38, 18
     for index, (label, parts) in enumerate(rows):
         at, begin = top + index * step, 0.0
         out.append(text(0, at + 10, label, css="name"))
-        total = sum(value for _, _, value in parts)
-        out.append(text(WIDTH, at + 10, f"{short(total)} {unit}", anchor="end"))
+        out.append(text(WIDTH, at + 10, f"{short(totals[index])} {unit}", anchor="end"))
         for name, css, value in parts:
             left, right = WIDTH * begin / most, WIDTH * (begin + value) / most
             begin += value
@@ -222,11 +238,11 @@ def whiskers(title: str, rows: Sequence[tuple[str, int, float, float, float]], l
 def _ticks(x: Scale, ticks: Sequence[float], write: Callable[[float], str], rows: int) -> str:
     """Draw upright grid lines behind rows, and their labels below."""
     bottom = _STEP * rows + 2
-    return "".join(
-        f'<line class="grid" x1="{x(tick):g}" x2="{x(tick):g}" y1="0" y2="{bottom}"/>'
-        + text(x(tick), bottom + 14, write(tick), anchor="middle")
-        for tick in ticks
-    )
+    out = ""
+    for tick in ticks:
+        out += f'<line class="grid" x1="{x(tick):g}" x2="{x(tick):g}" y1="0" y2="{bottom}"/>'
+        out += text(x(tick), bottom + 14, write(tick), anchor="middle")
+    return out
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> str:
@@ -241,38 +257,55 @@ def row_picture(title: str, rows: Sequence[SampleRow]) -> str:
     for number, row in enumerate(rows):
         top, at = number * _STRIP + 2, 0.0
         whole = sum(segment.length for segment in row.segments) or 1
-        for css, length, tip, before, after in _blocks(row, whole):
-            width = WIDTH * length / whole
+        for block in _blocks(row, whole):
+            width = WIDTH * block.tokens / whole
             out.append(
-                f'<rect class="piece {css}" x="{at:.2f}" y="{top}" width="{max(0.3, width - 0.4):.2f}" '
-                f'height="{_THICK}"><title>{escape(tip)}</title></rect>'
+                f'<rect class="piece {block.css}" x="{at:.2f}" y="{top}" width="{max(0.3, width - 0.4):.2f}" '
+                f'height="{_THICK}"><title>{escape(block.tip)}</title></rect>'
             )
-            out += [_cut(x, top) for x, cut in ((at + 0.9, before), (at + width - 1.3, after)) if cut]
+            if block.cut_before:
+                out.append(_cut(at + 0.9, top))
+            if block.cut_after:
+                out.append(_cut(at + width - 1.3, top))
             at += width
     return drawing(title, "".join(out), max(_STRIP, _STRIP * len(rows)))
 
 
 def picture_legend() -> str:
     """Explain the colours."""
-    steps = [(f"to {4 ** (shade + 1):,}" if shade < _SHADES - 1 else "longer", f"l{shade}") for shade in range(_SHADES)]
-    return legend([*steps, ("padding", "padding"), ("cut here", "cut")])
+    steps = [(f"to {4 ** (shade + 1):,}", f"l{shade}") for shade in range(_SHADES - 1)]
+    return legend([*steps, ("longer", f"l{_SHADES - 1}"), ("padding", "padding"), ("cut here", "cut")])
 
 
-def _blocks(row: SampleRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
-    """Yield colour, tokens, words and cut ends of each block."""
-    blocks: list[tuple[str, int, str, bool, bool]] = []
+class _Block(NamedTuple):
+    """A rectangle in the picture of a row: its style, tokens and tooltip, and which of its ends are cut."""
+
+    css: str
+    tokens: int
+    tip: str
+    cut_before: bool = False
+    cut_after: bool = False
+
+    def joins(self, css: str) -> bool:
+        """Return whether a narrow block of a style can be drawn as one with this block."""
+        return self.css == css and not self.cut_before and not self.cut_after
+
+
+def _blocks(row: SampleRow, whole: int) -> list[_Block]:
+    """List the blocks of a row; neighbours that are narrow and alike are one block."""
+    blocks: list[_Block] = []
     for segment in row.segments:
-        css = _shade(segment.document_length) if segment.kind == "document" else segment.kind
-        narrow = WIDTH * segment.length / whole < _NARROW
-        cut = segment.cut_before or segment.cut_after
-        if blocks and narrow and blocks[-1][0] == css and not cut and not blocks[-1][3] and not blocks[-1][4]:
-            _, length, _, _, _ = blocks[-1]
-            blocks[-1] = (css, length + segment.length, "several short documents", False, False)
-            continue
+        css: str = segment.kind
         tip = f"{segment.kind}, {count(segment.length)} tokens"
         if segment.kind == "document":
+            css = _shade(segment.document_length)
             tip = f"{count(segment.length)} tokens of a document of {count(segment.document_length)}"
-        blocks.append((css, segment.length, tip, segment.cut_before, segment.cut_after))
+        block = _Block(css, segment.length, tip, segment.cut_before, segment.cut_after)
+        narrow = WIDTH * segment.length / whole < _NARROW
+        if blocks and narrow and block.joins(css) and blocks[-1].joins(css):
+            tokens = blocks.pop().tokens + segment.length
+            block = _Block(css, tokens, "several short documents")
+        blocks.append(block)
     return blocks
 
 
@@ -282,7 +315,8 @@ def _shade(length: int) -> str:
 
 def _cut(x: float, top: int) -> str:
     """Draw a notch where a document is cut."""
-    points = " ".join(f"{x + (1.1 if step % 2 else -1.1):.2f},{top + 4 * step}" for step in range(5))
+    left, right = f"{x - 1.1:.2f}", f"{x + 1.1:.2f}"
+    points = f"{left},{top} {right},{top + 4} {left},{top + 8} {right},{top + 12} {left},{top + 16}"
     return f'<polyline class="cut" points="{points}"/>'
 
 
@@ -304,7 +338,9 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         low, high = self.bend(self.low), self.bend(self.high)
-        share = (self.bend(value) - low) / (high - low) if high > low else 0.5
+        share = 0.5
+        if high > low:
+            share = (self.bend(value) - low) / (high - low)
         return round(self.begin + share * (self.end - self.begin), 2)
 
 

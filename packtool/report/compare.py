@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
@@ -80,7 +80,7 @@ class Candidate:
             if value == field.default:
                 continue
             if isinstance(value, bool):
-                words.append(flag(field.name) if value else flag(f"no_{field.name}"))
+                words.append(flag(field.name if value else f"no_{field.name}"))
             else:
                 words += [flag(field.name), _written(value)]
         return words
@@ -103,30 +103,44 @@ def candidates(
     >>> [(each.strategy.name, each.options.sequence_length, each.options.extra_capacity) for each in tried]
     [('concat', 64, 50), ('concat', 128, 50), ('bfd-extra', 64, 5), ('bfd-extra', 128, 5)]
     """
-    chosen = list(STRATEGIES) if ALL in names else list(dict.fromkeys(names))
-    for name in chosen:
-        if name not in STRATEGIES:
-            raise UsageError(
-                "unknown-strategy",
-                f"there is no strategy {name!r}",
-                remedy=meant_strategy(
-                    name, {**{known.name: known.summary for known in STRATEGIES.values()}, ALL: "each"}
-                ),
-                where="--compare",
-            )
+    chosen = [STRATEGIES[name] for name in _known(names)]
     given = options or {}
     for option in given:
-        if not any(STRATEGIES[name].takes(option) for name in chosen):
-            takers = [name for name, strategy in STRATEGIES.items() if strategy.takes(option)]
+        if not any(strategy.takes(option) for strategy in chosen):
+            takers = [strategy.name for strategy in STRATEGIES.values() if strategy.takes(option)]
             what = "none of the strategies compared takes this option"
             remedy = f"leave it out, or compare {' or '.join(takers) or 'other strategies'}, too"
             raise UsageError("option-not-taken", what, remedy=remedy, where=flag(option))
-    return [candidate for name in chosen for candidate in _of_strategy(STRATEGIES[name], sequence_lengths, given)]
+    tried = []
+    for strategy in chosen:
+        tried += _of_strategy(strategy, sequence_lengths, given)
+    return tried
+
+
+def _known(names: Sequence[str]) -> list[str]:
+    """Return the strategies that are named, each once; all of them where that is asked for.
+
+    Raises:
+        UsageError: there is no such strategy.
+    """
+    if ALL in names:
+        return list(STRATEGIES)
+    for name in names:
+        if name not in STRATEGIES:
+            summaries = {strategy.name: strategy.summary for strategy in STRATEGIES.values()}
+            raise UsageError(
+                "unknown-strategy",
+                f"there is no strategy {name!r}",
+                remedy=meant_strategy(name, {**summaries, ALL: "each"}),
+                where="--compare",
+            )
+    return list(dict.fromkeys(names))
 
 
 def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:
     """Try one strategy, with each sequence length if it takes one."""
-    options = [replace(PackOptions(), **{name: value for name, value in given.items() if strategy.takes(name)})]
+    taken = {name: value for name, value in given.items() if strategy.takes(name)}
+    options = [PackOptions(**taken)]
     if "sequence_length" in strategy.accepts:
         if not sequence_lengths:
             raise UsageError(
@@ -145,7 +159,9 @@ def _written(value: Any) -> str:
     """Write a value as a user types it."""
     if isinstance(value, tuple | list):
         return ",".join(map(str, value))
-    return str(float(value)) if isinstance(value, Fraction) else str(value)
+    if isinstance(value, Fraction):
+        return str(float(value))
+    return str(value)
 
 
 @dataclass(frozen=True)
@@ -155,7 +171,7 @@ class Documents:
     Attributes:
         lengths: of each document, EOS included.
         ends: where documents come several times, the number of documents up to the end of each pass: windows end there.
-        conversations: which documents are conversations; None for none of them.
+        conversations: which documents are conversations; None where all are texts.
     """
 
     lengths: Ints
@@ -179,11 +195,15 @@ class Documents:
         if self.conversations is None:
             return self
         longer = self.conversations & (self.lengths > most)
-        return self._taken(np.flatnonzero(~longer)) if longer.any() else self
+        if not longer.any():
+            return self
+        return self._taken(np.flatnonzero(~longer))
 
     def _taken(self, numbers: I64) -> Documents:
         """Return the documents of these numbers, ascending."""
-        conversations = None if self.conversations is None else self.conversations[numbers]
+        conversations = self.conversations
+        if conversations is not None:
+            conversations = conversations[numbers]
         return Documents(self.lengths[numbers], np.searchsorted(numbers, self.ends).tolist(), conversations)
 
 
@@ -225,7 +245,7 @@ def compare(
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
         parameters: of the model whose training cost is estimated.
-        conversations: which documents are conversations; None for none of them.
+        conversations: which documents are conversations; None where all are texts.
         too_long: what becomes of conversations longer than a row, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
         exact: plan all documents, however many.
@@ -235,53 +255,77 @@ def compare(
     >>> comparison.entries[0].ledger.rows, comparison.entries[0].ledger.padding
     (3, 3)
     """
-    counts = LengthCounts.of(lengths) if counts is None else counts
-    sizes = sorted({size for candidate in tried if (size := candidate.options.sequence_length) is not None})
-    # Attention is given relative to the shortest row length asked for, else to the longest bucket.
-    base = sizes[0] if sizes else max(max(candidate.options.buckets) for candidate in tried)
-    once, by_pass = Documents(lengths, (), conversations), passes
-    sampled = SAMPLE if len(lengths) > EXACT and not exact else None
-    if sampled is not None:
-        once, by_pass = once.sample(sampled), None if by_pass is None else by_pass.sample(sampled)
+    counts = counts or LengthCounts.of(lengths)
+    sizes = sorted(set(_sizes(tried)))
+    base = _baseline(tried, sizes)
+    once = Documents(lengths, (), conversations)
+    sampled = None
+    if len(lengths) > EXACT and not exact:
+        sampled = SAMPLE
+        once = once.sample(sampled)
+        passes = passes and passes.sample(sampled)
     attempt = partial(
         _try,
         once=once,
-        by_pass=once if by_pass is None else by_pass,
+        by_pass=passes or once,
         batch_size=batch_size,
         base=base,
         command=command,
         parameters=parameters,
         too_long=too_long,
     )
-    trials: dict[int, tuple[Trial, Timing]] = {}
-    if engine is None or engine.shares_memory:
-        for number, candidate in enumerate(tried):
-            trials[number] = attempt(candidate, Worker())
-            advance(1)
-    else:
-        with temporary_directory() as folder:
-            for number, trial in engine.run(attempt, tried, work=folder):
-                trials[number] = trial
-                advance(1)
+    trials = dict(_trials(attempt, tried, advance, engine))
     entries = [trials[number][0] for number in range(len(tried))]
     return Comparison(
         verdicts=verdicts(entries, counts),
         attention_baseline=base,
         entries=entries,
-        sliding=[
-            SlidingForecast(
-                sequence_length=size,
-                longer_texts=counts.documents - counts.at_most(size),
-                longer_tokens=counts.tokens_over(size),
-                steps=[sliding(counts, size, share) for share in REPETITIONS],
-            )
-            for size in sizes
-        ],
+        sliding=[_forecast(counts, size) for size in sizes],
         advice=advise(counts, entries),
         sampled_documents=sampled,
         unpacked=unpacked(counts, batch_size or MIXING_BATCH),
         timings=[trials[number][1] for number in range(len(tried))],
     )
+
+
+def _sizes(tried: Sequence[Candidate]) -> Iterator[int]:
+    for candidate in tried:
+        if candidate.options.sequence_length is not None:
+            yield candidate.options.sequence_length
+
+
+def _baseline(tried: Sequence[Candidate], sizes: Sequence[int]) -> int:
+    """Return the row length that attention is given relative to: the shortest asked for, else the longest bucket."""
+    if sizes:
+        return sizes[0]
+    return max(max(candidate.options.buckets) for candidate in tried)
+
+
+def _forecast(counts: LengthCounts, size: int) -> SlidingForecast:
+    return SlidingForecast(
+        sequence_length=size,
+        longer_texts=counts.documents - counts.at_most(size),
+        longer_tokens=counts.tokens_over(size),
+        steps=[sliding(counts, size, share) for share in REPETITIONS],
+    )
+
+
+def _trials(
+    attempt: Callable[[Candidate, Worker], tuple[Trial, Timing]],
+    tried: Sequence[Candidate],
+    advance: Callable[[int], object],
+    engine: Engine | None,
+) -> Iterator[tuple[int, tuple[Trial, Timing]]]:
+    """Yield the number of each candidate with its trial and the time that took, in any order."""
+    if engine is None or engine.shares_memory:
+        for number, candidate in enumerate(tried):
+            yield number, attempt(candidate, Worker())
+            advance(1)
+        return
+    with temporary_directory() as folder:
+        for number, trial in engine.run(attempt, tried, work=folder):
+            yield number, trial
+            advance(1)
 
 
 def _try(
@@ -337,8 +381,10 @@ def _options(candidate: Candidate) -> Options:
     """Return the strategy's options as tried, defaults included."""
     strategy, given = candidate.strategy, candidate.options
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
-    names += ["window_tokens"] if strategy.windowed else []
-    names += ["document_multiple"] if given.multiple > 1 else []
+    if strategy.windowed:
+        names.append("window_tokens")
+    if given.multiple > 1:
+        names.append("document_multiple")
     values = {name: given.in_effect(name) for name in names}
     if "atom_size" in values:
         values["atom_size"] = given.atom
@@ -346,7 +392,10 @@ def _options(candidate: Candidate) -> Options:
         values["mix_rows"] = mixes(strategy, given)
     if "buckets" in values:
         values["buckets"] = list(given.buckets)
-    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+    for name, value in values.items():
+        if isinstance(value, Fraction):
+            values[name] = float(value)
+    return values
 
 
 def tallied(lengths: Ints, plans: Sequence[Plan], multiple: int = 1) -> list[Tally]:
@@ -381,5 +430,7 @@ def rows_to_draw(lengths: Ints, candidate: Candidate) -> Segments:
 
 def spread_rows(segments: Callable[[int, int], Segments], rows: int) -> Segments:
     """List some rows, evenly spread, of all that `segments(first, last)` gives."""
-    wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
-    return Segments.concatenate([segments(row, row + 1) for row in wanted] or [segments(0, 0)])
+    if not rows:
+        return segments(0, 0)
+    wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist()
+    return Segments.concatenate([segments(row, row + 1) for row in wanted])

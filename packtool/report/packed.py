@@ -115,6 +115,9 @@ def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
 
 def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
     """Describe a length distribution; `unit` is tokens, words or characters."""
+    bins = []
+    for first, last, documents, total in counts.histogram():
+        bins.append(LengthBin(first=first, last=last, documents=documents, total=total))
     return Lengths(
         unit=unit,
         documents=counts.documents,
@@ -123,10 +126,7 @@ def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
         min=int(counts.values[0]) if len(counts.values) else 0,
         **{name: counts.quantile(share) for name, share in _QUANTILES.items()},
         max=counts.max,
-        histogram=[
-            LengthBin(first=first, last=last, documents=documents, total=total)
-            for first, last, documents, total in counts.histogram()
-        ],
+        histogram=bins,
     )
 
 
@@ -162,10 +162,11 @@ def documents_per_row(rows: I64) -> list[DocumentsBin]:
         return []
     first, last = int(present[0]), int(present[-1])
     width = -(-(last - first + 1) // _BARS)
-    return [
-        DocumentsBin(first=a, last=min(a + width - 1, last), rows=int(rows[a : a + width].sum()))
-        for a in range(first, last + 1, width)
-    ]
+    bins = []
+    for begin in range(first, last + 1, width):
+        end = min(begin + width, last + 1)
+        bins.append(DocumentsBin(first=begin, last=end - 1, rows=int(rows[begin:end].sum())))
+    return bins
 
 
 def available_context(pieces: I64) -> list[ContextPoint]:
@@ -193,27 +194,32 @@ def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:
         rows: a few whole rows.
         lengths: of all documents.
     """
-    return [
-        SampleRow(
-            segments=[
-                SampleSegment(
-                    kind="document" if document >= 0 else "padding" if document == PADDING else "eos",
-                    length=length,
-                    document_length=int(lengths[document]) if document >= 0 else 0,
-                    cut_before=document >= 0 and start > 0,
-                    # A document whose EOS alone is elsewhere is whole.
-                    cut_after=document >= 0 and start + length < int(lengths[document]) - 1,
-                )
-                for document, start, length in zip(
-                    rows.document[first:last].tolist(),
-                    rows.start[first:last].tolist(),
-                    rows.length[first:last].tolist(),
-                    strict=True,
-                )
-            ]
+    samples = []
+    for row in range(rows.groups):
+        alone = rows[row : row + 1]
+        columns = alone.document.tolist(), alone.start.tolist(), alone.length.tolist()
+        samples.append(SampleRow(segments=[_sample(*segment, lengths) for segment in zip(*columns, strict=True)]))
+    return samples
+
+
+def _sample(document: int, start: int, length: int, lengths: Ints) -> SampleSegment:
+    if document < 0:
+        return SampleSegment(
+            kind="padding" if document == PADDING else "eos",
+            length=length,
+            document_length=0,
+            cut_before=False,
+            cut_after=False,
         )
-        for first, last in zip(rows.offsets[:-1].tolist(), rows.offsets[1:].tolist(), strict=True)
-    ]
+    document_length = int(lengths[document])
+    return SampleSegment(
+        kind="document",
+        length=length,
+        document_length=document_length,
+        cut_before=start > 0,
+        # A document whose EOS alone is elsewhere is whole.
+        cut_after=start + length < document_length - 1,
+    )
 
 
 def packed_sources(
@@ -236,10 +242,12 @@ def packed_sources(
     """
     ends = offsets_of(np.array(store_documents, np.int64)).tolist()
     tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in pairwise(ends)]
-    chosen = [_whole(*pair) for pair in zip(store_documents, tokens, strict=True)] if choice is None else choice.sources
+    chosen = list(map(_whole, store_documents, tokens)) if choice is None else choice.sources
     asked = [Fraction(source.epochs) * source.available_tokens for source in chosen]
-    return [
-        PackedSourceFigures(
+    all_asked = sum(asked) or 1
+    sources = []
+    for number, (entry, source) in enumerate(zip(inputs, chosen, strict=True)):
+        figures = PackedSourceFigures(
             name=None if names is None else names[number],
             digest=entry.xxh3_128,
             documents=store_documents[number],
@@ -247,7 +255,7 @@ def packed_sources(
             tokens=tokens[number],
             token_share=ratio(tokens[number], sum(tokens)),
             trained_tokens=UNSET if isinstance(trained, UnsetType) else trained[number],
-            asked_share=float(asked[number] / sum(asked)) if sum(asked) else 0.0,
+            asked_share=float(asked[number] / all_asked),
             asked_epochs=float(Fraction(source.epochs)),
             epochs=ratio(tokens[number], source.available_tokens),
             stored_documents=source.documents,
@@ -256,8 +264,8 @@ def packed_sources(
             repeated_documents=source.repeated_documents,
             repeated_tokens=source.repeated_tokens,
         )
-        for number, (entry, source) in enumerate(zip(inputs, chosen, strict=True))
-    ]
+        sources.append(figures)
+    return sources
 
 
 def _whole(documents: int, tokens: int) -> ChosenSource:

@@ -84,10 +84,10 @@ class Table(Generic[Row]):
     """A table.
 
     Attributes:
-        title: its heading; empty for none.
+        title: its heading; empty for a table without one.
         columns: from left to right; the first names the rows.
-        groups: rows under headings of their own; one group without a heading where there are none.
-        contest: whether a row competes with those of its group for the mark of the best figure of a column.
+        groups: rows under headings of their own; one group without a heading where there are no headings.
+        contest: whether a row competes with others of its group for the mark of the best figure of a column.
         notes: what else a reader should know.
         facts: rows are facts, each with its own meaning: name, value, meaning.
     """
@@ -112,11 +112,12 @@ class Table(Generic[Row]):
         [['1', 'a'], ['2', 'bb']]
         """
         for heading, rows in self.groups:
-            best = [_best(column, list(filter(self.contest, rows))) for column in columns]
+            rivals = list(filter(self.contest, rows))
+            best = [_best(column, rivals) for column in columns]
             cells = []
             for row in rows:
-                competes = self.contest(row)
-                cells.append([_cell(c, row, b if competes else None) for c, b in zip(columns, best, strict=True)])
+                to_mark = best if self.contest(row) else [None] * len(columns)
+                cells.append([_cell(column, row, mark) for column, mark in zip(columns, to_mark, strict=True)])
             yield heading, cells
 
 
@@ -126,18 +127,20 @@ def table_of(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], *n
 
 
 def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
-    """Find the best figure of a column; None if none is better or all are equal."""
-    known = [value for value in map(column.of, rivals) if value is not None] if column.better else []
-    if not known or min(known) == max(known):
+    """Find the best figure of a column; None where figures are not better or worse, or all are equal."""
+    known = [value for value in map(column.of, rivals) if value is not None]
+    if not column.better or not known or min(known) == max(known):
         return None
-    return float(min(known) if column.better < 0 else max(known))
+    best = max if column.better > 0 else min
+    return float(best(known))
 
 
 def _cell(column: Column[Row], row: Row, best: float | None) -> Cell:
     value = column.of(row)
+    if value is None:
+        return Cell("–", None, False, column.bad(row))
     figure = value if isinstance(value, int | float) else None
-    text = "–" if value is None else column.write(value)
-    return Cell(text, figure, best is not None and value == best, column.bad(row))
+    return Cell(column.write(value), figure, best is not None and value == best, column.bad(row))
 
 
 def _metric(
@@ -205,9 +208,35 @@ class Fact(NamedTuple):
     meaning: str = ""
 
 
+class LeftOutLine(NamedTuple):
+    """What was left out of a store for one reason."""
+
+    store: str
+    reason: str
+    documents: int
+    tokens: int
+
+
+class MixLine(NamedTuple):
+    """How evenly batches of rows of one length hold a store."""
+
+    store: str
+    sequence_length: int
+    mix: SourceMix
+
+
+class Spent(NamedTuple):
+    """A trial and how long it took."""
+
+    trial: Trial
+    timing: Timing
+
+
 def _rounding(ledger: Ledger) -> str:
     """Say how much of the padding rounds documents up to a multiple."""
-    return f"{count(ledger.rounding)} round documents up" if ledger.rounding else ""
+    if not ledger.rounding:
+        return ""
+    return f"{count(ledger.rounding)} round documents up"
 
 
 def ledger_table(ledger: Ledger) -> Table[Account]:
@@ -264,7 +293,11 @@ def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, i
         slid: of `seamless`, what its maximum repetition ratio did.
         stages: rows by the step that made them.
     """
-    facts = [Fact(f.title, f.write(f.of(metrics)), f.meaning) for f in FIGURES.values() if f.of(metrics) is not None]
+    facts = []
+    for figure in FIGURES.values():
+        value = figure.of(metrics)
+        if value is not None:
+            facts.append(Fact(figure.title, figure.write(value), figure.meaning))
     docs = metrics.documents_per_row
     spread = f"distinct documents in a row, mean; p50 {docs.p50}, p99 {docs.p99}, max {docs.max}"
     facts.append(Fact("documents per row", number(docs.mean), spread))
@@ -275,8 +308,8 @@ def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, i
         meaning = f"long texts in overlapping rows; equation 6 predicts {texts}"
         facts.append(Fact("texts that slide", count(slid.texts), meaning))
         facts.append(Fact("tokens left", count(slid.tokens), f"of other long texts; equation 7 predicts {tokens}"))
-    for name, rows in ({} if isinstance(stages, UnsetType) else stages).items():
-        facts.append(Fact(f"{name} rows", count(rows), _STAGES[name]))
+    if not isinstance(stages, UnsetType):
+        facts += [Fact(f"{name} rows", count(rows), _STAGES[name]) for name, rows in stages.items()]
     masked = percent(ratio(metrics.attention_masked, metrics.attention_full))
     meaning = "query-key pairs if a token sees only its own document, of those of causal rows"
     return _facts_table("Metrics", [*facts, Fact("masked attention", masked, meaning)])
@@ -284,13 +317,19 @@ def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, i
 
 def training_table(cost: TrainingCost) -> Table[Fact]:
     """Tabulate the cost of an epoch."""
-    operations = [
-        ("linear layers", cost.linear, f"floating-point operations of an epoch of {_decoder(cost)}"),
-        ("attention", cost.attention, "the same, over whole rows"),
-        ("masked attention", cost.attention_masked, "the same where a token sees only its own document"),
-        ("all, masked", cost.linear + cost.attention_masked, "linear layers and masked attention"),
-    ]
-    return _facts_table("Training cost", [Fact(name, f"{flops:.3e}", meaning) for name, flops, meaning in operations])
+
+    def operations(name: str, flops: float, meaning: str) -> Fact:
+        return Fact(name, f"{flops:.3e}", meaning)
+
+    return _facts_table(
+        "Training cost",
+        [
+            operations("linear layers", cost.linear, f"floating-point operations of an epoch of {_decoder(cost)}"),
+            operations("attention", cost.attention, "the same, over whole rows"),
+            operations("masked attention", cost.attention_masked, "the same where a token sees only its own document"),
+            operations("all, masked", cost.linear + cost.attention_masked, "linear layers and masked attention"),
+        ],
+    )
 
 
 def _facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
@@ -349,22 +388,23 @@ def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
     if isinstance(report, StoreReport):
         return [_stores_table(report.sources)]
     tables: list[Table[Any]] = [_packed_table(report.sources)]
-    left_out = [
-        (source_name(source), reason.replace("_", " "), removed.documents, removed.tokens)
-        for source in report.sources
-        for reason, removed in source.left_out.items()
-    ]
+    left_out = [line for source in report.sources for line in _left_out(source)]
     if left_out:
-        columns: list[Column[tuple[str, str, int, int]]] = [
-            Column("store", lambda line: line[0], words=True),
-            Column("left out as", lambda line: line[1], words=True),
-            Column("documents", lambda line: line[2], count),
-            Column("tokens", lambda line: line[3], count),
+        columns: list[Column[LeftOutLine]] = [
+            Column("store", lambda line: line.store, words=True),
+            Column("left out as", lambda line: line.reason, words=True),
+            Column("documents", lambda line: line.documents, count),
+            Column("tokens", lambda line: line.tokens, count),
         ]
         tables.append(table_of("Left out", columns, left_out))
     if report.mixing and len(report.sources) > 1:
         tables.append(_batches_table(report))
     return tables
+
+
+def _left_out(source: PackedSourceFigures) -> Iterator[LeftOutLine]:
+    for reason, removed in source.left_out.items():
+        yield LeftOutLine(source_name(source), reason.replace("_", " "), removed.documents, removed.tokens)
 
 
 def source_name(source: SourceFigures) -> str:
@@ -406,48 +446,46 @@ def _packed_table(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceF
         Column("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
         Column("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
         Column("repeated", lambda s: s.repeated_tokens, short, "tokens of documents that an earlier pass has"),
-        Column(
-            "left out", lambda s: sum(removed.tokens for removed in s.left_out.values()), short, "tokens not packed"
-        ),
+        Column("left out", _tokens_left_out, short, "tokens not packed"),
         Column("documents", lambda s: s.documents, count, brief=False),
         Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
     ]
     return table_of("Inputs", columns, sources)
 
 
-def _batches_table(report: MeasuredReport) -> Table[tuple[str, int, SourceMix]]:
-    rows = [
-        (source_name(source), mixed.sequence_length, mix)
-        for mixed in report.mixing
-        for source, mix in zip(report.sources, mixed.source_mix, strict=True)
-    ]
-    columns: list[Column[tuple[str, int, SourceMix]]] = [
-        Column("store", lambda row: row[0], words=True),
-        Column("row length", lambda row: row[1], count),
-        Column("tokens", lambda row: row[2].tokens, short),
-        Column("share", lambda row: row[2].share, percent, "of the tokens of all rows, padding not counted"),
-        Column("least", lambda row: row[2].min, percent, "share in a whole batch"),
-        Column("most", lambda row: row[2].max, percent, "share in a whole batch"),
-        Column("deviation", lambda row: row[2].deviation, percent, "standard deviation of the share over batches"),
+def _tokens_left_out(source: PackedSourceFigures) -> int:
+    return sum(removed.tokens for removed in source.left_out.values())
+
+
+def _batches_table(report: MeasuredReport) -> Table[MixLine]:
+    rows = []
+    for mixed in report.mixing:
+        for source, mix in zip(report.sources, mixed.source_mix, strict=True):
+            rows.append(MixLine(source_name(source), mixed.sequence_length, mix))
+    columns: list[Column[MixLine]] = [
+        Column("store", lambda line: line.store, words=True),
+        Column("row length", lambda line: line.sequence_length, count),
+        Column("tokens", lambda line: line.mix.tokens, short),
+        Column("share", lambda line: line.mix.share, percent, "of the tokens of all rows, padding not counted"),
+        Column("least", lambda line: line.mix.min, percent, "share in a whole batch"),
+        Column("most", lambda line: line.mix.max, percent, "share in a whole batch"),
+        Column("deviation", lambda line: line.mix.deviation, percent, "standard deviation of the share over batches"),
     ]
     return table_of("Sources in batches", columns, rows)
 
 
 def strategies_table(comparison: Comparison) -> Table[Trial]:
     """Tabulate what strategies do to documents, by row length."""
-    first = ("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context")
-    alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
-    bad: dict[str, Callable[[Trial], bool]] = {
-        "padding_ratio": pads_too_much,
-        "avoidable_truncation_ratio": cuts_too_much,
-    }
     columns: list[Column[Trial]] = [
         Column("strategy", lambda entry: entry.strategy, words=True),
-        *(replace(_trial_figure(key), bad=bad[key]) if key in bad else _trial_figure(key) for key in first),
+        replace(_trial_figure("padding_ratio"), bad=pads_too_much),
+        replace(_trial_figure("avoidable_truncation_ratio"), bad=cuts_too_much),
+        *map(_trial_figure, ("dropped_ratio", "repeated_ratio", "mean_context")),
         Column("alike", lambda e: times_random(e.metrics.homogeneity), times, ALIKE, better=-1),
         Column("rows", lambda entry: entry.metrics.rows, short, "training samples"),
-        *(_trial_figure(key, brief=False) for key in ("truncation_ratio", "concatenation_ratio", *alike)),
     ]
+    alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
+    columns += [replace(_trial_figure(key), brief=False) for key in ("truncation_ratio", "concatenation_ratio", *alike)]
     marked = (
         "The best figure of each row length is marked, but not of strategies that cut more than half of the documents "
         "that fit a row, or pad more than a quarter: those figures have an exclamation mark."
@@ -461,42 +499,47 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     )
 
 
-def costs_table(comparison: Comparison) -> Table[tuple[Trial, Timing]]:
+def costs_table(comparison: Comparison) -> Table[Spent]:
     """Tabulate what training on the rows costs, and what planning them did."""
-    spent = list(zip(comparison.entries, comparison.timings, strict=True))
+    spent = list(map(Spent, comparison.entries, comparison.timings))
     first, base = comparison.entries[0], count(comparison.attention_baseline)
-    keys = [key for key in ("row_excess", "steps_per_epoch") if FIGURES[key].of(first.metrics) is not None]
-    columns: list[Column[Any]] = [
-        Column("strategy", lambda pair: pair[0].strategy, words=True),
-        *(_trial_figure(key, lambda pair: pair[0]) for key in keys),
+    columns: list[Column[Any]] = [Column("strategy", lambda line: line.trial.strategy, words=True)]
+    for key in ("row_excess", "steps_per_epoch"):
+        if FIGURES[key].of(first.metrics) is not None:
+            columns.append(_trial_figure(key, lambda line: line.trial))
+    columns += [
         Column(
             "attention",
-            lambda pair: pair[0].attention,
+            lambda line: line.trial.attention,
             number,
             f"query-key pairs of causal rows, relative to the corpus as one stream in rows of {base} tokens",
         ),
         Column(
             "masked",
-            lambda pair: pair[0].attention_masked,
+            lambda line: line.trial.attention_masked,
             number,
             "the same where a token sees only its own document",
         ),
-        Column("CPU s", lambda pair: pair[1].planning_seconds, "{:.2f}".format, "from lengths to plans"),
+        Column("CPU s", lambda line: line.timing.planning_seconds, "{:.2f}".format, "from lengths to plans"),
     ]
-    if (cost := first.training) is not None:
-        meaning = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
-        flops, masked = "{:.2e}".format, "the same where a token sees only its own document"
-        columns += [
-            Column("linear FLOPs", lambda pair: pair[0].training.linear, flops, f"in linear layers: {meaning}"),
-            Column(
-                "attention FLOPs",
-                lambda pair: pair[0].training.attention,
-                flops,
-                "the same in attention over whole rows",
-            ),
-            Column("masked FLOPs", lambda pair: pair[0].training.attention_masked, flops, masked),
-        ]
-    return Table("Costs", columns, _by_length(spent, lambda pair: pair[0].sequence_length))
+    if first.training is not None:
+        columns += _training_columns(first.training)
+    return Table("Costs", columns, _by_length(spent, lambda line: line.trial.sequence_length))
+
+
+def _training_columns(cost: TrainingCost) -> list[Column[Any]]:
+    meaning = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
+    masked, flops = "the same where a token sees only its own document", "{:.2e}".format
+    return [
+        Column("linear FLOPs", lambda line: line.trial.training.linear, flops, f"in linear layers: {meaning}"),
+        Column(
+            "attention FLOPs",
+            lambda line: line.trial.training.attention,
+            flops,
+            "the same in attention over whole rows",
+        ),
+        Column("masked FLOPs", lambda line: line.trial.training.attention_masked, flops, masked),
+    ]
 
 
 def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
@@ -522,21 +565,28 @@ def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
 
 def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
     """Tabulate rows and tokens by row length, for strategies of several."""
-    several = [entry for entry in entries if len(entry.buckets) > 1]
-    lengths = ["" if entry.sequence_length is None else f" (L = {count(entry.sequence_length)})" for entry in several]
-    titles = [f"{entry.strategy}{length} by row length" for entry, length in zip(several, lengths, strict=True)]
-    return [buckets_table(entry.buckets, title) for entry, title in zip(several, titles, strict=True)]
+    tables = []
+    for entry in entries:
+        if len(entry.buckets) > 1:
+            title = entry.strategy
+            if entry.sequence_length is not None:
+                title += f" (L = {count(entry.sequence_length)})"
+            tables.append(buckets_table(entry.buckets, f"{title} by row length"))
+    return tables
 
 
 def name_of(length: int | None) -> str:
     """Return the heading of a row length."""
-    return "Rows of several lengths" if length is None else f"Rows of {count(length)} tokens"
+    if length is None:
+        return "Rows of several lengths"
+    return f"Rows of {count(length)} tokens"
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Note which documents were planned, and the cost of not packing."""
     lines = caveats(comparison)
-    if (unpacked := comparison.unpacked) is not None:
+    unpacked = comparison.unpacked
+    if unpacked is not None:
         lines.append(
             f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
             f"{percent(unpacked.padding_ratio)} would be padding."
@@ -561,16 +611,18 @@ def caveats(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry, *, brief: bool = True) -> Column[Any]:
+def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry) -> Column[Any]:
     """Make the column of a figure of trials.
 
     Args:
-        trial: the one that a row is of.
+        trial: finds the trial in a row of the table.
     """
     figure = FIGURES[key]
-    return replace(figure, of=lambda row: figure.of(trial(row).metrics), brief=brief)
+    return replace(figure, of=lambda row: figure.of(trial(row).metrics))
 
 
 def _by_length(rows: Sequence[Row], length: Callable[[Row], int | None]) -> list[tuple[str, list[Row]]]:
-    lengths = dict.fromkeys(map(length, rows))
-    return [(name_of(row_length), [row for row in rows if length(row) == row_length]) for row_length in lengths]
+    groups: dict[int | None, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(length(row), []).append(row)
+    return [(name_of(row_length), group) for row_length, group in groups.items()]
