@@ -36,7 +36,7 @@ STAGES = {
     "formats.files": "writing shards",
     "formats.token_store": "writing shards",
     "outputs.output.Output.finish": "publishing",
-    "tokenizing.job.Job.assemble": "publishing",
+    "tokenizing.job.finish": "publishing",
     "runs.sorted_by": "sorting groups of segments",
     "bins.mix._deal": "mixing: dealing groups",
     "bins.mix": "mixing: rows into segments and back",

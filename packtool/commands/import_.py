@@ -186,10 +186,10 @@ def _require_documents(inputs: list[Path]) -> None:
 def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:
     """Return the tokenizer that was asked for, or that of one of packtool's own exports, with its files."""
     if options.tokenizer is not None:
-        from packtool.text.encoding.load import load
+        from packtool.text.encoding.load import find, info_of
 
-        loaded = load(options.tokenizer, revision=options.revision, eos_token=options.eos_token)
-        return loaded.info, loaded.found.files
+        found = find(options.tokenizer, options.revision)
+        return info_of(found, eos_token=options.eos_token), found.files
     for path in inputs:
         if (path / manifests.MANIFEST).is_file():
             manifest = manifests.read(path)

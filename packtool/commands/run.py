@@ -45,7 +45,7 @@ from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.planning import packing
 from packtool.planning.selecting.mixture import weights_of
 from packtool.support.clock import Clock
-from packtool.text.encoding.load import load
+from packtool.text.encoding.load import find, info_of
 from packtool.warnings import PacktoolWarning
 
 DEFAULT_OUTPUT = {
@@ -205,7 +205,8 @@ def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
     options = {name: stage.options[name] for name in names if name in stage.options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PacktoolWarning)  # tokenize will say it
-        return load(stage.options.get("tokenizer"), **options).info
+        found = find(stage.options.get("tokenizer"), options.pop("revision", None))
+        return info_of(found, **options)
 
 
 def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:

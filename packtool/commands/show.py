@@ -149,19 +149,20 @@ def _decoder(tokenizer: Tokenizer | None) -> Decode:
 
 def _tokenizer(dataset: PackedDataset | TokenStore, source: str | Path | None) -> Tokenizer | None:
     from packtool.text.encoding.encoders import reference_tokenizer
-    from packtool.text.encoding.load import load
+    from packtool.text.encoding.load import find, info_of
 
     made_with = dataset.manifest.tokenizer
     if source is None and (kept := read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)):
         return reference_tokenizer(kept[TOKENIZER])
-    loaded = load(source, eos_token=made_with.eos_id if source is not None else None)
-    if loaded.info.sha256 == made_with.sha256:
-        return reference_tokenizer(loaded.found.data)
+    found = find(source)
+    info = info_of(found, eos_token=made_with.eos_id if source is not None else None)
+    if info.sha256 == made_with.sha256:
+        return reference_tokenizer(found.data)
     if source is None:
         return None
     raise UsageError(
         "other-tokenizer",
-        f"its sha256 is {loaded.info.sha256[:12]}…, but the dataset was made with {made_with.sha256[:12]}…",
+        f"its sha256 is {info.sha256[:12]}…, but the dataset was made with {made_with.sha256[:12]}…",
         remedy="give the tokenizer that tokenize was given, or leave it out",
         where="--tokenizer",
     )

@@ -29,7 +29,7 @@ from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.encoding.encode import encoded, utf8_of
 from packtool.text.encoding.encoder_choice import choose, load_encoder
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
-from packtool.text.encoding.load import load
+from packtool.text.encoding.load import find, info_of
 from packtool.text.encoding.verify import Verified
 from packtool.text.tokenizing.block import Task
 from packtool.warnings import warn
@@ -87,11 +87,10 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
             )
         context, info = _Context(options.text_field or "text"), None
         if tokens or options.tokenizer is not None:
-            loaded = load(options.tokenizer, eos_token=options.eos_token)
-            (folder / "tokenizer.json").write_bytes(loaded.found.data)
-            recipe = choose(loaded.found)
-            context = _Context(context.text_field, str(folder / "tokenizer.json"), recipe)
-            info = loaded.info
+            found = find(options.tokenizer)
+            info = info_of(found, eos_token=options.eos_token)
+            (folder / "tokenizer.json").write_bytes(found.data)
+            context = _Context(context.text_field, str(folder / "tokenizer.json"), choose(found))
         if not engine.shares_memory:
             files = list(map(found_from_anywhere, files))
         engine = engine.processes

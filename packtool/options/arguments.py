@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.options.declare import declared, flag
-from packtool.options.kinds import OF_PLACES
+from packtool.options.kinds import OF_PLACES, Records
 
 _OF_ONE_CALL = (
     "output",
@@ -37,6 +37,8 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
         value = getattr(arguments, name)
         if name in _OF_ONE_CALL or (not declaration.required and value == declaration.default):
             continue
+        if isinstance(value, Records):
+            value = "-"  # they are read in place of standard input
         path = declaration.option.kind in OF_PLACES or (name == "tokenizer" and Path(str(value)).exists())
         if isinstance(value, Sequence) and not isinstance(value, str):
             plain[name] = [_plain(item, path=path) for item in value]

@@ -215,8 +215,26 @@ def names_files(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
-def _parse_inputs(value: Any) -> Any:
-    return _several(value) if names_files(value) else value
+@dataclass(frozen=True)
+class Records:
+    """What a program gives to `tokenize` in place of names of files: its records, which are read once.
+
+    Attributes:
+        items: texts, or mappings with the fields.
+    """
+
+    items: Iterable[Any]
+
+
+def parse_inputs(value: Any) -> list[Any] | Records:
+    """Parse the inputs of `tokenize`: names of files, or the records themselves.
+
+    >>> parse_inputs("a.jsonl"), parse_inputs([{"text": "a"}])
+    (['a.jsonl'], Records(items=[{'text': 'a'}]))
+    """
+    if isinstance(value, Records):
+        return value
+    return _several(value) if names_files(value) else Records(value)
 
 
 def _local(value: Any) -> Any:
@@ -262,7 +280,7 @@ PATHS = Kind(
 )
 PLACE = Kind("a path or URL, as a string", "PATH", str)
 PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
-INPUTS = Kind(PLACES.words, "PATH", _PATHS, _parse_inputs, repeated=True)
+INPUTS = Kind(PLACES.words, "PATH", _PATHS, parse_inputs, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)
 OF_PLACES = (PATH, PATHS, PLACE, PLACES, INPUTS)
 """The kinds whose values are paths or URLs."""

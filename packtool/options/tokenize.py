@@ -23,11 +23,14 @@ from packtool.options.kinds import (
     TEXT,
     TEXT_OR_ID,
     Kind,
+    parse_share,
 )
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
 from packtool.support.sizes import parse_bytes
 
 Use = Literal["train", "mask", "drop"]
+AUTO = "auto"
+"""The field of conversations, where it is one of the usual names."""
 _OF_CONVERSATIONS = Only(("conversations",), "name the field of conversations with --conversations")
 _conversation = partial(Option, group="Conversations", only=_OF_CONVERSATIONS)
 _field = partial(Option, FIELD, group="Input", recorded=True)
@@ -131,6 +134,16 @@ class FimOptions:
         str | None,
         _with_fim(TEXT, "Rearrange each part between these separators by itself.", metavar="SEPARATOR"),
     ] = None
+
+    @property
+    def rearranged(self) -> Fraction:
+        """The share of documents that are rearranged, exactly as written; 0 unless given."""
+        return Fraction(0) if self.fim_rate is None else parse_share(self.fim_rate)
+
+    @property
+    def suffix_first(self) -> Fraction:
+        """The share of these that are written suffix first, exactly as written."""
+        return parse_share(self.fim_spm_rate)
 
 
 def _left_out(which: str, unit: str, kind: Kind = NUMBER, only: Only | None = None) -> Option:

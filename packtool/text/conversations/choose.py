@@ -15,9 +15,6 @@ from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.text.conversations.record import ConversationError, template_arguments
 
-AUTO = "auto"
-"""The field of conversations, where it is one of the usual names."""
-
 
 def check_conversations(options: TokenizeArguments) -> None:
     """Refuse options that make no sense with conversations, for reasons of their own.

@@ -1,20 +1,188 @@
-"""Find the files that the arguments of commands name, and warn of what the user should know about them."""
+"""Find what commands read: the files that arguments name, standard input, or the records of a program."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
+from packtool.options.check import check_input
+from packtool.options.declare import Input
+from packtool.options.kinds import Records, parse_inputs
+from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
-from packtool.text.corpus.discover import find
-from packtool.text.corpus.records import CorpusFile, shown
+from packtool.text.corpus import discover
+from packtool.text.corpus.discover import STDIN, copy_stdin
+from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
+from packtool.text.corpus.python_records import copy_records
+from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.warnings import warn
+
+
+@dataclass(frozen=True)
+class Once:
+    """Standard input, or the records of a program: it is read once, when the output is begun.
+
+    Attributes:
+        records: of a program; None for standard input.
+    """
+
+    records: Iterable[Any] | None = None
+
+    def copied(self, directory: Path, format: str | None, fields: Fields) -> CorpusFile:
+        """Return a copy in a directory, which is read in blocks like any other file."""
+        if self.records is None:
+            return copy_stdin(directory, format)
+        return copy_records(self.records, directory, fields)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What `tokenize` reads.
+
+    Attributes:
+        inputs: as they were named.
+        found: the files of each input.
+        kind: of what they hold.
+        fields: of a record, that are read.
+    """
+
+    inputs: Sequence[str]
+    found: Sequence[Sequence[CorpusFile] | Once]
+    kind: Input
+    fields: Fields
+
+    @property
+    def files(self) -> list[CorpusFile]:
+        """List the files of all inputs, without those that can be read once."""
+        return _files(self.found)
+
+    @property
+    def once(self) -> bool:
+        """Return whether an input can be read only once, so that nothing can resume what is made of it."""
+        return any(isinstance(found, Once) for found in self.found)
+
+    @property
+    def locations(self) -> list[str]:
+        """List the inputs as named, and the files they resolve to, links followed."""
+        locations = [name for name in self.inputs if name != STDIN]
+        for file in self.files:
+            locations.append(file.location)
+        return locations
+
+    @property
+    def stamps(self) -> list[list[tuple[str, int, int]] | None]:
+        """Return what tells whether an input changed: name, bytes and modification time of each file.
+
+        An input that is read once has None: it is not known before it is read, and never resumed.
+        """
+        stamps: list[list[tuple[str, int, int]] | None] = []
+        for found in self.found:
+            if isinstance(found, Once):
+                stamps.append(None)
+            else:
+                stamps.append([(file.name, file.bytes, file.modified) for file in found])
+        return stamps
+
+    def stored(self, directory: Path, format: str | None, *, from_anywhere: bool) -> list[CorpusFile]:
+        """List the files to read, in order; what can be read once is copied first.
+
+        Args:
+            directory: for the copy.
+            format: of standard input; None to tell by content.
+            from_anywhere: name them so that workers with other working directories find them.
+        """
+        files: list[CorpusFile] = []
+        for found in self.found:
+            if isinstance(found, Once):
+                files.append(found.copied(directory, format, self.fields))
+            else:
+                files += found
+        warn_of_repeats(files)
+        return list(map(found_from_anywhere, files)) if from_anywhere else files
+
+
+def find(options: TokenizeArguments) -> Texts:
+    """Find the input of `tokenize`, and tell what it holds: by the options, else by its first record.
+
+    Raises:
+        UsageError: no input, or one that can't be read as asked; an option that has no effect on what it holds.
+        DataError: a file is not there, or can't be read.
+    """
+    given = parse_inputs(options.inputs)
+    records = given.items if isinstance(given, Records) else None
+    inputs = [STDIN] if isinstance(given, Records) else list(map(str, given))
+    _check_names(inputs, resume=options.resume, stream="standard input" if records is None else "a stream of records")
+    found: list[Sequence[CorpusFile] | Once] = []
+    for path in inputs:
+        if path == STDIN:
+            found.append(Once(records))
+        else:
+            found.append(find_files(path, options.format, options.include, options.exclude))
+    kind: Input = "texts"
+    if options.ids_field is not None:
+        kind = "token ids"
+    elif options.conversations is not None:
+        kind = "conversations"
+    elif options.text_field == TokenizeArguments.text_field:  # a field that is named is read, whatever is beside it
+        if records is None:
+            holds = begins_with_conversation(_files(found), options.text_field)
+        else:
+            holds, records = peek_for_conversation(records, options.text_field)
+        kind = "conversations" if holds else "texts"
+    if records is not None:
+        found = [Once(records)]
+    texts = Texts(inputs, found, kind, _fields(options, kind))
+    check_input(options, kind)
+    return texts
+
+
+def _check_names(inputs: Sequence[str], *, resume: bool, stream: str) -> None:
+    """Require an input, and that what can be read once is neither read twice nor resumed.
+
+    Args:
+        stream: what messages call standard input.
+    """
+    if not inputs:
+        remedy = "name files, directories, globs or URLs, or - for standard input"
+        raise UsageError("no-input", "no input is given", remedy=remedy)
+    if inputs.count(STDIN) > 1:
+        raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
+    if STDIN in inputs and resume:
+        remedy = "write it to a file first, or give --overwrite"
+        raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
+
+
+def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
+    files: list[CorpusFile] = []
+    for some in found:
+        if not isinstance(some, Once):
+            files += some
+    return files
+
+
+def _fields(options: TokenizeArguments, kind: Input) -> Fields:
+    """List the fields of a record to read; of those to keep, the id comes first."""
+    kept = list(options.columns)
+    if options.id_field is not None:
+        kept.insert(0, options.id_field)
+    text = options.ids_field or options.text_field
+    if kind == "conversations":
+        text = "" if options.conversations in (None, AUTO) else str(options.conversations)
+    return Fields(
+        text,
+        ids=kind == "token ids",
+        columns=tuple(dict.fromkeys(kept)),
+        required=options.id_field or "",
+        chat=kind == "conversations",
+    )
 
 
 def find_files(
@@ -27,7 +195,7 @@ def find_files(
         UsageError: a dataset, whose text is tokens already.
     """
     _require_text(str(location))
-    corpus = find(location, format, include=include, exclude=exclude)
+    corpus = discover.find(location, format, include=include, exclude=exclude)
     if corpus.skipped:
         names = ", ".join(corpus.skipped[:5]) + ", …" * (len(corpus.skipped) > 5)
         what = f"not read, since no format has their suffix: {names}"

@@ -52,6 +52,16 @@ class FoundTokenizer:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._bad(f"not a tokenizer.json ({error})") from None
 
+    @property
+    def added(self) -> list[str]:
+        """The texts of its added tokens, as the file lists them."""
+        return [token["content"] for token in self.spec.get("added_tokens") or ()]
+
+    @property
+    def special(self) -> tuple[str, ...]:
+        """The texts of its special tokens, ascending."""
+        return tuple(sorted(marked(self.spec)))
+
     @cached_property
     def vocab(self) -> dict[str, int]:
         """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
@@ -91,44 +101,26 @@ class FoundTokenizer:
         return DataError("bad-tokenizer", what, remedy=remedy, where=self.where)
 
 
-@dataclass(frozen=True)
-class LoadedTokenizer:
-    """A tokenizer with the tokens that begin and end documents.
-
-    Attributes:
-        found: as it was found.
-        info: what the manifest records.
-        special: texts of its special tokens, in order.
-    """
-
-    found: FoundTokenizer
-    info: TokenizerInfo
-    special: tuple[str, ...]
-
-
-def load(
-    source: str | Path | None = None,
+def info_of(
+    tokenizer: FoundTokenizer,
     *,
-    revision: str | None = None,
     eos_token: str | int | None = None,
     bos: bool = False,
     bos_token: str | int | None = None,
     chats: bool = False,
-) -> LoadedTokenizer:
-    """Load a tokenizer and settle its EOS (and BOS).
+) -> TokenizerInfo:
+    """Return what manifests say of a tokenizer, once its EOS (and BOS) are settled; warn of what is odd about them.
 
     Args:
-        source, revision: see `find`.
         eos_token: text or id; None to take what its files say, or the only well-known one.
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
         chats: documents are conversations, whose template says what begins them.
 
     Raises:
-        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
+        DataError: a file of it can't be read.
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
-    tokenizer = find(source, revision)
     vocab, configs, marks = tokenizer.vocab, tokenizer.configs, marked(tokenizer.spec)
     if asked := not_applied(tokenizer.spec):
         what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
@@ -151,11 +143,9 @@ def load(
         what = "its configuration says add_bos_token, but documents begin without a BOS"
         remedy = "give --bos to begin every document with it, as the model was trained"
         warn("bos-left-out", what, remedy=remedy, where=tokenizer.where)
-    contents = (token["content"] for token in tokenizer.spec.get("added_tokens") or ())
-    added = {content: vocab[content] for content in contents if content in vocab}
+    added = {content: vocab[content] for content in tokenizer.added if content in vocab}
     sha256 = hashlib.sha256(tokenizer.data).hexdigest()
-    info = TokenizerInfo(sha256, tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
-    return LoadedTokenizer(tokenizer, info, tuple(sorted(marks)))
+    return TokenizerInfo(sha256, tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
 
 
 def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:

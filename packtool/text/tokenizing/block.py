@@ -14,7 +14,7 @@ import numpy as np
 from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.formats.names import SCRATCH, TOKENIZER
-from packtool.formats.schema import InputEntry, TokenizerInfo, TokenShard
+from packtool.formats.schema import InputEntry, TokenShard
 from packtool.outputs.delivery import Delivery
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
@@ -22,17 +22,17 @@ from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.file_bytes import file_digest
-from packtool.text.corpus.filters import Filters, Mask
+from packtool.text.corpus.filters import Mask
 from packtool.text.corpus.read import SpanReader, records_before
-from packtool.text.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
+from packtool.text.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span, shown
 from packtool.text.encoding.encode import EncodedDocuments, encoded, require_ids, stored, utf8_of
 from packtool.text.encoding.encoder_choice import load_encoder
 from packtool.text.encoding.encoders import EncoderRecipe
 from packtool.text.encoding.verify import Verified
 from packtool.text.tokenizing.counts import SpanCounts
-from packtool.text.tokenizing.fim import FillInTheMiddle
 from packtool.text.tokenizing.origins import origins
 from packtool.text.tokenizing.rearranged import Rearranged
+from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.rejects import RejectLog
 from packtool.text.tokenizing.store_writer import ShardWriter
 
@@ -51,43 +51,20 @@ _REMEDIES = {
 }
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to tokenize, wherever the output lies.
-
-    Attributes:
-        tokenizer: with its EOS, as the manifest describes it.
-        recipe: of the encoder.
-        fields, filters: what is read of a record, and which documents are left out.
-        on_error: fail, skip or quarantine.
-        max_errors: rejects after which a block gives up, or None.
-        max_record_bytes: limit of a record, uncompressed.
-        provenance: keep where documents came from.
-        special_ids: of the special tokens to count in texts, ascending.
-        chat: how conversations become texts; None where documents are texts.
-        fim: how texts are rearranged to fill in the middle; None where they are not.
-    """
-
-    tokenizer: TokenizerInfo
-    recipe: EncoderRecipe
-    fields: Fields
-    filters: Filters
-    on_error: str
-    max_errors: int | None
-    max_record_bytes: int
-    provenance: bool
-    special_ids: tuple[int, ...] = ()
-    chat: Chat | None = None
-    fim: FillInTheMiddle | None = None
-
-
-class Context(Settings, frozen=True, kw_only=True):
+class Work(msgspec.Struct, frozen=True, kw_only=True):
     """All that the tasks of a run share.
 
     Attributes:
+        recipe: of the store.
+        encoder: the recipe of the encoder; the ids are the same from any.
+        max_errors: rejects after which a block gives up, or None.
         tokenizer_at: place of the tokenizer.json that workers load.
         delivery: of finished blocks.
     """
 
+    recipe: StoreRecipe
+    encoder: EncoderRecipe
+    max_errors: int | None
     tokenizer_at: Place
     delivery: Delivery
 
@@ -122,20 +99,21 @@ class BlockResult(msgspec.Struct):
         return of_shards if self.rejected is None else [self.rejected, *of_shards]
 
 
-def run(context: Context, task: Task, worker: Worker) -> BlockResult:
+def run(work: Work, task: Task, worker: Worker) -> BlockResult:
     """Run one task; running it again gives the same files."""
-    with context.delivery.attempt(f"block-{task.number:05d}.") as attempt:
-        result = _Attempt(context, attempt, task.number, worker).result(task)
-        context.delivery.deliver(attempt, result.files())
+    with work.delivery.attempt(f"block-{task.number:05d}.") as attempt:
+        result = _Attempt(work, attempt, task.number, worker).result(task)
+        work.delivery.deliver(attempt, result.files())
     return result
 
 
-def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
+def prepare(work: Work) -> tuple[Verified | None, Conversations | None]:
     """Load the encoder, and what conversations need; they are kept for the next task, and shared with processes forked
     from this one. Ids need none."""
-    if context.fields.ids:
+    recipe = work.recipe
+    if recipe.fields.ids:
         return None, None
-    return _loaded(context.tokenizer_at, TOKENIZER, context.tokenizer.sha256, context.recipe, context.chat)
+    return _loaded(work.tokenizer_at, TOKENIZER, recipe.tokenizer.sha256, work.encoder, recipe.chat)
 
 
 @functools.lru_cache(maxsize=1)
@@ -161,17 +139,18 @@ class _Attempt:
         worker: is told how far it is.
     """
 
-    def __init__(self, context: Context, directory: Path, number: int, worker: Worker) -> None:
-        self.context = context
-        self.encoder, self.conversations = prepare(context)
+    def __init__(self, work: Work, directory: Path, number: int, worker: Worker) -> None:
+        self.recipe = work.recipe
+        self.max_errors = work.max_errors
+        self.encoder, self.conversations = prepare(work)
         if self.encoder is not None:
             self.encoder.restart()
-        self.writer = ShardWriter(directory, number, context.tokenizer, context.fields.columns)
+        self.writer = ShardWriter(directory, number, work.recipe.tokenizer, work.recipe.fields.columns)
         self.rejected = f"rejected-{number:05d}.jsonl"
         self.log = RejectLog(directory / self.rejected)
         self.rejects = 0
         self.worker = worker
-        self._added = 1 + (context.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
+        self._added = 1 + (work.recipe.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
 
     def result(self, task: Task) -> BlockResult:
         """Tokenize a block."""
@@ -184,10 +163,10 @@ class _Attempt:
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
         """Tokenize a span of a file: check or render each batch, filter and encode it, write it."""
         counts = SpanCounts(span.file)
-        reader = SpanReader(file, span, self.context.fields, limit=self.context.max_record_bytes)
+        reader = SpanReader(file, span, self.recipe.fields, limit=self.recipe.max_record_bytes)
         for batch in reader:
             if self.encoder is None:
-                require_ids(batch, self.context.tokenizer)
+                require_ids(batch, self.recipe.tokenizer)
             if self.conversations is not None:
                 self.conversations.render(batch)
             if batch.rejects:
@@ -198,7 +177,7 @@ class _Attempt:
             self.worker.advance(batch.progress)
         counts.special = {number: times for number, times in counts.special.items() if times}
         if self.conversations is not None:
-            counts.special = self.conversations.spelled(self.context.tokenizer.added_tokens)
+            counts.special = self.conversations.spelled(self.recipe.tokenizer.added_tokens)
         counts.require_balance(self._added)
         counts.digest = reader.digest
         if span.start == 0 and not counts.digest:
@@ -207,14 +186,14 @@ class _Attempt:
 
     def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[EncodedDocuments, list[bytes]]:
         """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""
-        filters = self.context.filters
+        filters = self.recipe.filters
         counts.read += len(batch.documents)
         if self.encoder is not None:
             self._keep(batch, counts, filters.of_texts(batch.documents), None)
         utf8 = utf8_of(batch.documents, ids=self.encoder is None)
         moved = None
-        if self.context.fim is not None:
-            moved = Rearranged(batch.documents, utf8, self.context.fim)
+        if self.recipe.fim is not None:
+            moved = Rearranged(batch.documents, utf8, self.recipe.fim)
         documents = self._encoded(batch, utf8, moved, counts)
         fits = np.ones(len(utf8), np.bool_)
         if filters.need_tokens:
@@ -224,7 +203,7 @@ class _Attempt:
             self._keep(batch, counts, fits, tokens)
             documents, utf8 = documents.of(fits), list(compress(utf8, fits))
         if moved is not None:
-            moved.count(counts, fits, self.context.special_ids)
+            moved.count(counts, fits, self.recipe.special_ids)
         return documents, utf8
 
     def _encoded(
@@ -242,20 +221,20 @@ class _Attempt:
         else:
             documents = encoded(batch.documents, utf8, self.encoder)
         if self.conversations is not None:
-            documents = self.conversations.masked(batch, utf8, documents, self.context.tokenizer.eos_id)
+            documents = self.conversations.masked(batch, utf8, documents, self.recipe.tokenizer.eos_id)
         counts.encoded += len(documents.ids)
         return documents
 
     def _write(self, batch: RecordBatch, documents: EncodedDocuments, utf8: list[bytes], counts: SpanCounts) -> None:
         """Write the documents of a batch, with their origins and columns, and count them."""
         tokens, trained = self.writer.tokens, self.writer.trained
-        counts.count_special(documents.ids, self.context.special_ids)
+        counts.count_special(documents.ids, self.recipe.special_ids)
         kept = self.writer.add(documents)
         if self.conversations is not None:
             counts.conversations += len(set(batch.numbers))
             counts.context += self.conversations.repeated_context(documents, batch.numbers)
         sources = None
-        if self.context.provenance:
+        if self.recipe.provenance:
             sources = origins(counts.file, counts.records, batch.numbers, utf8)
         self.writer.describe(kept, sources, batch.columns)
         counts.documents += int(kept.sum())
@@ -285,9 +264,9 @@ class _Attempt:
         Raises:
             DataError: for the first of them, unless they are to be skipped; there are more than are allowed.
         """
-        most = self.context.max_errors
+        most = self.max_errors
         for reject in batch.rejects:
-            if self.context.on_error == "fail":
+            if self.recipe.on_error == "fail":
                 remedy = reject.remedy or _REMEDIES.get(reject.code, "fix the record")
                 remedy = f"{remedy}, or give --on-error skip or quarantine"
                 raise DataError(
@@ -295,7 +274,7 @@ class _Attempt:
                 )
             counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
             counts.lost += reject.lost
-            if self.context.on_error == "quarantine":
+            if self.recipe.on_error == "quarantine":
                 self.log.add(span.file, reject, counts.records)
             self.rejects += 1
             if most is not None and self.rejects > most:

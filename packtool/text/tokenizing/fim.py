@@ -19,7 +19,6 @@ import msgspec
 import xxhash
 
 from packtool.errors import UsageError
-from packtool.options.kinds import parse_share
 from packtool.options.tokenize import FimOptions
 from packtool.text.encoding.families import guard
 from packtool.text.encoding.load import FoundTokenizer
@@ -85,8 +84,8 @@ def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddl
         raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")
     (before, before_text), (after, after_text), (middle, middle_text) = named
     return FillInTheMiddle(
-        rate=parse_share(options.fim_rate),
-        spm_rate=parse_share(options.fim_spm_rate),
+        rate=options.rearranged,
+        spm_rate=options.suffix_first,
         seed=options.fim_seed,
         texts=(before_text, after_text, middle_text),
         ids=(before, after, middle),

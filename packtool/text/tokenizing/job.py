@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -14,8 +16,10 @@ import msgspec
 from msgspec import UNSET
 
 from packtool.engines import Engine
-from packtool.formats.names import REJECTED, token_dtype
+from packtool.errors import PacktoolError
+from packtool.formats.names import REJECTED, TOKENIZER, token_dtype
 from packtool.formats.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, OtherFile, StoreManifest, TokenShard
+from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.outputs.tokenizer_files import write_tokenizer
@@ -25,187 +29,274 @@ from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
-from packtool.text.corpus import blocks
+from packtool.text.corpus import blocks as corpus_blocks
+from packtool.text.corpus.find import Texts
 from packtool.text.corpus.records import Block, CorpusFile
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.counts import SpanCounts
+from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.rejects import RejectLog
+from packtool.text.tokenizing.tokenizer import Tokenizer
 from packtool.warnings import warn
 
+log = logging.getLogger(__name__)
 
-class Job:
-    """The pieces of a run, of a block each: those finished earlier, and those still to do.
+
+def run_blocks(
+    recipe: StoreRecipe,
+    tokenizer: Tokenizer,
+    texts: Texts,
+    options: TokenizeArguments,
+    output: Output,
+    engine: Engine,
+) -> Blocks:
+    """Tokenize the texts, block by block; blocks that an earlier run finished are kept.
+
+    With ``--encoder auto`` another encoder goes on where the fast one is wrong, or refuses the tokenizer.
+
+    Returns:
+        The blocks, all of them done.
+
+    Raises:
+        PacktoolError: a record or file can't be used; the encoder that was named is wrong. Where no block was finished
+            yet, nothing stays at the output.
+    """
+    try:
+        files = texts.stored(output.scratch, options.format, from_anywhere=options.scheduler is not None)
+    except BaseException:
+        if texts.once:  # which is gone, so nothing could resume this
+            output.discard()
+        raise
+    tokenizer_at = output.passing(engine, far=False).place
+    tokenizer_at.write(TOKENIZER, tokenizer.files[TOKENIZER])
+    work = tasks.Work(
+        recipe=recipe,
+        encoder=tokenizer.encoder,
+        max_errors=options.max_errors,
+        tokenizer_at=tokenizer_at,
+        delivery=output.delivery(engine),
+    )
+    blocks = Blocks(work, files, engine, output)
+    log.info("encoder %s: %s", blocks.work.encoder.encoder, blocks.work.encoder.why)
+    try:
+        blocks.run(fall_back=options.encoder == "auto", quiet=options.quiet)
+    except PacktoolError:
+        if not blocks.done:  # nothing that a resumed run could use
+            output.discard()
+        raise
+    return blocks
+
+
+class Blocks:
+    """The blocks of a run: those that an earlier run finished, and those still to do.
 
     Args:
-        output: the blocks' scratch files and records lie there.
+        output: the blocks' files and records lie there.
         engine: does them.
 
     Attributes:
-        done: what is done, by the number of the piece.
-        earlier: numbers of the pieces that an earlier run had done.
-        pieces: how many there are.
+        work: what the tasks share; another encoder may take over in it.
+        files: that are read, in order.
+        done: what came of each block that is done, by its number.
+        earlier: numbers of those that an earlier run had done.
     """
 
-    def __init__(
-        self, context: tasks.Context, files: list[CorpusFile], engine: Engine, output: Output, *, quiet: bool
-    ) -> None:
-        self.context = context
+    def __init__(self, work: tasks.Work, files: list[CorpusFile], engine: Engine, output: Output) -> None:
+        self.work = work
         self.files = files
         self.engine = engine
-        self._quiet = quiet
-        self._blocks = blocks.plan(files)
+        self._plan = corpus_blocks.plan(files)
+        self._blocks_of = Counter(spans[0].file for spans in self._plan)
         self._output = output
-        self.pieces = len(self._blocks)
         self._kept = Pieces(output, "block", tasks.BlockResult, tasks.BlockResult.files)
-        self.done = self._kept.found(range(self.pieces), engine)
+        self.done = self._kept.found(range(len(self._plan)), engine)
         self.earlier = frozenset(self.done)
+        # An earlier run may have found the fast encoder wrong: this one must not begin with it again.
         self._fallback = Pieces(output, "fallback", str)
-        if why := self._fallback.recorded([0]).get(0):
-            self._use_reference(why)
+        fallback = self._fallback.recorded([0])
+        if fallback:
+            self._use_reference(fallback[0])
 
     @property
     def encoders(self) -> set[str]:
         """The encoders of the blocks that are done."""
         return {result.encoder for result in self.done.values()}
 
-    def fall_back(self, error: EncoderMismatchError | EncoderUnsuitableError) -> None:
-        """Go on with another encoder. Where the fast one was wrong, discard its work, and let the reference encode: in
-        a resumed run, too."""
-        if isinstance(error, EncoderMismatchError):
-            self._use_reference(error.what)
-        else:
-            self.context = msgspec.structs.replace(self.context, recipe=self.context.recipe.fallback(error))
+    def in_order(self) -> list[tasks.BlockResult]:
+        """List what came of the blocks, in the order of their texts."""
+        return [self.done[number] for number in sorted(self.done)]
+
+    def run(self, *, fall_back: bool, quiet: bool) -> None:
+        """Run the blocks that are not done.
+
+        Args:
+            fall_back: go on with another encoder where one is wrong, or refuses the tokenizer.
+        """
+        while True:
+            try:
+                self._run(quiet=quiet)
+            except EncoderMismatchError as error:
+                if not fall_back:
+                    raise
+                remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
+                warn("encoder-fallback", error.what, remedy=remedy, where=error.where)
+                # The record comes first: a run that is killed now must not resume with the encoder that was wrong.
+                self._fallback.record(0, error.what)
+                self._use_reference(error.what)
+            except EncoderUnsuitableError as error:
+                if not fall_back:
+                    raise
+                self.work = msgspec.structs.replace(self.work, encoder=self.work.encoder.fallback(error))
+            else:
+                return
 
     def _use_reference(self, why: str) -> None:
-        self._fallback.record(0, why)
-        recipe = self.context.recipe.instead(why)
-        others = {piece for piece, result in self.done.items() if result.encoder != recipe.encoder}
-        for piece in others:
-            self._kept.forget(piece)
-        self.done = {piece: result for piece, result in self.done.items() if piece not in others}
-        self.earlier = self.earlier - others
-        self.context = msgspec.structs.replace(self.context, recipe=recipe)
+        """Let the reference encode, and do again what any other encoder did."""
+        encoder = self.work.encoder.instead(why)
+        for number, result in list(self.done.items()):
+            if result.encoder != encoder.encoder:
+                self._kept.forget(number)
+                del self.done[number]
+        self.earlier = self.earlier & self.done.keys()
+        self.work = msgspec.structs.replace(self.work, encoder=encoder)
 
-    def run(self) -> None:
-        """Run the pieces that are not done."""
-        done = dict(self.done)
-        todo = {piece: self._task(piece) for piece in range(self.pieces)}
-        bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items()}
-        before = sum(bytes_of[piece] for piece in done)
-        with Progress(sum(bytes_of.values()), "tokenize", initial=before, quiet=self._quiet) as progress:
-            for piece, result in self._kept.run(
-                partial(tasks.run, self.context),
+    def _run(self, *, quiet: bool) -> None:
+        before = dict(self.done)
+        todo = {number: self._task(number) for number in range(len(self._plan))}
+        bytes_of = {number: self._bytes(spans) for number, spans in enumerate(self._plan)}
+        begun = sum(bytes_of[number] for number in before)
+        with Progress(sum(bytes_of.values()), "tokenize", initial=begun, quiet=quiet) as progress:
+            for number, result in self._kept.run(
+                partial(tasks.run, self.work),
                 todo,
                 self.engine.processes,
-                done=done,
+                done=before,
                 on_advance=progress.advance,
-                prepare=partial(tasks.prepare, self.context),
-                work=self._work,
+                prepare=partial(tasks.prepare, self.work),
+                work=self._shared,
             ):
-                if piece not in done:
-                    self.done[piece] = result
+                if number not in before:
+                    self.done[number] = result
                     progress.add_tokens(sum(span.tokens for span in result.spans))
                     self._limit_errors()
         self._limit_errors()
 
     @property
-    def _work(self) -> Path | None:
+    def _shared(self) -> Path | None:
         """A directory that workers have to see; None where the store has all that they need."""
-        return self._output.scratch if isinstance(self.context.tokenizer_at, LocalPlace) else None
+        return self._output.scratch if isinstance(self.work.tokenizer_at, LocalPlace) else None
 
-    def _task(self, piece: int) -> tasks.Task:
-        spans = self._blocks[piece]
-        return tasks.Task(piece, spans, tuple(self.files[span.file] for span in spans))
+    def _task(self, number: int) -> tasks.Task:
+        spans = self._plan[number]
+        return tasks.Task(number, spans, tuple(self.files[span.file] for span in spans))
 
-    def _bytes(self, block: Block) -> int:
-        """Return the bytes of a block, for progress; if a file has several, about."""
-        if block[0].whole:
-            return sum(self.files[span.file].bytes for span in block)
-        number = block[0].file
-        return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
+    def _bytes(self, spans: Block) -> int:
+        """Return the bytes of a block, for progress; the blocks of a file that is divided count for as many each."""
+        if spans[0].whole:
+            return sum(self.files[span.file].bytes for span in spans)
+        number = spans[0].file
+        return self.files[number].bytes // self._blocks_of[number]
 
     def _limit_errors(self) -> None:
-        limit = self.context.max_errors
+        """Stop a run that has more bad records than it may; each task knows only those of its own block."""
+        limit = self.work.max_errors
         if limit is None:
             return
-        spans = [span for _, result in sorted(self.done.items()) for span in result.spans]
+        spans = [span for result in self.in_order() for span in result.spans]
         if sum(span.rejects for span in spans) > limit:
             worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
             raise tasks.too_many(limit, tasks.shown_file(self.files[worst.file]), f"here {reasons}")
 
-    def assemble(
-        self, options: dict[str, Any], tokenizer: Mapping[str, bytes], clock: Clock
-    ) -> tuple[dict[str, int], dict[str, Any]]:
-        """Make a token store of the blocks, all of which are done: join the rejects, and write the manifest. Doing it
-        again after it was interrupted gives the same store.
 
-        Args:
-            options: for the manifest.
-            tokenizer: its files.
-            clock: of the run.
+def finish(
+    output: Output, recipe: StoreRecipe, tokenizer: Tokenizer, blocks: Blocks, clock: Clock
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Make a token store of blocks that are all done: join what they rejected, and write the manifest.
 
-        Returns:
-            The manifest's counts, and the facts in `run.json`.
-        """
-        out, context = self._output, self.context
-        shards: list[TokenShard] = []
-        documents = 0
-        per_file = [SpanCounts(number) for number in range(len(self.files))]
-        with own_directory(out.scratch, "rejected.") as attempt:
-            with closing(RejectLog(attempt / REJECTED)) as log:
-                for _, result in sorted(self.done.items()):
-                    if result.rejected is not None:
-                        before = [counts.records for counts in per_file]
-                        log.join(out.place.blocks(result.rejected.name), [file.name for file in self.files], before)
-                    first_record = per_file[result.spans[0].file].records
-                    for span in result.spans:
-                        per_file[span.file].add(span)
-                    for shard in result.shards:
-                        shards.append(
-                            msgspec.structs.replace(shard, first_document=documents, first_record=first_record)
-                        )
-                        documents += shard.offsets.shape[0] - 1
-            rejected = log.entry(REJECTED)
-            if rejected is not None:
-                out.put(REJECTED, attempt / REJECTED, rejected.xxh3_128)
-        total = SpanCounts(-1)
-        for counts in per_file:
-            total.add(counts)
-        files = list(zip(self.files, per_file, strict=True))
-        trained = {"trained_tokens": total.trained} if context.chat is not None else {}
-        if context.chat is not None and context.chat.train_on == "each":
+    Doing it again after it was interrupted gives the same store.
+
+    Args:
+        clock: of the run.
+
+    Returns:
+        The manifest's counts, and the facts in `run.json`.
+    """
+    shards, per_file, rejected = _joined(output, blocks)
+    total = SpanCounts(-1)
+    for counts in per_file:
+        total.add(counts)
+    trained: dict[str, int] = {}
+    if recipe.chat is not None:
+        trained["trained_tokens"] = total.trained
+        if recipe.chat.train_on == "each":
             trained |= {"conversations": total.conversations, "repeated_context_tokens": total.context}
-        manifest = StoreManifest(
-            format_version=LOSS_VERSION if any(shard.loss is not UNSET for shard in shards) else FORMAT_VERSION,
-            options=options,
-            inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
-            tokenizer=context.tokenizer,
-            dtype=token_dtype(context.tokenizer.vocab_size).str,
-            counts=total.flat() | trained,
-            rejected=None if rejected is None else OtherFile(*msgspec.structs.astuple(rejected)),
-            shards=shards,
-            tokenizer_files=write_tokenizer(out, tokenizer),
-        )
-        now = [span for piece, result in self.done.items() if piece not in self.earlier for span in result.spans]
-        run = {
-            "written": clock.seconds(),
-            "workers": self.engine.workers,
-            "encoder": ", ".join(sorted(self.encoders)) or context.recipe.encoder,
-            "encoder_why": context.recipe.why,
-            "texts_checked": sum(result.checked for result in self.done.values()),
-            "text_bytes": total.bytes,
-            "this_run": {
-                "text_bytes": sum(span.bytes for span in now),
-                "tokens": sum(span.tokens for span in now),
-            },
-            "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
-            "files": [{"name": file.name, **counts.flat()} for file, counts in files],
-        }
-        out.finish(manifest, run)
-        _warn(out.place, manifest, total.special)
-        return manifest.counts, run
+    with_loss = any(shard.loss is not UNSET for shard in shards)
+    files = list(zip(blocks.files, per_file, strict=True))
+    manifest = StoreManifest(
+        format_version=LOSS_VERSION if with_loss else FORMAT_VERSION,
+        options=recipe.options,
+        inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
+        tokenizer=recipe.tokenizer,
+        dtype=token_dtype(recipe.tokenizer.vocab_size).str,
+        counts=total.flat() | trained,
+        rejected=rejected,
+        shards=shards,
+        tokenizer_files=write_tokenizer(output, tokenizer.files),
+    )
+    run = {
+        "written": clock.seconds(),
+        "workers": blocks.engine.workers,
+        **_facts(blocks, total),
+        "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
+        "files": [{"name": file.name, **counts.flat()} for file, counts in files],
+    }
+    output.finish(manifest, run)
+    _warn(output.place, manifest, total.special)
+    return manifest.counts, run
+
+
+def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[SpanCounts], OtherFile | None]:
+    """Join the blocks: return their shards, numbered over the whole store, what each file holds, and the rejects."""
+    shards: list[TokenShard] = []
+    documents = 0
+    per_file = [SpanCounts(number) for number in range(len(blocks.files))]
+    names = [file.name for file in blocks.files]
+    with own_directory(output.scratch, "rejected.") as attempt:
+        with closing(RejectLog(attempt / REJECTED)) as rejects:
+            for result in blocks.in_order():
+                # A block counts records from its own begin: those of the same file in earlier blocks come before.
+                before = [counts.records for counts in per_file]
+                if result.rejected is not None:
+                    rejects.join(output.place.blocks(result.rejected.name), names, before)
+                for span in result.spans:
+                    per_file[span.file].add(span)
+                for shard in result.shards:
+                    first_record = before[result.spans[0].file]
+                    shards.append(msgspec.structs.replace(shard, first_document=documents, first_record=first_record))
+                    documents += shard.offsets.shape[0] - 1
+        entry = rejects.entry(REJECTED)
+        if entry is None:
+            return shards, per_file, None
+        output.put(REJECTED, attempt / REJECTED, entry.xxh3_128)
+        return shards, per_file, OtherFile(*msgspec.structs.astuple(entry))
+
+
+def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
+    """Return what `run.json` says of encoding; `this_run` leaves out the blocks of earlier runs."""
+    bytes_now = tokens_now = 0
+    for number, result in blocks.done.items():
+        if number not in blocks.earlier:
+            bytes_now += sum(span.bytes for span in result.spans)
+            tokens_now += sum(span.tokens for span in result.spans)
+    return {
+        "encoder": ", ".join(sorted(blocks.encoders)) or blocks.work.encoder.encoder,
+        "encoder_why": blocks.work.encoder.why,
+        "texts_checked": sum(result.checked for result in blocks.done.values()),
+        "text_bytes": total.bytes,
+        "this_run": {"text_bytes": bytes_now, "tokens": tokens_now},
+    }
 
 
 def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> None:

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from packtool.errors import DataError
 from packtool.outputs.tokenizer_files import default_tokenizer
-from packtool.text.encoding.load import find, load
+from packtool.text.encoding.load import find, info_of
 from packtool.warnings import PacktoolWarning
 
 START = {"content": "<|im_start|>", "special": True, "normalized": False}
@@ -37,12 +37,13 @@ def test_the_decoder_of_the_configuration_is_read(tmp_path: Path) -> None:
     place = written(tmp_path, tokenizer_config=config, added_tokens={"<other>": SIZE})
     assert ids(place, "<|im_start|><think> ") == [SIZE, SIZE + 1]
     assert len(ids(place, "<other>")) > 1
-    loaded = load(place)
-    assert loaded.info.added_tokens["<|im_start|>"] == SIZE
-    assert {"<|im_start|>"} <= set(loaded.special)
-    assert "<think>" not in loaded.special
-    assert loaded.info.vocab_size == SIZE + 2
-    spec = json.loads(loaded.found.data)
+    found = find(place)
+    info = info_of(found)
+    assert info.added_tokens["<|im_start|>"] == SIZE
+    assert {"<|im_start|>"} <= set(found.special)
+    assert "<think>" not in found.special
+    assert info.vocab_size == SIZE + 2
+    spec = json.loads(found.data)
     del spec["added_tokens"][-2:]
     assert spec == json.loads(default_tokenizer())
 
@@ -53,17 +54,18 @@ def test_another_id_than_the_configuration_says_is_told(tmp_path: Path) -> None:
     place = written(tmp_path, tokenizer_config=config)
     told = rf"<\|im_start\|> is {SIZE}, as in Transformers, but tokenizer_config\.json says 300 \(1 such token\)\."
     with pytest.warns(PacktoolWarning, match=told):
-        assert load(place).info.added_tokens["<|im_start|>"] == SIZE
+        assert info_of(find(place)).added_tokens["<|im_start|>"] == SIZE
 
 
 def test_older_files_have_tokens_by_text(tmp_path: Path) -> None:
     special = {"eos_token": "<|endoftext|>", "pad_token": {"content": "<pad>"}, "additional_special_tokens": ["<s1>"]}
     place = written(tmp_path, special_tokens_map=special, added_tokens={"<b>": SIZE + 1, "<a>": SIZE})
     assert ids(place, "<a><b><pad><s1>") == [SIZE, SIZE + 1, SIZE + 2, SIZE + 3]
-    loaded = load(place)
-    assert {"<pad>", "<s1>"} <= set(loaded.special)
-    assert "<a>" not in loaded.special
-    assert "added_tokens.json" not in loaded.found.files
+    found = find(place)
+    info_of(found)
+    assert {"<pad>", "<s1>"} <= set(found.special)
+    assert "<a>" not in found.special
+    assert "added_tokens.json" not in found.files
 
 
 def test_a_file_that_lacks_nothing_stays_as_it_is(tmp_path: Path) -> None:

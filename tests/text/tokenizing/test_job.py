@@ -33,11 +33,11 @@ def test_finished_blocks_are_not_done_again(
     done: list[int] = []
     original = block.run
 
-    def stop_after_three(context: block.Context, task: block.Task, *worker: Any) -> Any:
+    def stop_after_three(work: block.Work, task: block.Task, *worker: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(task.number)
-        return original(context, task, *worker)
+        return original(work, task, *worker)
 
     monkeypatch.setattr(block, "run", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
@@ -45,7 +45,7 @@ def test_finished_blocks_are_not_done_again(
     first = set(done)
     done[:] = []
     monkeypatch.setattr(
-        block, "run", lambda context, task, *worker: done.append(task.number) or original(context, task, *worker)
+        block, "run", lambda work, task, *worker: done.append(task.number) or original(work, task, *worker)
     )
     result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
     assert contents(result.path) == expected

@@ -1,0 +1,81 @@
+"""The recipe of a token store: all that its bytes depend on but the texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from packtool.formats.schema import TokenizerInfo
+from packtool.options.record import as_recorded, recorded
+from packtool.options.tokenize import AUTO, TokenizeArguments
+from packtool.outputs.claim import key_of
+from packtool.support.version import __version__
+from packtool.text.conversations.chat import Chat
+from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
+from packtool.text.corpus.find import Texts
+from packtool.text.corpus.records import Fields
+from packtool.text.tokenizing.fim import FillInTheMiddle
+from packtool.text.tokenizing.tokenizer import Tokenizer
+
+
+class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """How to make a token store.
+
+    Attributes:
+        options: as the manifest has them.
+        tokenizer: with its EOS, as the manifest has it.
+        fields, filters: what is read of a record, and which documents are left out.
+        on_error: fail, skip or quarantine.
+        max_record_bytes: limit of a record, uncompressed.
+        provenance: keep where documents came from.
+        special_ids: of the special tokens to count in texts, ascending.
+        chat: how conversations become texts; None if documents are no conversations.
+        fim: how texts are rearranged to fill in the middle; None if they are not.
+        key: digest of all of this, of the version, and of names, sizes and times of the files: a run resumes what has
+            the same key. The recipe goes to every worker, so it holds the digest and not the list of files.
+    """
+
+    options: dict[str, Any]
+    tokenizer: TokenizerInfo
+    fields: Fields
+    filters: Filters
+    on_error: str
+    max_record_bytes: int
+    provenance: bool
+    special_ids: tuple[int, ...]
+    chat: Chat | None
+    fim: FillInTheMiddle | None
+    key: str
+
+    @classmethod
+    def of(cls, options: TokenizeArguments, texts: Texts, tokenizer: Tokenizer) -> StoreRecipe:
+        """Return the recipe that options, input and tokenizer make together."""
+        written = recorded(options)
+        if tokenizer.chat is not None:
+            written |= as_recorded(tokenizer.chat.recorded(options.conversations or AUTO))
+        if tokenizer.fim is not None:
+            written |= as_recorded(tokenizer.fim.recorded())
+        limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
+        special_ids: tuple[int, ...] = ()
+        if options.special_tokens == "token" and texts.kind != "token ids":
+            special_ids = _special_ids(tokenizer)
+        return cls(
+            options=written,
+            tokenizer=tokenizer.info,
+            fields=texts.fields,
+            filters=Filters({name: limit for name, limit in limits.items() if limit is not None}),
+            on_error=options.on_error,
+            max_record_bytes=options.record_bytes,
+            provenance=options.provenance,
+            special_ids=special_ids,
+            chat=tokenizer.chat,
+            fim=tokenizer.fim,
+            key=key_of(__version__, written, tokenizer.info, texts.stamps),
+        )
+
+
+def _special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """List the ids of the special tokens that texts may spell, ascending."""
+    ids = tokenizer.info.added_tokens
+    return tuple(sorted({ids[text] for text in tokenizer.special if text in ids}))

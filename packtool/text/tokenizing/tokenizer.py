@@ -1,0 +1,62 @@
+"""Load the tokenizer of a run, and settle all that depends on it: EOS and BOS, encoder, chat template, sentinels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packtool.formats.schema import TokenizerInfo
+from packtool.options.declare import Input
+from packtool.options.tokenize import TokenizeArguments
+from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.choose import check_conversations, choose_chat, with_template
+from packtool.text.encoding.encoder_choice import choose
+from packtool.text.encoding.encoders import EncoderRecipe
+from packtool.text.encoding.load import find, info_of
+from packtool.text.tokenizing.fim import FillInTheMiddle, choose_fim
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A tokenizer, and how documents become ids with it.
+
+    Attributes:
+        files: that the store keeps, by name: the tokenizer.json, its configuration, the chat template.
+        info: what the manifest records: EOS and BOS among it.
+        special: texts of its special tokens, ascending.
+        encoder: which one encodes, and why.
+        chat: how conversations become texts; None if documents are no conversations.
+        fim: how texts are rearranged to fill in the middle; None if they are not.
+    """
+
+    files: Mapping[str, bytes]
+    info: TokenizerInfo
+    special: tuple[str, ...]
+    encoder: EncoderRecipe
+    chat: Chat | None
+    fim: FillInTheMiddle | None
+
+
+def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
+    """Load the tokenizer that the options name, for this kind of input.
+
+    Raises:
+        UsageError: no EOS or BOS is known, or a token that is named is not in the vocabulary; there is no chat
+            template; an encoder can't be used.
+        DataError: no such tokenizer, or a file of it can't be read.
+    """
+    chats = kind == "conversations"
+    if chats:
+        check_conversations(options)
+    found = find(options.tokenizer, options.revision)
+    info = info_of(found, eos_token=options.eos_token, bos=options.bos, bos_token=options.bos_token, chats=chats)
+    # Of a conversation, what the template writes is encoded as special tokens in any case; `chat` tells what a message
+    # spells from it.
+    as_text = options.special_tokens == "text" and not chats
+    encoder = choose(found, options.encoder, special_as_text=as_text)
+    files, chat = found.files, None
+    if chats:
+        chat = choose_chat(options, found.files, found.added, found.special, found.where)
+        if options.chat_template is not None:
+            files = with_template(found.files, chat)
+    return Tokenizer(files, info, found.special, encoder, chat, choose_fim(options, found))
