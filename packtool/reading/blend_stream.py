@@ -54,7 +54,8 @@ class BlendStream:
         blend: as it was written.
         batch_tokens: tokens in a batch, by default a row.
         cache, cache_bytes, fetch: as in `packtool.open`.
-        fields: of a batch, `source` among them; by default those that its datasets have, and `source`.
+        fields: of a batch, `source` among them; by default those that its datasets have, and `source` but with
+            ``same`` labels.
         options: of `packtool.reading.make_batch`.
 
     Attributes:
@@ -81,6 +82,9 @@ class BlendStream:
         check_options(options, BlendStream, make_batch)
         self.sources = Sources(blend, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
         self.names = self.sources.names
+        if fields is None and options.get("labels") == "same":
+            # The losses of Transformers' models have a parameter of that name: model(**batch) would fail on it.
+            fields = [name for name in self.sources.fields if name != "source"]
         self.options = {"fields": self.sources.fields if fields is None else tuple(fields), **options}
         self.batch_rows = rows_in(batch_tokens, self.sources.sequence_length)
         self.rows_ahead = rows_ahead(self.sources.sequence_length, len(self.sources.streams), near=self.near)

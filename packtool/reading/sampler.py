@@ -23,11 +23,13 @@ class Turn(NamedTuple):
         keys: the samples.
         consumed: samples of the stream that are consumed after training on them, whatever the rank.
         ahead: samples of the stream up to the end of their global batch.
+        filled: how many of the keys, at the end, are there to be as many as other ranks have: they train nothing.
     """
 
     keys: list[Key]
     consumed: int
     ahead: int
+    filled: int = 0
 
 
 class GlobalBatches:
@@ -52,8 +54,11 @@ class GlobalBatches:
         balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
             step, ``turn`` where they meet at every micro-batch, as FSDP makes them. Global batches and states stay the
             same. A last batch that ranks can't share equally is dealt as without it.
+        fill: where a global batch can't be shared equally, give ranks with fewer rows its first one again: in `begin`,
+            whose turns say how many of their rows train nothing.
 
     Attributes:
+        even: batches are as equal as possible, rather than all but the last one full: for a pass without `drop_last`.
         consumed: samples of the stream before the next global batch, whatever the rank.
         turn: changes whenever the place does other than by the iteration at work.
     """
@@ -68,6 +73,7 @@ class GlobalBatches:
         micro_batch_size: int | None = None,
         drop_last: bool = True,
         balance: Literal["step", "turn"] | None = None,
+        fill: bool = False,
     ) -> None:
         _require(balance in (None, STEP, TURN), f"{balance!r} is not a way", "give 'step' or 'turn'", "balance")
         given, batch_size = batch_size, stream.batch_rows if batch_size is None else batch_size
@@ -91,6 +97,8 @@ class GlobalBatches:
         self.micro_batch_size = micro_batch_size
         self.drop_last = drop_last
         self.balance = balance
+        self.fill = fill
+        self.even = False
         self.consumed = 0
         self._begun = 0  # where the iteration began
         self._pass = 0
@@ -105,10 +113,10 @@ class GlobalBatches:
         """Iterate over the rest of this pass, or over the next if this one came to its end."""
         turns = self.begin()
         turn = self.turn
-        for keys, consumed, ahead in turns:
+        for part in turns:
             self.require_turn(turn)
-            self.consumed, self._ahead = consumed, ahead
-            yield keys
+            self.consumed, self._ahead = part.consumed, part.ahead
+            yield part.keys[: len(part.keys) - part.filled]
 
     def __len__(self) -> int:
         """Count the batches that this rank reads in a pass."""
@@ -223,6 +231,13 @@ class GlobalBatches:
             self._ahead = group[-1].ahead
             yield group
 
+    def fewest(self) -> Iterator[tuple[int, int]]:
+        """Yield for each turn of a pass the rows of its global batch, and the fewest that a rank gets of them in it."""
+        for before, after, most, size in self._batches(*self._bounds(self._pass)):
+            rows = self.stream.rows_of(before) if self.stream.bucketed else after - before
+            for first in range(0, most, size):
+                yield rows, max(0, min(size, rows // self.world_size - first))
+
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
         """Return the state to resume from: samples consumed, and what identifies dataset, order and seed, or the blend.
 
@@ -291,7 +306,12 @@ class GlobalBatches:
     def _batches(self, consumed: int, end: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield samples consumed before and after each global batch, rows of the first rank, and rows of a turn."""
         while consumed < end:
-            after = min(consumed + self.batch_size, end)
+            size = self.batch_size
+            if self.even:
+                # As many batches as of the full size; each is at most a row larger than those that follow it.
+                left = end - consumed
+                size = -(-left // -(-left // size))
+            after = min(consumed + size, end)
             if self.drop_last and after - consumed < self.batch_size:
                 return
             rows = self.stream.rows_of(consumed) if self.stream.bucketed else after - consumed
@@ -303,12 +323,14 @@ class GlobalBatches:
         batches = self._batches(consumed, end)
         while ahead := list(islice(batches, _AHEAD if self.balance else 1)):
             keys = [self._keys(before, after) for before, after, _, _ in ahead]
-            for (before, after, most, size), mine in zip(ahead, self._shares(keys), strict=True):
+            for (before, after, most, size), whole, mine in zip(ahead, keys, self._shares(keys), strict=True):
                 for first in range(0, most, size):
                     chosen = mine[first : first + size]
+                    filled = min(size, most - first) - len(chosen) if self.fill else 0
+                    chosen = chosen + [whole[0]] * filled
                     if not chosen and self.stream.bucketed:
                         chosen = [(before, -1)]
-                    yield Turn(chosen, after if first + size >= most else before, after)
+                    yield Turn(chosen, after if first + size >= most else before, after, filled)
 
     def _shares(self, batches: Sequence[Sequence[Key]]) -> list[list[Key]]:
         """Return this rank's share of each of some global batches."""

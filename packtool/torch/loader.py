@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
-from packtool.reading.batch import check_options, make_batch
+from packtool.reading.batch import IGNORED, check_options, make_batch
 from packtool.reading.blend_stream import BlendStream, open_stream
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sampler import GlobalBatches, Turn
@@ -63,9 +63,13 @@ class Loader:
             rows, as of `packtool.torch.mesh.data_rank`.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
             some ranks may be empty.
+        fill: where the last one can't be shared equally, give each rank as many rows as the others: the first again,
+            with labels that are all −100. So sum losses and targets: a mean over such a row alone is no number.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
             `GlobalBatches`.
-        fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
+        fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`. With
+            ``labels="same"`` the default has no `source`, since models of Transformers, which take the fields as
+            keywords, have another use for the name: name it among fields, and take it out of the batch.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as in `packtool.open`.
@@ -94,6 +98,7 @@ class Loader:
         world_size: int | None = None,
         mesh: DeviceMesh | None = None,
         drop_last: bool = True,
+        fill: bool = False,
         balance: Literal["step", "turn"] | None = None,
         fields: Sequence[str] | None = None,
         num_workers: int = 0,
@@ -111,6 +116,9 @@ class Loader:
                 what, remedy = "a mesh says rank and world_size", "leave out the mesh, or these two"
                 raise UsageError("bad-option", what, remedy=remedy, where="mesh")
             rank, world_size = data_rank(mesh)
+        if fill and drop_last:
+            what, remedy = "has no effect with drop_last: ranks have equally many rows", "give drop_last=False with it"
+            raise UsageError("bad-option", what, remedy=remedy, where="fill")
         self._rank, self._world_size = rank, world_size
         self._samples = Samples(
             source,
@@ -128,6 +136,7 @@ class Loader:
             micro_batch_size=micro_batch_size,
             drop_last=drop_last,
             balance=balance,
+            fill=fill,
         )
         self._settle()
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
@@ -151,6 +160,8 @@ class Loader:
         for batch, turn in zip(batches, returned, strict=True):
             self.sampler.require_turn(number)
             self.sampler.consumed = turn.consumed
+            if turn.filled:
+                ignore_last(batch, turn.filled)
             yield batch
 
     def __len__(self) -> int:
@@ -379,6 +390,14 @@ def end_with_parent() -> None:
 
     if parent is not None:
         threading.Thread(target=wait, name="end with parent", daemon=True).start()
+
+
+def ignore_last(batch: Mapping[str, Any], rows: int) -> None:
+    """Take the targets of so many rows at the end of a batch, in place: they are there for their shape alone."""
+    if "labels" in batch:
+        batch["labels"][-rows:] = IGNORED
+    if "loss_mask" in batch:
+        batch["loss_mask"][-rows:] = 0
 
 
 def tensors(read: RawBatch, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,6 +62,20 @@ def test_labels_of_lanes_reach_a_model_of_transformers_as_shifted_ones(rows: Pat
         torch.testing.assert_close(model(**batch, shift_labels=batch["labels"]).loss, expected)
 
 
+def test_batches_of_a_blend_are_arguments_of_models_of_transformers(rows: Path) -> None:
+    """All fields that a batch has by default: the losses of Transformers have another use for the name `source`."""
+    model, blend = llama(), packtool.Blend({"one": rows})
+    batch = next(iter(Loader(blend, batch_size=8, labels="same")))
+    alone = next(iter(Loader(rows, batch_size=8, labels="same")))
+    assert list(batch) == list(alone)
+    with torch.no_grad():
+        assert torch.equal(model(**batch, use_cache=False).loss, model(**alone, use_cache=False).loss)
+        named = next(iter(Loader(blend, batch_size=8, labels="same", fields=(*FIELDS, "source"))))
+        assert named.pop("source").tolist() == [0] * 8
+        assert torch.equal(model(**named, use_cache=False).loss, model(**alone, use_cache=False).loss)
+    assert "source" in next(iter(Loader(blend, batch_size=8)))
+
+
 @pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"pin_memory": True}])
 def test_a_batch_says_which_labels_it_holds(rows: Path, options: dict[str, Any]) -> None:
     accelerate = pytest.importorskip("accelerate")

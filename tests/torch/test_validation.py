@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
-from tests.stores import write_store
+from tests.stores import document_loss, write_store
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -39,11 +41,16 @@ def ids(batches: Any) -> list[list[int]]:
 def test_a_whole_pass_each_time(rows: Path) -> None:
     valid = ValidationLoader(rows, batch_size=16)
     stored = packtool.open(rows)[:].tolist()
-    assert len(stored) % 16
-    assert ids(islice(valid, 3)) == stored[:48]
+    sizes = [len(batch["input_ids"]) for batch in valid]
+    assert sizes == sorted(sizes, reverse=True)
+    assert (len(sizes), sum(sizes), max(sizes) - min(sizes)) == (-(-len(stored) // 16), len(stored), 1)
+    assert ids(islice(valid, 3)) == stored[: sum(sizes[:3])]
     for _ in range(2):
         assert ids(valid) == stored
-    assert len(valid) == -(-len(stored) // 16)
+    assert len(valid) == len(sizes)
+    full = ValidationLoader(rows, batch_size=16, drop_last=True)
+    assert ids(full) == stored[: len(stored) // 16 * 16]
+    assert {len(batch["input_ids"]) for batch in full} == {16}
 
 
 def test_the_first_batches_each_time(rows: Path) -> None:
@@ -74,6 +81,93 @@ def test_rows_of_several_lengths(rows: Path) -> None:
     assert [batch["input_ids"].tolist() for batch in valid] == first
 
 
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Datasets of so many rows, each of which says by its tokens which it is; in half of them not all tokens train."""
+    place, made = tmp_path_factory.mktemp("sets"), {}
+    for count in (1, 2, 3, 7, 16, 29):
+        store = write_store(place / f"store-{count}", [8] * count, loss=document_loss if count % 2 else None)
+        made[count] = place / f"rows-{count}"
+        packtool.pack(store, made[count], strategy="concat", sequence_length=8, shuffle=False)
+    return made
+
+
+FIELDS = ("input_ids", "labels", "loss_mask", "position_ids", "cu_seqlens")
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_every_row_once_in_batches_as_equal_as_can_be(sets: dict[int, Path], data: st.DataObject) -> None:
+    """No rank is without rows: else the loader is refused, or what fills its batches trains nothing."""
+    count = data.draw(st.sampled_from(sorted(sets)), label="rows")
+    world = data.draw(st.sampled_from([1, 2, 3, 4]), label="ranks")
+    size = world * data.draw(st.integers(1, 6), label="rows for each rank")
+    options: dict[str, Any] = {"batch_size": size, "world_size": world, "fields": FIELDS}
+    options["micro_batch_size"] = data.draw(st.sampled_from([None, 1, 2]), label="micro-batch")
+    options["fill"] = data.draw(st.booleans(), label="fill")
+    batches = -(-count // size)
+    sizes = [len(part) for part in np.array_split(np.arange(count), batches)]
+    shares = [[rows // world + (rank < rows % world) for rank in range(world)] for rows in sizes]
+    turn = options["micro_batch_size"] or size
+    some_empty = any(-(-max(share) // turn) != -(-min(share) // turn) for share in shares)
+    if some_empty and not options["fill"]:
+        with pytest.raises(UsageError, match=rf"batch_size: batch \d+ shares \d+ rows? among {world} ranks"):
+            ValidationLoader(sets[count], rank=0, **options)
+        return
+    stored = packtool.open(sets[count]).batch(slice(None), fields=FIELDS)  # type: ignore[arg-type]
+    ranks = [list(ValidationLoader(sets[count], rank=rank, **options)) for rank in range(world)]
+    found: list[tuple[list[int], list[int]]] = []
+    for turns in zip(*ranks, strict=True):
+        rows = [len(batch["input_ids"]) for batch in turns]
+        assert min(rows) > 0
+        assert max(rows) - min(rows) <= (0 if options["fill"] else 1)
+        for batch in turns:
+            assert torch.equal(batch["loss_mask"] == 1, batch["labels"] != -100)
+            found += zip(batch["input_ids"].tolist(), batch["labels"].tolist(), strict=True)
+    wanted = list(zip(stored["input_ids"].tolist(), stored["labels"].tolist(), strict=True))
+    trains = [row for row in wanted if set(row[1]) != {-100}]
+    assert sorted(row for row in found if set(row[1]) != {-100}) == sorted(trains)
+    if not options["fill"]:
+        assert sorted(found) == sorted(wanted)
+    if options["micro_batch_size"] is None:
+        whole = [sum(len(batch["input_ids"]) for batch in turns) for turns in zip(*ranks, strict=True)]
+        assert whole == (sizes if not options["fill"] else [world * max(share) for share in shares])
+
+
+def test_batches_of_several_lengths_are_filled(rows: Path) -> None:
+    """The last batch of a length may have fewer rows than there are ranks."""
+    path, ranks = rows.parent / "batches", 4
+    with pytest.raises(UsageError, match=r"among 4 ranks, so one has none\. Give fill=True for rows without targets"):
+        ValidationLoader(path, rank=0, world_size=ranks)
+    loaders = [ValidationLoader(path, rank=rank, world_size=ranks, fill=True) for rank in range(ranks)]
+    stored = packtool.open(path)
+    for number, turns in enumerate(zip(*loaders, strict=True)):
+        assert len({batch["input_ids"].shape for batch in turns}) == 1
+        own = [row for batch in turns for row in batch["labels"].tolist() if set(row) != {-100}]
+        wanted = stored.batch(number, fields=("labels",))["labels"].tolist()  # type: ignore[arg-type]
+        assert sorted(own) == sorted(row for row in wanted if set(row) != {-100})
+
+
+def test_a_loader_fills_its_last_batch(sets: dict[int, Path]) -> None:
+    """With workers, too; and without labels there is nothing to leave out."""
+    for workers in (0, 1):
+        options: dict[str, Any] = {"batch_size": 4, "world_size": 4, "drop_last": False, "num_workers": workers}
+        ranks = [list(Loader(sets[7], rank=rank, **options, fill=True)) for rank in range(4)]
+        assert [len(each) for each in ranks] == [2] * 4
+        assert {batch["input_ids"].shape for each in ranks for batch in each} == {(1, 8)}
+        assert [set(each[1]["labels"][0].tolist()) == {-100} for each in ranks] == [False, False, False, True]
+        assert len(next(iter(Loader(sets[7], rank=3, **options, fields=("input_ids",), fill=True)))) == 1
+    with pytest.raises(UsageError, match="fill: has no effect with drop_last: ranks have equally many rows"):
+        Loader(sets[7], fill=True)
+
+
+def test_a_blend_does_not_validate(sets: dict[int, Path], tmp_path: Path) -> None:
+    (tmp_path / "blend.toml").write_text(f'[sources]\none = "{sets[7]}"\n')
+    for blend in (tmp_path / "blend.toml", packtool.Blend({"one": sets[7]})):
+        with pytest.raises(UsageError, match=r"a blend says what to train on, and does not validate\. Make a Valid"):
+            ValidationLoader(blend)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -98,7 +192,7 @@ def test_lightning_validates_on_the_same_rows(rows: Path, tmp_path: Path, batche
     trainer = lightning_trainer(tmp_path, max_epochs=3, limit_train_batches=2, num_sanity_val_steps=2)
     trainer.fit(lightning_model(seen), Loader(rows, batch_size=16), valid)
     stored = packtool.open(rows)[: 48 if batches else None].tolist()
-    assert seen["validate", 0] == stored[:32] + stored
+    assert seen["validate", 0] == ids(islice(valid, 2)) + stored
     assert seen["validate", 1] == seen["validate", 2] == stored
 
 
