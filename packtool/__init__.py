@@ -9,10 +9,10 @@ The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``pack
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
 from packtool.support.version import __version__
 
+TYPE_CHECKING = False  # that of `typing`, which takes as long to import as all that comes before the command listens
 if TYPE_CHECKING:
     from packtool.blending.blend import Blend as Blend
     from packtool.commands.doctor import doctor as doctor

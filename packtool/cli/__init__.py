@@ -46,9 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
-    interrupts = Interrupts(sys.argv[1:] if arguments is None else arguments)
-    interrupts.guard()
-    status = run(arguments, interrupts)
+    status = run(arguments, Interrupts(sys.argv[1:] if arguments is None else arguments))
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # reported already, if there was a way to
             stream.flush()
@@ -56,15 +54,38 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = None) -> int:
-    """Run the command line and return its exit code."""
+    """Run the command line and return its exit code.
+
+    Args:
+        arguments: of the command line; by default those of this process.
+        interrupts: take over the signals of this process; by default they stay as they are.
+    """
     typed = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        # Only from here on an interrupt may be an exception: it is caught below, wherever it comes, also while an error
+        # is explained.
+        if interrupts is not None:
+            interrupts.guard()
+        status = _run(typed, interrupts)
+        if interrupts is not None:
+            interrupts.stop_listening()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        (interrupts or Interrupts(typed)).say()
+    return status
+
+
+def _run(typed: Sequence[str], interrupts: Interrupts | None) -> int:
+    """Run the command line, explain its error if there is one, and return its exit code."""
     session = Session()
+    status: object = 0
     with warnings.catch_warnings():
         failures.show_warnings()
         try:
             status = app.main(args=typed, prog_name="packtool", standalone_mode=False, obj=session)
             sys.stdout.flush()
-        except (KeyboardInterrupt, typer.Abort):
+        except typer.Abort:
             status = INTERRUPTED
         except SystemExit as left:
             # Typer leaves like this after completion scripts, and when nobody reads its output any more.
@@ -72,6 +93,9 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
         except BrokenPipeError:
             status = BROKEN_PIPE
         except Exception as error:
+            # A library whose import was interrupted may raise an error of its own.
+            if interrupts is not None and interrupts.requested:
+                return INTERRUPTED
             failure = failures.explain(error)
             if failure is None:
                 raise
@@ -80,6 +104,4 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
             if "--json" in typed:
                 failures.print_error(failure)
             status = failure.exit_code
-    if status == INTERRUPTED:
-        (interrupts or Interrupts(typed)).say()
     return status if isinstance(status, int) else 0

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a command ends soon, says how to go on, leaves nothing behind, and goes on to the same bytes."""
+"""Ctrl-C, SIGTERM and SIGHUP: a command ends soon, leaves nothing behind, and goes on to the same bytes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_temporary_directories_go_although_the_command_does_not_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -143,6 +143,78 @@ def test_temporary_directories_go_although_the_command_does_not_end(
     status, error = interrupt(["-c", STUCK], ["stats", str(tmp_path / "a.jsonl"), "-q"], number)
     assert (status, error) == (130, "packtool: interrupted\n")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+IMPORTING = """
+import sys, time
+from importlib import abc
+
+class Slow(abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == slow:
+            sys.meta_path.remove(self)
+            print("importing", flush=True)
+            time.sleep(1)
+
+slow = sys.argv.pop(1)
+sys.meta_path.insert(0, Slow())
+sys.argv[0] = "packtool"
+from packtool.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["typer", "packtool.cli.results", "numpy", "packtool.options.inspecting"])
+def test_while_modules_are_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, number: signal.Signals
+) -> None:
+    """Before there is a command, and while it loads what it needs."""
+    monkeypatch.chdir(tmp_path)
+    write_store(Path("store"), [9, 70, 33])
+    status, error = interrupt(["-c", IMPORTING, module], ["verify", "store"], number)
+    assert (status, error) == (130, "packtool: interrupted\n")
+
+
+IGNORED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+
+
+def test_what_is_ignored_stays_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under nohup, whose commands go on when their terminal is closed."""
+    monkeypatch.chdir(tmp_path)
+    write_store(Path("store"), [9, 70, 33])
+    program = IGNORED + IMPORTING
+    status, error = interrupt(["-c", program, "numpy"], ["verify", "store", "-q"], signal.SIGHUP)
+    assert (status, error) == (0, "")
+
+
+TWICE = """
+import os, signal, sys, warnings
+from packtool.cli import main
+from packtool.commands import info
+
+class Left:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+def stuck(path):
+    print("reading", flush=True)
+    left = Left()
+    try:
+        del left  # an interrupt where no exception can be raised
+        os.kill(os.getpid(), signal.SIGINT)
+        sys.stdin.read()
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)  # again, while it cleans up
+
+info.place_of = stuck
+main(sys.argv[1:])
+"""
+
+
+def test_interrupts_that_come_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert interrupt(["-c", TWICE], ["info", "store"], signal.SIGINT) == (130, "packtool: interrupted\n")
 
 
 def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
