@@ -15,8 +15,9 @@ from packtool.text.encoding.encoders import U32
 from packtool.text.encoding.long_texts import PIECE, pieces
 from packtool.text.encoding.verify import Verified
 
-_ENCODE_CHARS = 1 << 21
-"""Characters handed to the encoder at once."""
+_ENCODE_CHARS = 1 << 19
+"""Characters handed to the encoder at once. With four times as many the heap grows and shrinks for every call, and the
+system has to clear twice as many pages for the whole command."""
 
 
 class EncodedDocuments(NamedTuple):
