@@ -228,7 +228,7 @@ class _Attempt:
     def _write(self, batch: RecordBatch, documents: EncodedDocuments, utf8: list[bytes], counts: SpanCounts) -> None:
         """Write the documents of a batch, with their origins and columns, and count them."""
         tokens, trained = self.writer.tokens, self.writer.trained
-        counts.count_special(documents.ids, self.recipe.special_ids)
+        counts.count_special(documents.ids, self.recipe.special_ids, self.recipe.tokenizer.vocab_size)
         kept = self.writer.add(documents)
         if self.conversations is not None:
             counts.conversations += len(set(batch.numbers))

@@ -75,11 +75,14 @@ class SpanCounts(msgspec.Struct):
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
         self.digest = self.digest or other.digest
 
-    def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> None:
-        """Count those of the wanted ids that occur in texts."""
+    def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...], vocab_size: int) -> None:
+        """Count those of the wanted ids, ascending and below `vocab_size`, that occur in texts."""
         if not wanted:
             return
-        numbers, often = np.unique(ids[_among(wanted).take(ids, mode="clip")], return_counts=True)
+        begin, size = _widest_gap(wanted, vocab_size)
+        # Ids below the gap wrap round to large ones. Nearly all ids of a text are inside, and looked at no further.
+        outside = ids[ids - begin >= size]
+        numbers, often = np.unique(outside[np.isin(outside, wanted)], return_counts=True)
         for number, times in zip(numbers.tolist(), often.tolist(), strict=True):
             self.special[str(number)] = self.special.get(str(number), 0) + times
 
@@ -123,8 +126,15 @@ class SpanCounts(msgspec.Struct):
 
 
 @functools.cache
-def _among(wanted: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """Mark these ids in a table, whose last entry is for all larger ids."""
-    table = np.zeros(max(wanted) + 2, np.bool_)
-    table[list(wanted)] = True
-    return table
+def _widest_gap(wanted: tuple[int, ...], vocab_size: int) -> tuple[int, int]:
+    """Return the begin and size of the longest range of ids with none that is wanted.
+
+    A vocabulary has its special tokens at its beginning, at its end, or at both.
+
+    >>> _widest_gap((50256,), 50257), _widest_gap((0, 1, 2), 32000), _widest_gap((0, 1, 128000, 128001), 128002)
+    ((0, 50256), (3, 31997), (2, 127998))
+    """
+    bounds = np.array([-1, *wanted, vocab_size])
+    sizes = np.diff(bounds) - 1
+    widest = np.argmax(sizes)
+    return int(bounds[widest]) + 1, int(sizes[widest])
