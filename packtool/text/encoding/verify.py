@@ -115,7 +115,8 @@ class Verified:
 
     def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """Encode with the fast encoder, but with the reference what is too new for one of them, or lacks an entry."""
-        apart = [] if self._newer is None else having(self._newer, texts)
+        utf8 = utf8 or list(map(str.encode, texts))
+        apart = [] if self._newer is None else having(self._newer, texts, utf8)
         if not any(apart):
             ids, lengths = self._fast(texts, utf8)
             if not len(ids) or ids.max() < self.recipe.vocab_size:

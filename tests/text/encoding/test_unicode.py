@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from packtool.text.encoding import families, unicode
 from packtool.text.encoding.encoder_choice import installed
-from packtool.text.encoding.unicode import having, table
+from packtool.text.encoding.unicode import table
 from tests.text.encoding import ranks, shapes
 from tests.text.encoding.encoding import alone, build, chosen, ids
 
@@ -92,16 +94,23 @@ def test_the_tables_are_those_of_the_library() -> None:
     assert not (found & known_to_all).any(), "tokenizers knows every character that is not in the table"
 
 
+def having(codes: unicode.Table, texts: list[str]) -> list[bool]:
+    return unicode.having(codes, texts, [text.encode() for text in texts])
+
+
 def test_texts_with_new_characters_are_found() -> None:
     unassigned, nfc = table(*unicode.PATTERNS), table(*unicode.NFC)
     settled = "e\u0301 ü ả 日本語 한국어 हिन्दी עִבְרִית العَرَبِيَّة မြန်မာ বাংলাৎ മലയാളം ₹ ⚡ 😀🏽🫩 \U00020000 ẞ"
-    assert having(nfc, ["plain", settled, "a\u1ac0", "\u07fd", "\U00010efd"]) == [False, False, True, True, True]
-    assert having(unassigned, [settled, "\u1ac0", "\u1ad1", "\U0001cdd0\u1ae5", ""]) == [
-        False,
-        False,
-        True,
-        True,
-        False,
-    ]
+    found = having(nfc, ["plain", settled, "a\u1ac0", "\u07fd", "\U00010efd"])
+    assert found == [False, False, True, True, True]
+    found = having(unassigned, [settled, "\u1ac0", "\u1ad1", "\U0001cdd0\u1ae5", ""])
+    assert found == [False, False, True, True, False]
     assert not unassigned[:256].any()
     assert not nfc[:256].any()
+
+
+@given(st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=20), st.integers(0, 200)), max_size=8))
+def test_texts_are_found_whatever_share_of_them_is_ascii(parts: list[tuple[str, int]]) -> None:
+    codes = table(*unicode.NFC)
+    texts = [text + "a" * more for text, more in parts]
+    assert having(codes, texts) == [any(codes[ord(character)] for character in text) for text in texts]
