@@ -125,7 +125,6 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     encoder = None
     if context.recipe is not None:
         encoder = _encoder(context.tokenizer, context.recipe)
-        encoder.restart()
     words: list[int] = []
     characters: list[int] = []
     tokens: list[int] = []

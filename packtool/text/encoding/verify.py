@@ -21,11 +21,15 @@ from packtool.text.encoding.encoders import (
 from packtool.text.encoding.long_texts import AT
 from packtool.text.encoding.unicode import having, table
 
-SAMPLE = 512
-"""One in this many texts is encoded by the reference too, whatever its length. The reference is some 50 to 80 times
-slower, so this takes a tenth of the encoder's time, and three or four per cent of the whole command's."""
+OFTEN, ENOUGH, SELDOM = 512, 256, 4096
+"""One text in `OFTEN` is encoded by the reference too, whatever its length, until a worker has compared `ENOUGH`; from
+then on, one in `SELDOM`. The reference takes more than 100 times as long as the fast encoder, so this takes a tenth of
+the command's CPU time at first, and 2 % later.
+
+n comparisons miss a kind of text that is a share p of all with a chance of (1 - p)^n: `ENOUGH` of them find one that is
+2 % of the texts with 99 %. Rarer kinds are the matter of what is known of a tokenizer before it gets a fast encoder."""
 _FIRST = 2
-"""Texts at the beginning of a block that are checked in any case, unless they are long."""
+"""Texts that are compared at the very beginning, unless they are long."""
 _LONG = 1 << 14
 _TOGETHER = 256
 """Added tokens that are probed in one text."""
@@ -60,17 +64,17 @@ def probes(added_tokens: Sequence[str]) -> list[str]:
 
 
 class Verified:
-    """An encoder that checks itself against the reference as it goes.
+    """An encoder that checks itself against the reference as it goes, through all blocks of a worker.
 
     Args:
         encode: what encodes; the reference itself needs no check.
         reference: what it is checked against. Texts with characters that are too new for one of them go to it, and
             those with a byte that has no entry.
         recipe: of the encoder.
-        sample: one in this many texts is checked.
+        often, seldom: one in this many texts is checked, at first and later.
 
     Attributes:
-        checked: texts that were compared since the block began.
+        checked: texts that were compared, probes not included.
     """
 
     def __init__(
@@ -79,20 +83,19 @@ class Verified:
         reference: ReferenceEncoder,
         recipe: EncoderRecipe,
         *,
-        sample: int = SAMPLE,
+        often: int = OFTEN,
+        seldom: int = SELDOM,
     ) -> None:
         self.reference = reference
         self.recipe = recipe
+        self.checked = 0
         self._fast = encode
         self._newer = table(*recipe.shape.newer) if recipe.shape.newer else None
-        self._sample_of = sample
+        self._often = often
+        self._seldom = seldom
         self._chance = random.Random(0)
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin a block: its first texts will be checked."""
-        self.checked = 0
         self._first = _FIRST
+        self._next = self._gap(0)  # number of the next text to check, counted from the next call's first
 
     def encode(
         self, texts: Sequence[str], utf8: Sequence[bytes] | None = None, ends: Sequence[bool] | None = None
@@ -115,21 +118,28 @@ class Verified:
 
     def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """Encode with the fast encoder, but with the reference what is too new for one of them, or lacks an entry."""
-        utf8 = utf8 or list(map(str.encode, texts))
-        apart = [] if self._newer is None else having(self._newer, texts, utf8)
-        if not any(apart):
-            ids, lengths = self._fast(texts, utf8)
-            if not len(ids) or ids.max() < self.recipe.vocab_size:
-                return ids, lengths
-            if not self.recipe.shape.lacks_bytes:
-                raise self._wrong()
-            apart = [bool((part >= self.recipe.vocab_size).any()) for part in _split(ids, lengths)]
-        encoded = []
-        for to_reference, group in groupby(zip(apart, texts, strict=True), itemgetter(0)):
-            group_texts = [text for _, text in group]
-            encoded.append(self.reference.encode(group_texts) if to_reference else self._encode(group_texts))
-        ids, lengths = map(np.concatenate, zip(*encoded, strict=True))
-        return ids, lengths
+        if self._newer is not None:
+            utf8 = utf8 or list(map(str.encode, texts))
+            newer = having(self._newer, texts, utf8)
+            if any(newer):
+                return self._encode_apart(texts, newer)
+        ids, lengths = self._fast(texts, utf8)
+        vocab_size = self.recipe.vocab_size
+        if not len(ids) or ids.max() < vocab_size:
+            return ids, lengths
+        if not self.recipe.shape.lacks_bytes:
+            raise self._wrong()
+        return self._encode_apart(texts, [bool((part >= vocab_size).any()) for part in _split(ids, lengths)])
+
+    def _encode_apart(self, texts: Sequence[str], by_reference: Sequence[bool]) -> tuple[U32, I64]:
+        """Encode some texts with the reference, those between them as ever."""
+        parts = []
+        for apart, group in groupby(zip(by_reference, texts, strict=True), itemgetter(0)):
+            neighbours = [text for _, text in group]
+            encode = self.reference.encode if apart else self._encode
+            parts.append(encode(neighbours))
+        every_ids, every_length = zip(*parts, strict=True)
+        return np.concatenate(every_ids), np.concatenate(every_length)
 
     def require(self, texts: Sequence[str]) -> None:
         """Check all of `texts`, but for what only the reference encodes: of that they would prove nothing.
@@ -144,20 +154,39 @@ class Verified:
                 self._compare(text, ids)
 
     def _check(self, texts: Sequence[str], ids: U32, lengths: I64, ends: Sequence[bool] | None) -> None:
-        """Compare a sample of these texts."""
-        places = np.cumsum(lengths)
+        """Compare a sample of these texts with the reference."""
+        stops = np.cumsum(lengths)
+        for number in self._chosen(texts):
+            last = number
+            if ends is not None and not ends[number] and number + 1 < len(texts):
+                last = number + 1
+            between = " " if self.recipe.cut == AT else ""
+            whole = between.join(texts[number : last + 1])
+            self._compare(whole, ids[stops[number] - lengths[number] : stops[last]])
+
+    def _chosen(self, texts: Sequence[str]) -> list[int]:
+        """Choose the texts to check: the very first that are not long, and some at random."""
+        chosen = []
         for number, text in enumerate(texts):
-            if self._first > 0 and len(text) <= _LONG:
+            if self._first == 0:
+                break
+            if len(text) <= _LONG:
+                chosen.append(number)
                 self._first -= 1
-            elif self._chance.random() * self._sample_of >= 1:
-                continue
-            last = number if ends is None or ends[number] or number + 1 == len(texts) else number + 1
-            whole = (" " if self.recipe.cut == AT else "").join(texts[number : last + 1])
-            self._compare(whole, ids[places[number] - lengths[number] : places[last]])
+        while self._next < len(texts):
+            chosen.append(self._next)
+            self._next += 1 + self._gap(self.checked + len(chosen))
+        self._next -= len(texts)
+        self.checked += len(chosen)
+        return chosen
+
+    def _gap(self, checked: int) -> int:
+        """Draw the number of texts between one that is checked and the next, after so many."""
+        every = self._often if checked < ENOUGH else self._seldom
+        return self._chance.randrange(2 * every - 1)  # every - 1 on average
 
     def _compare(self, text: str, ids: U32) -> None:
         """Require that these are the ids of a text."""
-        self.checked += 1
         if not np.array_equal(ids, self.reference.spell(text)):
             raise self._wrong()
 

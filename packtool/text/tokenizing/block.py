@@ -143,8 +143,9 @@ class _Attempt:
         self.recipe = work.recipe
         self.max_errors = work.max_errors
         self.encoder, self.conversations = prepare(work)
+        self._checked_before = 0  # texts that were compared in the blocks before this one
         if self.encoder is not None:
-            self.encoder.restart()
+            self._checked_before = self.encoder.checked
         self.writer = ShardWriter(directory, number, work.recipe.tokenizer, work.recipe.fields.columns)
         self.rejected = f"rejected-{number:05d}.jsonl"
         self.log = RejectLog(directory / self.rejected)
@@ -157,7 +158,9 @@ class _Attempt:
         with closing(self.log):
             counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
             self.writer.close()
-        encoder, checked = ("none", 0) if self.encoder is None else (self.encoder.recipe.encoder, self.encoder.checked)
+        encoder, checked = "none", 0
+        if self.encoder is not None:
+            encoder, checked = self.encoder.recipe.encoder, self.encoder.checked - self._checked_before
         return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry(f"{SCRATCH}/{self.rejected}"))
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:

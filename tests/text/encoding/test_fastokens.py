@@ -92,7 +92,6 @@ def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
     spec = LISTED[name]
     texts = ["", *shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 900, seed=len(name))]
     encoder = build(shapes.data(spec), "fastokens", special_as_text)
-    assert encoder.checked > 0, "probed"
     assert ids(encoder, texts) == expected(spec, texts, special_as_text)
 
 

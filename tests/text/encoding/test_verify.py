@@ -14,7 +14,7 @@ from packtool.text.encoding.encoders import EncoderMismatchError, ReferenceEncod
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.long_texts import BEFORE, PIECE
 from packtool.text.encoding.unicode import NFC, PATTERNS
-from packtool.text.encoding.verify import SAMPLE, Verified, probes
+from packtool.text.encoding.verify import ENOUGH, OFTEN, SELDOM, Verified, probes
 from tests.text.encoding import shapes
 from tests.text.encoding.encoding import recipe
 
@@ -31,9 +31,14 @@ class Lying(ReferenceEncoder):
         return np.concatenate([np.empty(0, np.uint32), *found]), np.array([len(ids) for ids in found], np.int64)
 
 
-def verified(change: Callable[[str, Any], Any], sample: int = 16) -> Verified:
+def verified(change: Callable[[str, Any], Any], often: int = 16) -> Verified:
     reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    return Verified(Lying(change).encode, reference, recipe("gigatoken", cut=BEFORE), sample=sample)
+    return Verified(Lying(change).encode, reference, recipe("gigatoken", cut=BEFORE), often=often)
+
+
+def right(text: str, ids: Any) -> Any:
+    del text
+    return ids
 
 
 def without_z(text: str, ids: Any) -> Any:
@@ -46,24 +51,47 @@ def half_zeroed(text: str, ids: Any) -> Any:
 
 
 def test_a_wrong_id_in_the_sample_is_found() -> None:
+    with pytest.raises(EncoderMismatchError, match="give different ids"):
+        verified(without_z).encode(["aZb"])
     encoder = verified(without_z)
     encoder.encode(["fine"] * 50)
     assert encoder.checked > 1
-    encoder.restart()
-    assert encoder.checked == 0
-    with pytest.raises(EncoderMismatchError, match="give different ids"):
-        encoder.encode(["aZb"])
-    encoder.restart()
-    encoder.encode(["fine"] * 10)
     with pytest.raises(EncoderMismatchError):  # not among the first, but the sample gets there
         encoder.encode(["a longer text with Z in it" * 4] * 200)
 
 
-def test_the_sample_is_one_text_in_so_many() -> None:
-    encoder = verified(lambda text, ids: ids, sample=SAMPLE)
-    for _ in range(10):
-        encoder.encode(["a text"] * SAMPLE)
+def test_the_sample_is_one_text_in_so_many_then_one_in_more() -> None:
+    """However they come, in calls of any size."""
+    encoder = verified(right, often=OFTEN)
+    for _ in range(10 * OFTEN // 128):
+        encoder.encode(["a text"] * 128)
     assert 4 <= encoder.checked <= 24
+    encoder = verified(right, often=4)
+    encoder.encode(["a text"] * 4 * ENOUGH * 2)
+    assert ENOUGH <= encoder.checked <= ENOUGH + 8
+    encoder.encode(["a text"] * SELDOM * 10)
+    assert ENOUGH + 5 <= encoder.checked <= ENOUGH + 20
+
+
+def test_a_kind_of_text_is_found_as_often_as_is_said() -> None:
+    """A share p of texts is missed by n comparisons with a chance of (1 - p)^n."""
+    found = 0
+    for seed in range(40):
+        encoder = verified(without_z, often=8)
+        kinds = np.random.default_rng(seed).random(8 * ENOUGH) < 0.01
+        texts = np.where(kinds, "Z", "a").tolist()
+        try:
+            encoder.encode(texts)
+        except EncoderMismatchError:
+            found += 1
+    assert found / 40 == pytest.approx(1 - 0.99**ENOUGH, abs=0.12)
+
+
+def test_long_texts_are_not_among_the_first_that_are_checked() -> None:
+    encoder = verified(half_zeroed, often=1 << 20)
+    long = "words and words " * 2000
+    encoder.encode([long, "short", long, "short", long])
+    assert encoder.checked == 2
 
 
 def test_stored_ids_are_checked_to_the_end_of_long_texts() -> None:
@@ -74,7 +102,7 @@ def test_stored_ids_are_checked_to_the_end_of_long_texts() -> None:
 
 
 def test_a_cut_is_checked_with_both_of_its_sides() -> None:
-    encoder = verified(lambda text, ids: ids, sample=SAMPLE)
+    encoder = verified(right, often=OFTEN)
     with pytest.raises(EncoderMismatchError):
         encoder.encode(["the lazy do", "g over the fox"], ends=[False, True])
     encoder.encode(["cut where words", " begin"], ends=[False, True])
@@ -93,8 +121,10 @@ def test_an_id_beyond_the_vocabulary_is_a_difference() -> None:
             check(["plain", "<x>"])
     lacks = recipe("gigatoken", Shape(lacks_bytes=True), cut=BEFORE)
     encoder = Verified(Lying(beyond).encode, ReferenceEncoder(shapes.data(shapes.spec())), lacks)
-    encoder.require(["plain", "<x>"])
-    assert encoder.checked == 1, "but for those that the reference encodes"
+    encoder.require(["plain", "<x>"])  # but for those that the reference encodes
+    encoder = Verified(Lying(lambda text, ids: ids[1:]).encode, ReferenceEncoder(shapes.data(shapes.spec())), lacks)
+    with pytest.raises(EncoderMismatchError, match="give different ids"):
+        encoder.require(["<x>", "plain"])
 
 
 def test_no_probe_goes_to_the_reference() -> None:
