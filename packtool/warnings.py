@@ -22,13 +22,17 @@ CODES = frozenset(
         "files-skipped",
         "input-named-twice",
         "no-documents",
+        "no-end",
         "no-locks",
+        "no-reasoning",
         "no-workers",
+        "other-reasoning",
         "records-rejected",
         "shards-fetched-again",
         "special-tokens",
         "state-unnamed",
         "tokenizer-options",
+        "tool-calls-in-text",
     }
 )
 

@@ -62,8 +62,10 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.formats.token_store import TokenStore
     from packtool.outputs.tokenizer_files import is_default
+    from packtool.text.tokenizing.chat_counts import ends_shown
 
-    tokenizer = TokenStore(result.path).manifest.tokenizer
+    manifest = TokenStore(result.path).manifest
+    tokenizer = manifest.tokenizer
     counts, run = result.counts, result.run
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
     now = run["this_run"]
@@ -84,7 +86,14 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
     if "trained_tokens" in counts:
         lines.append(f"{counts['trained_tokens']:,} of the tokens train")
-    if "conversations" in counts:
+    if run.get("ends"):
+        lines.append(ends_shown(run["ends"], manifest.options["stops"]))
+    if "reasoning_conversations" in counts:
+        done = {"mask": "masked", "drop": "dropped"}[manifest.options["reasoning"]]
+        of = f"{counts['reasoning_conversations']:,} of {plural(counts['conversations'], 'conversation')}"
+        others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
+        lines.append(f"reasoning {done} in {of}; {others}")
+    if "repeated_context_tokens" in counts:
         again = f"{counts['repeated_context_tokens']:,} tokens of context repeat"
         lines.append(f"of {plural(counts['conversations'], 'conversation')}, each turn as the model saw it: {again}")
     if "fim_documents" in counts:

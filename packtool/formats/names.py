@@ -13,7 +13,9 @@ TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
 """Configurations that may lie next to it, most telling first."""
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
-TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES)
+GENERATION_CONFIG = "generation_config.json"
+"""Names the tokens that generation stops at."""
+TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES, GENERATION_CONFIG)
 """All files of a tokenizer."""
 LENGTHS = "lengths.npy"
 ORDER_FILE = "order.npy"

@@ -204,6 +204,21 @@ def _several(value: Any) -> list[Any]:
     return [value] if isinstance(value, str | os.PathLike) else list(value)
 
 
+def parse_tags(value: str | Iterable[str]) -> list[str]:
+    """Parse pairs of two different texts, each as OPEN,CLOSE.
+
+    >>> parse_tags("<a>, </a>"), parse_tags(["<a>,</a>", "[B],[/B]"])
+    (['<a>,</a>'], ['<a>,</a>', '[B],[/B]'])
+    """
+    pairs = []
+    for pair in _several(value):
+        opening, closing = map(str.strip, pair.split(","))
+        if not opening or not closing or opening == closing:
+            raise ValueError(pair)
+        pairs.append(f"{opening},{closing}")
+    return pairs
+
+
 def names_files(value: Any) -> bool:
     """Return whether `tokenize` is given names of files, as a string or a list of strings, rather than records.
 
@@ -274,6 +289,7 @@ WEIGHTS = Kind(
 NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _items, many=True)
 FIELD = Kind("a string", "FIELD", str)
 FIELDS = Kind(NAMES.words, "FIELD,...", list[str] | str, _items, many=True)
+TAGS = Kind("two different tags, as OPEN,CLOSE", "OPEN,CLOSE", list[str] | str, parse_tags, repeated=True)
 PATH = Kind("a path, as a string", "PATH", str, _local)
 PATHS = Kind(
     "a path, as a string, or a list of them", "PATH", _PATHS, lambda value: _local(_several(value)), repeated=True

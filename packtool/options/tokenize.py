@@ -20,6 +20,7 @@ from packtool.options.kinds import (
     OBJECT,
     SHARE,
     SIZE,
+    TAGS,
     TEXT,
     TEXT_OR_ID,
     Kind,
@@ -71,6 +72,15 @@ class ConversationOptions:
     reasoning: Annotated[
         Use, _conversation(TEXT, "Let the assistant's reasoning train, mask it, or drop it from the text.")
     ] = "train"
+    reasoning_tags: Annotated[
+        str | Sequence[str],
+        _conversation(
+            TAGS,
+            "Take what lies between these tags for reasoning, too; may be given several times.",
+            default="<think>,</think> alone",
+            needs=Needs("reasoning", "give --reasoning mask or drop with it", ("mask", "drop")),
+        ),
+    ] = ()
     tool_calls: Annotated[
         Use,
         _conversation(

@@ -380,3 +380,86 @@ def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Pa
             packtool.tokenize(source, place, tokenizer=model, text_field="body", **named)
     with pytest.warns(PacktoolWarning, match="3 records can't be used and are left out"):
         assert packtool.stats(source, text_field="body").lengths.documents == 0
+
+
+ENDLESS = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ '<|im_end|>' if not loop.last }}{% endfor %}"
+    "{{ '<|im_end|><assistant>' if add_generation_prompt }}"
+)
+TURNS = {"messages": [{"role": ("user", "assistant")[n % 2], "content": f"{'QA'[n % 2]}{n // 2}"} for n in range(4)]}
+
+
+def test_every_answer_trains_with_an_end_that_generation_stops_at(tmp_path: Path, model: Path) -> None:
+    place = tmp_path / "model"
+    shutil.copytree(model, place)
+    (place / "chat_template.jinja").write_text(ENDLESS)
+
+    def made(name: str) -> tuple[list[str], dict[str, int]]:
+        result = packtool.tokenize([TURNS], tmp_path / name, tokenizer=place, workers=1)
+        return [text for text, trains in trained(tmp_path / name)[0] if trains], result.run["ends"]
+
+    with pytest.warns(
+        PacktoolWarning, match=r"no token trains that ends 1 answer in 1 document\. A model may not learn"
+    ):
+        assert made("without") == (["A0", "A1<|endoftext|>"], {"<|endoftext|>": 1})
+    end = Tokenizer.from_file(str(place / "tokenizer.json")).token_to_id("<|im_end|>")
+    (place / "generation_config.json").write_text(json.dumps({"eos_token_id": [0, end], "top_k": 3}))
+    assert made("with") == (["A0<|im_end|>", "A1<|endoftext|>"], {"<|endoftext|>": 1})
+    # It stays with the store, and is part of what the output depends on.
+    assert (tmp_path / "with" / "generation_config.json").exists()
+    assert TokenStore(tmp_path / "with").manifest.options["stops"] == ["<|endoftext|>", "<|im_end|>"]
+    packtool.verify(tmp_path / "with")
+    packtool.tokenize([TURNS], tmp_path / "again", tokenizer=tmp_path / "with", workers=1)
+    assert trained(tmp_path / "again") == trained(tmp_path / "with")
+    for wrong, what in ((b'{"eos_token_id": [7, 123456789]}', "eos_token_id is 123456789, which is no token"),
+                        (b'{"eos_token_id": "</s>"}', "eos_token_id is '</s>', which is no token"),
+                        (b'{"eos_token_id": true}', "eos_token_id is True, which is no token"),
+                        (b"[", "not valid JSON")):  # fmt: skip
+        (place / "generation_config.json").write_bytes(wrong)
+        with pytest.raises(PacktoolError) as error:
+            made("wrong")
+        assert error.value.code == "bad-tokenizer-config"
+        assert error.value.what.startswith(what)
+
+
+THOUGHTS = [
+    {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": content}]}
+    for content in ("<think>h</think>b", "h</think>b", "<thought>h</thought>b", "b <tool_call>{}</tool_call>", "c")
+]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, model: Path, workers: int) -> None:
+    lines(tmp_path / "a.jsonl", *[TALKS[0]] * 3)
+    given = lines(tmp_path / "b.jsonl", TALKS[0], {"messages": []}, *THOUGHTS)
+    options: dict[str, Any] = {"tokenizer": model, "workers": workers, "on_error": "skip", "reasoning": "mask"}
+    with pytest.warns(PacktoolWarning) as caught:
+        result = packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tool_calls="mask", **options)
+    said = {warning.message.code: warning.message.what for warning in caught}  # type: ignore[union-attr]
+    assert said["other-reasoning"] == (
+        "1 conversation of 9 holds what looks like reasoning in a form that is not read: first '<thought>' in b.jsonl:5"
+    )
+    assert (
+        said["tool-calls-in-text"]
+        == "the content of 1 message spells a call of a tool, which --tool-calls does not parse"
+    )
+    counts = result.counts
+    assert (counts["conversations"], counts["reasoning_conversations"]) == (9, 2)
+    assert (counts["other_reasoning_conversations"], counts["spelled_tool_calls"]) == (1, 1)
+    with pytest.warns(PacktoolWarning, match=r"--reasoning mask found none in 3 conversations"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "none", **options)
+    tagged = packtool.tokenize(
+        THOUGHTS,
+        tmp_path / "t",
+        tokenizer=model,
+        workers=workers,
+        reasoning="drop",
+        reasoning_tags="<thought>,</thought>",
+    )
+    assert tagged.counts["reasoning_conversations"] == 3
+    assert TokenStore(tmp_path / "t").manifest.options["reasoning_tags"] == [["<thought>", "</thought>"]]
+    for tags in ("<a>", "<a>,<a>", ",</a>", "<a>,<b>,</a>"):
+        with pytest.raises(UsageError, match=r"--reasoning-tags: .* is not two different tags, as OPEN,CLOSE"):
+            packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning="drop", reasoning_tags=tags)
+    with pytest.raises(UsageError, match="--reasoning-tags: has no effect while --reasoning is train"):
+        packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning_tags="<a>,</a>")

@@ -20,7 +20,7 @@ from packtool.report.schema import MeasuredReport, StoreReport
 from packtool.report.tables import notes
 
 TEMPLATE = (
-    "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %};{% endfor %}"
+    "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %};{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
 WHOLE = sorted(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)

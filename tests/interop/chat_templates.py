@@ -21,9 +21,11 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
+from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.record import ConversationError, conversation_of
-from packtool.text.conversations.spans import documents_of, token_mask
+from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.tokenizing.conversations import token_mask
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 WORDS = ["hello", "  spaced ", "{{ x }}", "<think>", "été", "\n\nline\n", "日本", "<|im_end|>", "</think>", "&<>'\""]
@@ -89,13 +91,13 @@ def main(tokenizer_file: str, conversations: str) -> None:
             if text is None or not template.render(found.messages, found.tools).marked:
                 continue
             try:
-                [(whole, spans, _)] = documents_of(found, template)
+                [document] = documents_of(found, template, ends=Ends((), ["<|endoftext|>"]))
             except ConversationError as error:
                 counts["for_parts" if "takes content in parts alone" in str(error) else "differ_in_masks"] += 1
                 continue
-            encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
+            encoded = tokenizer(document.text, add_special_tokens=False, return_offsets_mapping=True)
             offsets = np.array(encoded["offset_mapping"], np.int64).reshape(-1, 2)
-            mask = token_mask(offsets[:, 0], offsets[:, 1], spans)
+            mask = token_mask(offsets[:, 0], offsets[:, 1], document.spans)
             wanted = tokenizer.apply_chat_template(
                 given["messages"], return_dict=True, return_assistant_tokens_mask=True, **options
             )

@@ -22,6 +22,7 @@ from packtool.options.kinds import (
     OBJECT,
     PART,
     SHARE,
+    TAGS,
     TEMPERATURE,
     Kind,
 )
@@ -43,6 +44,7 @@ VALUES: dict[Kind, Any] = {
     FIELD: "f",
     FLAG: True,
     NAMES: ["a", "b"],
+    TAGS: ["<a>,</a>"],
     NUMBER: 7,
     OBJECT: {"a": 1},
     PART: "7%",

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import xxhash
 
+from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import ConversationError, Trained, Use
 
 TEMPLATE = "chat_template.jinja"
@@ -25,10 +26,12 @@ class Chat(msgspec.Struct, frozen=True):
         tokens: what templates call special tokens, and their texts.
         special: texts of all special tokens of the tokenizer.
         control: those, and the added tokens that the templates write.
+        stops: texts of the tokens that generation stops at, the EOS of the store first.
         as_text: encode control tokens that a conversation spells as plain text.
         arguments: of the templates, apart from conversations, as JSON.
         train_on: what trains.
-        reasoning, tool_calls: what becomes of them.
+        reasoning, tool_calls: how to treat them.
+        tags: of reasoning, opening and closing.
         date: the present, for templates that ask, in ISO 8601; empty for none.
     """
 
@@ -36,11 +39,13 @@ class Chat(msgspec.Struct, frozen=True):
     tokens: tuple[tuple[str, str], ...] = ()
     special: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ("</s>",)
     as_text: bool = False
     arguments: str = "{}"
     train_on: Trained = "assistant"
     reasoning: Use = "train"
     tool_calls: Use = "train"
+    tags: tuple[tuple[str, str], ...] = (THINK,)
     date: str = ""
 
     def recorded(self, field: str) -> dict[str, Any]:
@@ -54,7 +59,9 @@ class Chat(msgspec.Struct, frozen=True):
             "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.templates)),
             "train_on": self.train_on,
             "reasoning": self.reasoning,
+            "reasoning_tags": self.tags[1:] or None,
             "tool_calls": self.tool_calls,
+            "stops": self.stops,
             "template_args": json.loads(self.arguments) or None,
             "template_date": self.date or None,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from packtool.formats.names import CHAT_TEMPLATES
 from packtool.options.tokenize import TokenizeArguments
 from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
+from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import ConversationError, template_arguments
 
 
@@ -35,6 +36,7 @@ def choose_chat(
     files: Mapping[str, bytes],
     added: Collection[str],
     special: Collection[str],
+    stops: tuple[str, ...],
     where: str,
 ) -> Chat:
     """Choose how conversations become text.
@@ -43,6 +45,7 @@ def choose_chat(
         files: of the tokenizer, by name.
         added: texts of its added tokens.
         special: texts of its special tokens.
+        stops: texts of those that generation stops at, the EOS of the store first.
         where: it is, for messages.
 
     Raises:
@@ -76,11 +79,13 @@ def choose_chat(
         tokens=tuple(sorted(tokens.items())),
         special=tuple(sorted(special)),
         control=tuple(sorted({*special, *control})),
+        stops=stops,
         as_text=options.special_tokens == "text",
         arguments=json.dumps(arguments, sort_keys=True),
         train_on=options.train_on,
         reasoning=options.reasoning,
         tool_calls=options.tool_calls,
+        tags=_tags(options.reasoning_tags),
         date=date,
     )
 
@@ -89,6 +94,15 @@ def with_template(files: Mapping[str, bytes], chat: Chat) -> dict[str, bytes]:
     """Return a tokenizer's files, by name, with the default template of a chat in place of their own."""
     kept = {name: data for name, data in files.items() if name not in CHAT_TEMPLATES}
     return {**kept, CHAT_TEMPLATES[0]: dict(chat.templates)[DEFAULT].encode()}
+
+
+def _tags(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of tags of reasoning: the usual one, then those that were named."""
+    tags = [THINK]
+    for pair in pairs:
+        opening, _, closing = pair.partition(",")
+        tags.append((opening, closing))
+    return tuple(dict.fromkeys(tags))
 
 
 def _no_default(templates: Mapping[str, str], where: str) -> UsageError:

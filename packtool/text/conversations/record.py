@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
 _CALL = "function_call"
-"""The sender, in `conversations`, of a tool call: the value is JSON."""
+"""The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
 """Roles that every template may be given."""
 Trained = Literal["assistant", "all", "last", "each", "completion"]
@@ -19,8 +19,15 @@ Use = Literal["train", "mask", "drop"]
 """The treatment of reasoning or tool calls: they train, they are only shown, or they are left out."""
 _PARTS = ("text", "thinking")
 """Types of parts of a content; each has a text under the same name."""
-_REASONING = ("reasoning_content", "thinking", "reasoning")
-_THOUGHT = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
+REASONING = ("reasoning_content", "thinking", "reasoning")
+"""Fields of a message that hold what the assistant thinks."""
+_MARKS = ("train", "training", "trainable", "loss", "weight")
+"""Fields of a message that say whether it trains: true or false, or 1 or 0."""
+_OF_TRAINING = re.compile(
+    r"(?:\A|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:train(?:ing|ed|able)?|loss|mask(?:ed)?|weights?|supervised?|learn(?:ed)?)"
+    r"(?=\Z|[\W_\d]|[A-Z])"
+)
+"""Names of whatever else may say so, which is refused: `train_detail`, `loss_scale`, `trainOnTurn`."""
 
 
 class ConversationError(Exception):
@@ -58,8 +65,8 @@ class Conversation:
 def conversation_of(record: Mapping[str, Any]) -> Conversation:
     """Find the conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
 
-    A message with `"train": false` or a `weight` of 0 does not train. Reasoning is passed on under the names that
-    templates read, whichever of them the record has. A `system` text becomes the first message, and
+    A message that says so does not train, see `_may_train`. Reasoning is passed on under the names that templates
+    read, whichever of them the record has. A `system` text becomes the first message, `functions` become tools, and
     `chat_template_kwargs` arguments of the template.
 
     Raises:
@@ -88,6 +95,8 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
         raise ConversationError("no conversation: neither messages, conversations, nor prompt and completion")
     if not given:
         raise ConversationError("a conversation without messages")
+    if record.get("label") is False:
+        raise ConversationError("the label of an unpaired preference is false: keep the records whose label is true")
     if all(map(_is_plain, given)):  # as nearly all are
         messages, trains = tuple(given), (True,) * len(given)
     else:
@@ -97,6 +106,8 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
         prompt = None if prompt is None else prompt + 1
     tools = _parsed(record.get("tools"), "tools")
+    if tools is None and record.get("functions"):
+        tools = [{"type": "function", "function": function} for function in _list(record["functions"], "functions")]
     if tools is not None and not isinstance(tools, list):
         raise ConversationError(f"tools is {_kind(tools)}, not a list of JSON schemas")
     arguments = _parsed(record.get("chat_template_kwargs"), "chat_template_kwargs")
@@ -123,51 +134,6 @@ def template_arguments(value: Any, name: str) -> dict[str, Any]:
         if taken in value:
             raise ConversationError(f"{name} has {taken!r}, which the conversation itself says")
     return {str(argument): held for argument, held in value.items() if held is not None}
-
-
-def reasoning_of(message: Mapping[str, Any]) -> str | None:
-    """Find the assistant's reasoning: in a field of its own, or at the beginning of the content.
-
-    >>> reasoning_of({"role": "assistant", "content": "<think>Hm.</think>Yes."})
-    'Hm.'
-    """
-    reasoning = message.get("reasoning_content")
-    if reasoning is None and isinstance(message.get("content"), str) and (match := _THOUGHT.match(message["content"])):
-        reasoning = match[1]
-    return reasoning if isinstance(reasoning, str) else None
-
-
-def with_reasoning(message: Mapping[str, Any], reasoning: str) -> dict[str, Any]:
-    """Return the message with other reasoning in the place of its own.
-
-    >>> with_reasoning({"role": "assistant", "content": "<think>Hm.</think>Yes."}, "Oh!")
-    {'role': 'assistant', 'content': '<think>Oh!</think>Yes.'}
-    """
-    if "reasoning_content" in message:
-        return {**message, **{name: reasoning for name in _REASONING if name in message}}
-    match = _THOUGHT.match(message["content"])
-    assert match is not None
-    content = message["content"]
-    return {**message, "content": content[: match.start(1)] + reasoning + content[match.end(1) :]}
-
-
-def without_reasoning(conversation: Conversation) -> Conversation:
-    """Return the conversation without the assistant's reasoning.
-
-    >>> talk = Conversation(({"role": "assistant", "content": "<think>Hm.</think>Yes."},), (True,))
-    >>> without_reasoning(talk).messages
-    ({'role': 'assistant', 'content': 'Yes.'},)
-    """
-
-    def spoken(message: dict[str, Any]) -> dict[str, Any]:
-        kept = {name: value for name, value in message.items() if name not in _REASONING}
-        if message["role"] == "assistant" and isinstance(kept.get("content"), str):
-            kept["content"] = (
-                _THOUGHT.sub("", kept["content"], 1) if _THOUGHT.match(kept["content"]) else kept["content"]
-            )
-        return kept
-
-    return replace(conversation, messages=tuple(map(spoken, conversation.messages)))
 
 
 def without_tool_calls(conversation: Conversation) -> Conversation:
@@ -224,13 +190,22 @@ def _of_shared(message: Any, number: int) -> dict[str, Any]:
 def _calls(value: Any, number: int) -> list[Any]:
     """Read the JSON of a call, or of several, as templates take them."""
     try:
-        calls = json.loads(value)
-    except (TypeError, ValueError, RecursionError):
+        calls = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
         calls = None
     calls = calls if isinstance(calls, list) else [calls]
     if not calls or not all(isinstance(call, dict) and {"name", "arguments"} <= call.keys() for call in calls):
         raise ConversationError(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
-    return [{"type": "function", "function": call} for call in calls]
+    return [{"type": "function", "function": {**call, "arguments": _arguments(call["arguments"])}} for call in calls]
+
+
+def _arguments(value: Any) -> Any:
+    """Parse arguments that are JSON in a string, as OpenAI has them; others stay as they are."""
+    try:
+        parsed = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+    return parsed if isinstance(parsed, dict) else value
 
 
 def _system(text: Any, first: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,16 +249,43 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     if not isinstance(role, str):
         what = "has no role" if role is None else f"has a role that is {_kind(role)}, not a string"
         raise ConversationError(f"message {number} {what}")
-    weight, train = message.get("weight"), message.get("train")
-    if not (weight is None or weight in (0, 1)) or not (train is None or isinstance(train, bool)):
-        raise ConversationError(f"message {number}: train is true or false, and a weight 0 or 1")
+    may = _may_train(message, number)
     # As in Transformers: what is null is not there, since templates ask for keys.
-    kept = {name: value for name, value in message.items() if value is not None and name not in ("train", "weight")}
-    reasoning = next((kept[name] for name in _REASONING if name in kept), None)
+    kept = {name: value for name, value in message.items() if value is not None and name not in _MARKS}
+    if _CALL in kept:
+        if "tool_calls" in kept:
+            raise ConversationError(f"message {number} has both tool_calls and {_CALL}")
+        kept["tool_calls"] = _calls(kept.pop(_CALL), number)
+    reasoning = next((kept[name] for name in REASONING if name in kept), None)
     if reasoning is not None:
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
-    return kept, train is not False and weight != 0
+    return kept, may
+
+
+def _may_train(message: Mapping[str, Any], number: int) -> bool:
+    """Return whether a message may train, by the marks that people write on it.
+
+    Raises:
+        ConversationError: a mark is in a form that is not read, or asks to train on another's message.
+
+    >>> _may_train({"role": "assistant", "content": "Hi", "loss": False}, 1)
+    False
+    """
+    may = True
+    for name, value in message.items():
+        if value is None or not _OF_TRAINING.search(name):
+            continue
+        if name not in _MARKS:
+            raise ConversationError(
+                f"message {number} has {name!r}, which is not read: mark it with train, true or false"
+            )
+        if value not in (0, 1):
+            raise ConversationError(f"message {number}: {name} is true or false, or 1 or 0")
+        if value and message["role"] != "assistant":
+            raise ConversationError(f"message {number}: {name} asks to train on what the {message['role']} says")
+        may = may and bool(value)
+    return may
 
 
 def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], number: int) -> None:
@@ -306,6 +308,8 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
         raise ConversationError(f"the content of message {number} is {_kind(content)}, neither a string nor parts")
     for part in content:
         kind = part.get("type") if isinstance(part, Mapping) else None
+        if mark := next(filter(_OF_TRAINING.search, part if isinstance(part, Mapping) else ()), None):
+            raise ConversationError(f"a part of the content of message {number} has {mark!r}: parts train together")
         if kind not in _PARTS or not isinstance(part.get(kind), str):
             what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"
             raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")

@@ -1,4 +1,11 @@
-"""Render conversations, find which characters of them train, and mark the tokens that hold one."""
+"""Render conversations, and find which characters of them train.
+
+    <user>Hi<assistant>Ho<end>
+    ╰── before ───────╯╰ turn ╯   what comes before a message, with the generation prompt, then what the message adds
+
+A template that marks what is generated says where turns are. Any other is rendered with the beginnings of the
+conversation. Then each turn gets its end (`ends.py`), and reasoning that is not to train is cut out.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +13,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from packtool.text.conversations.record import (
-    Conversation,
-    ConversationError,
-    NothingTrainsError,
-    Trained,
-    reasoning_of,
-    with_reasoning,
-)
+from packtool.text.conversations.ends import Ends, Span
+from packtool.text.conversations.reasoning import THINK, Tags, Thought, thoughts_of, with_thought
+from packtool.text.conversations.record import Conversation, ConversationError, NothingTrainsError, Trained
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
-Spans = tuple[tuple[int, int], ...]
+Spans = tuple[Span, ...]
 """(begin, end) in characters, ascending, none overlapping."""
 _OPENED = re.compile(r"[<\[][^<>\[\]\s]*\Z")
 _CLOSES = re.compile(r"[^<>\[\]\s]*[>\]]")
 """The beginning of a tag at the end of a text, and the rest of it."""
-_THOUGHT_ENDS = "</think>"
-Places = npt.NDArray[np.integer[Any]]
 
 
 class Document(NamedTuple):
@@ -37,15 +34,34 @@ class Document(NamedTuple):
         text: rendered.
         spans: of it that train.
         apart: see `Rendered`.
+        eos: the EOS that follows trains.
+        end: the token that ends the last turn that trains; empty where nothing does.
+        open: turns that train without an end.
     """
 
     text: str
     spans: Spans
     apart: Spans = ()
+    eos: bool = False
+    end: str = ""
+    open: int = 0
+
+
+class _Turns(NamedTuple):
+    """A rendering, the turns in it that train, and the reasoning that does not."""
+
+    rendering: Rendered
+    turns: list[Span]
+    thoughts: list[Span]
 
 
 def documents_of(
-    conversation: Conversation, template: ChatTemplate, train_on: Trained = "assistant", *, mask_reasoning: bool = False
+    conversation: Conversation,
+    template: ChatTemplate,
+    train_on: Trained = "assistant",
+    *,
+    ends: Ends,
+    masked: Tags = (),
 ) -> list[Document]:
     """Render a conversation, and find what trains.
 
@@ -55,7 +71,8 @@ def documents_of(
         train_on: `assistant`, each message of the assistant's; `last`, the last of these; `completion`, what follows
             the prompt; `all`, the whole text; `each`, each message of the assistant's as the model sees it when it
             generates it. Messages that say so never train.
-        mask_reasoning: nor does what the assistant thinks.
+        ends: the tokens that end a turn.
+        masked: tags of reasoning, none of which trains; no tags where all reasoning does.
 
     Returns:
         One document; but with `each` one more for each message that the template renders differently once others
@@ -68,22 +85,26 @@ def documents_of(
     >>> source += "{% if add_generation_prompt %}<assistant>{% endif %}"
     >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
     >>> talk = Conversation(tuple(chat), (True, True))
-    >>> documents_of(talk, ChatTemplate(source))
-    [Document(text='<user>Hi<assistant>Ho', spans=((19, 21),), apart=())]
+    >>> documents_of(talk, ChatTemplate(source), ends=Ends((), ["</s>"]))
+    [Document(text='<user>Hi<assistant>Ho', spans=((19, 21),), apart=(), eos=True, end='</s>', open=0)]
     """
     template.begin()
     whole = _render(conversation, template)
     _require_parts(conversation, whole.text)
     _require_strings(conversation, template, whole.text)
-    found: list[tuple[Rendered, Sequence[tuple[int, int]]]]
-    if train_on != "each":
-        found = [(whole, _found_spans(conversation, template, whole, train_on, mask_reasoning))]
+    if train_on == "each":
+        found = _each(conversation, template, whole, masked)
     else:
-        found = _each(conversation, template, whole, mask_reasoning)
-    documents = [Document(rendering.text, _trained_spans(spans), rendering.apart) for rendering, spans in found]
-    if trained := [document for document in documents if document.spans]:
-        return trained
-    raise NothingTrainsError("nothing trains: what is to train is empty in the text")
+        found = [_whole(conversation, template, whole, train_on, masked)]
+    documents = []
+    for rendering, turns, thoughts in found:
+        ended = ends.ended(rendering, turns, marked=template.marks)
+        if spans := _trained_spans(ended.turns, thoughts):
+            eos = ended.eos or train_on == "all"
+            documents.append(Document(rendering.text, spans, rendering.apart, eos, ended.token, ended.open))
+    if not documents:
+        raise NothingTrainsError("nothing trains: what is to train is empty in the text")
+    return documents
 
 
 def _render(
@@ -133,15 +154,19 @@ def _require_strings(conversation: Conversation, template: ChatTemplate, text: s
 
 def _answer(content: str) -> str:
     """Return what follows the reasoning, which templates may leave out."""
-    return content.rpartition(_THOUGHT_ENDS)[2].strip()
+    return content.rpartition(THINK[1])[2].strip()
 
 
-def _trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Merge spans that train: leave out empty ones, join those without gaps between them."""
-    out: list[tuple[int, int]] = []
-    for begin, end in spans:
-        if begin >= end:
-            continue
+def _trained_spans(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
+    """Cut thoughts out of turns, and join what is left without gaps between."""
+    left = turns
+    for first, last in thoughts:
+        pieces: list[Span] = []
+        for begin, end in left:
+            pieces += [(begin, min(end, first)), (max(begin, last), end)]
+        left = [piece for piece in pieces if piece[0] < piece[1]]
+    out: list[Span] = []
+    for begin, end in left:
         if out and begin <= out[-1][1]:
             out[-1] = (out[-1][0], max(end, out[-1][1]))
         else:
@@ -149,36 +174,35 @@ def _trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
     return tuple(out)
 
 
-def _found_spans(
-    conversation: Conversation, template: ChatTemplate, rendered: Rendered, train_on: Trained, mask_reasoning: bool
-) -> Sequence[tuple[int, int]]:
-    """Find what trains of a conversation as it is rendered whole; some spans may be empty, or without gaps between
-    them."""
+def _whole(
+    conversation: Conversation, template: ChatTemplate, whole: Rendered, train_on: Trained, masked: Tags
+) -> _Turns:
+    """Find what trains of a conversation as it is rendered whole; some turns may be empty."""
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
-        return [(0, len(rendered.text))]
+        return _Turns(whole, [(0, len(whole.text))], [])
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
-    if train_on == "completion" and not mask_reasoning and all(conversation.trains[conversation.prompt :]):
-        return [(_begin(conversation, template, rendered.text, conversation.prompt or 0), len(rendered.text))]
-    if template.marks and len(said) == len(chosen) and not mask_reasoning:
-        return rendered.marked
-    spans = (
-        _of_marks(rendered, said, chosen)
-        if template.marks
-        else [_of_prefixes(conversation, template, rendered.text, number) for number in chosen]
-    )
-    if mask_reasoning:
-        return _without_reasoning(conversation, template, rendered.text, chosen, spans)
-    return spans
+    thoughts = _thoughts(conversation, template, whole.text, chosen, masked)
+    if (
+        train_on == "completion"
+        and len(chosen) == len(conversation.messages) - (conversation.prompt or 0)
+        and not masked
+    ):
+        return _Turns(whole, [(_begin(conversation, template, whole.text, chosen[0]), len(whole.text))], [])
+    if not template.marks:
+        turns = [_of_prefixes(conversation, template, whole.text, number) for number in chosen]
+    elif len(said) == len(chosen) and not masked:
+        turns = list(whole.marked)
+    else:
+        turns = _of_marks(whole, said, chosen)
+    return _Turns(whole, turns, thoughts)
 
 
-def _each(
-    conversation: Conversation, template: ChatTemplate, whole: Rendered, mask_reasoning: bool
-) -> list[tuple[Rendered, Sequence[tuple[int, int]]]]:
+def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, masked: Tags) -> list[_Turns]:
     """Render up to each message that trains, and join those that are the beginning of the next."""
-    out: list[tuple[Rendered, Sequence[tuple[int, int]]]] = []
+    out: list[_Turns] = []
     for number in _chosen(conversation, _said(conversation), "assistant"):
         until = replace(
             conversation,
@@ -186,18 +210,17 @@ def _each(
             trains=conversation.trains[: number + 1],
         )
         upto = _render(until, template)
-        spans: Sequence[tuple[int, int]] = (
-            _of_marks(upto, _said(until), [number])
-            if template.marks
-            else [(_begin(until, template, upto.text, number), len(upto.text))]
-        )
-        if mask_reasoning:
-            spans = _without_reasoning(until, template, upto.text, [number], spans)
-        before = out.pop() if out and upto.text.startswith(out[-1][0].text) else (upto, [])
-        out.append((upto, [*before[1], *spans]))
-    last, trained = out[-1]
-    if whole.text.startswith(last.text):  # what follows is only read
-        out[-1] = (whole, trained)
+        if template.marks:
+            turns = _of_marks(upto, _said(until), [number])
+        else:
+            turns = [(_begin(until, template, upto.text, number), len(upto.text))]
+        thoughts = _thoughts(until, template, upto.text, [number], masked)
+        if out and upto.text.startswith(out[-1].rendering.text):
+            before = out.pop()
+            turns, thoughts = [*before.turns, *turns], [*before.thoughts, *thoughts]
+        out.append(_Turns(upto, turns, thoughts))
+    if whole.text.startswith(out[-1].rendering.text):  # what follows is only read
+        out[-1] = out[-1]._replace(rendering=whole)
     return out
 
 
@@ -227,29 +250,29 @@ def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) ->
     return [rendered.marked[place] for place, number in enumerate(said) if number in chosen]
 
 
-def _without_reasoning(
-    conversation: Conversation,
-    template: ChatTemplate,
-    text: str,
-    chosen: Sequence[int],
-    spans: Sequence[tuple[int, int]],
-) -> list[tuple[int, int]]:
-    """Return the spans without what the template makes of the reasoning of the chosen messages."""
-    out = list(spans)
-    for number in chosen:
-        for begin, end in _reasoning(conversation, template, text, number):
-            out = [part for a, b in out for part in ((a, min(b, begin)), (max(a, end), b)) if part[0] < part[1]]
-    return out
+def _thoughts(
+    conversation: Conversation, template: ChatTemplate, text: str, chosen: Iterable[int], masked: Tags
+) -> list[Span]:
+    """Find what the template makes of the reasoning of the chosen messages; of none without tags."""
+    found: list[Span] = []
+    for number in chosen if masked else ():
+        for thought in thoughts_of(conversation.messages[number], masked):
+            found += _shown(conversation, template, text, number, thought)
+    return found
 
 
-def _reasoning(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> list[tuple[int, int]]:
-    """Find what the template makes of a message's reasoning, by a rendering with a mark in its place."""
+def _shown(conversation: Conversation, template: ChatTemplate, text: str, number: int, thought: Thought) -> list[Span]:
+    """Find what the template makes of a thought, by a rendering with a mark in its place.
+
+        text     <assistant><think>Hm.</think>Yes. (Hm.)    the template shows the thought twice
+        marked   <assistant><think>*</think>Yes. (*)        `others` are </think>Yes. ( and )
+
+    What is left of the text is as often what the thought became: here 2 × `size` characters. Nothing else may differ.
+    """
     message = conversation.messages[number]
-    if not (reasoning_of(message) or "").strip():
-        return []
     mark = next(mark for mark in map("\ufdd2{}\ufdd3".format, count()) if mark not in text)
     messages = list(conversation.messages)
-    messages[number] = with_reasoning(message, mark)
+    messages[number] = with_thought(message, thought, mark)
     marked = _render(replace(conversation, messages=tuple(messages)), template).text
     first, *others = marked.split(mark)
     if not others and marked == text:
@@ -268,8 +291,11 @@ def _reasoning(conversation: Conversation, template: ChatTemplate, text: str, nu
 def _begin(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> int:
     """Find where the text that the assistant generates for one message begins.
 
-    What a template puts before it is mostly the beginning of the text. Some end it with more, such as an opened tag,
-    which the text does not have; then what both begin with comes before it.
+    Usually the rendered prompt is a prefix of the text. Some prompts open a tag that the text lacks; then the answer
+    begins behind the common prefix, without the `<` of a tag that begins like another:
+
+        before   <user>Hi<assistant><think>     the prompt of the message
+        text     <user>Hi<assistant><b>Ho</b>   the answer is <b>Ho</b>, not b>Ho</b>
 
     Args:
         text: up to the end of this message, or further.
@@ -281,6 +307,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     opened = _OPENED.search(before, 0, shared)
     if opened and _CLOSES.match(before, shared):  # two tags that begin alike share neither
         shared = opened.start()
+    # All of the earlier messages must lie in what is shared, or the answer would begin in the middle of one.
     if shared < len(_render(conversation, template, number).text):
         raise ConversationError(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
@@ -316,24 +343,3 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
             "as generated, so it can't be told which tokens train: give --train-on each or last"
         )
     return begin, len(upto)
-
-
-def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-    """Mark with 1 each token that has a character in a span, as Transformers masks them.
-
-    Args:
-        begins, ends: of each token, in characters (or bytes, as the spans); each ascending.
-        spans: (spans, 2), begin and end of each, ascending, none overlapping.
-
-    >>> token_mask(np.array([0, 2, 4, 5]), np.array([2, 4, 5, 8]), ((3, 5),))
-    array([0, 1, 1, 0], dtype=uint8)
-    """
-    bounds = np.asarray(spans, np.int64).reshape(-1, 2)
-    bounds = bounds[bounds[:, 0] < bounds[:, 1]]
-    first = np.searchsorted(ends, bounds[:, 0], side="right")
-    last = np.searchsorted(begins, bounds[:, 1], side="left")
-    # Tokens over two spans are the last of one and the first of the next.
-    depth = np.zeros(len(begins) + 1, np.int32)
-    np.add.at(depth, first, 1)
-    np.subtract.at(depth, last, 1)
-    return ((np.cumsum(depth[:-1], out=depth[:-1]) > 0) & (ends > begins)).view(np.uint8)

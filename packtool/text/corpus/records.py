@@ -269,8 +269,8 @@ class RecordBatch:
         records: lines (blank ones too), rows or files that were read.
         bytes: that were read for it, uncompressed.
         progress: the same as bytes of the file as it lies there.
-        spans: of each text that was rendered from a conversation, the (begin, end) of the characters that train.
-        apart: of each, those of control tokens that the conversation spells, to be encoded as plain text.
+        rendered: the document of each text that was rendered from a conversation.
+        held: what that conversation holds.
     """
 
     documents: list[Any] = field(default_factory=list)
@@ -280,13 +280,13 @@ class RecordBatch:
     records: int = 0
     bytes: int = 0
     progress: int = 0
-    spans: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
-    apart: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    rendered: list[Any] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Leave out all documents but these."""
         self.documents = [self.documents[n] for n in kept]
-        self.spans = [self.spans[n] for n in kept] if self.spans else []
-        self.apart = [self.apart[n] for n in kept] if self.apart else []
+        self.rendered = [self.rendered[n] for n in kept] if self.rendered else []
+        self.held = [self.held[n] for n in kept] if self.held else []
         self.numbers = [self.numbers[n] for n in kept]
         self.columns = [[values[n] for n in kept] for values in self.columns]

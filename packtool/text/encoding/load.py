@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from packtool.errors import DataError
-from packtool.formats.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
+from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.formats.schema import TokenizerInfo
 from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.support.sizes import plural
@@ -23,7 +23,7 @@ from packtool.text.encoding.spec import not_applied, parse
 from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
 from packtool.warnings import warn
 
-_BESIDE = (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES, ADDED_TOKENS)
+_BESIDE = (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES, GENERATION_CONFIG, ADDED_TOKENS)
 """Files that may lie next to a tokenizer.json."""
 
 
@@ -95,6 +95,29 @@ class FoundTokenizer:
                 what, where = f"not valid JSON ({error})", f"{self.where}: {name}"
                 raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
         return configs
+
+    def stops(self, eos: str) -> tuple[str, ...]:
+        """Return the texts of the tokens that generation stops at: `eos`, then those that generation_config.json names.
+
+        Raises:
+            DataError: the file is not JSON, or names what is no token.
+        """
+        where = f"{self.where}: {GENERATION_CONFIG}"
+        try:
+            config = msgspec.json.decode(self.files.get(GENERATION_CONFIG, b"{}"), type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            what = f"not valid JSON ({error})"
+            raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
+        named = config.get("eos_token_id")
+        texts = {number: text for text, number in self.vocab.items()}
+        stops = [eos]
+        for number in named if isinstance(named, list) else [named]:
+            if type(number) is int and number in texts:
+                stops.append(texts[number])
+            elif number is not None:
+                what = f"eos_token_id is {number!r}, which is no token"
+                raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where)
+        return tuple(dict.fromkeys(stops))
 
     def _bad(self, what: str) -> DataError:
         remedy = "give a tokenizer.json as the tokenizers library writes it"

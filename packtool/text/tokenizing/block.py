@@ -234,8 +234,7 @@ class _Attempt:
         counts.count_special(documents.ids, self.recipe.special_ids, self.recipe.tokenizer.vocab_size)
         kept = self.writer.add(documents)
         if self.conversations is not None:
-            counts.conversations += len(set(batch.numbers))
-            counts.context += self.conversations.repeated_context(documents, batch.numbers)
+            self.conversations.count(batch, documents, counts)
         sources = None
         if self.recipe.provenance:
             sources = origins(counts.file, counts.records, batch.numbers, utf8)

@@ -17,8 +17,8 @@ from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.record import ConversationError, NothingTrainsError
-from packtool.text.conversations.renderer import Renderer
-from packtool.text.conversations.spans import Document, Spans, token_mask
+from packtool.text.conversations.renderer import Held, Renderer
+from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole
 from packtool.text.corpus.jsonl import same_depth
 from packtool.text.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
@@ -26,8 +26,10 @@ from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_error
 from packtool.text.encoding.families import bytes_of_characters, kinds, steps
 from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.tokenizing.counts import SpanCounts
 
 Mask = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.integer[Any]]
 
 
 class Conversations:
@@ -43,7 +45,6 @@ class Conversations:
         self._apart = PlainText(reference) if chat.as_text else None
         unsafe = [] if self._apart is None else list(filter(self._apart.makes, chat.control))
         self._renderer = Renderer(chat, unsafe)
-        self._all = chat.train_on == "all"
         self._trained = TrainedTokens(data, reference)
 
     def render(self, batch: RecordBatch) -> None:
@@ -56,7 +57,7 @@ class Conversations:
         """Return the documents of a batch with what trains of them.
 
         The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
-        to be told from the next, which trains only where all of the text does: no model is to say it there.
+        to be told from the next, which trains where it ends the last answer, or all of the text trains.
 
         Args:
             batch: rendered.
@@ -65,10 +66,11 @@ class Conversations:
             eos_id: of the store.
         """
         ids, lengths = documents.ids, documents.lengths
-        loss = self._trained.masks(batch.documents, utf8, batch.spans, ids, lengths)
-        if self._apart is not None and any(batch.apart):
+        spans = [document.spans for document in batch.rendered]
+        loss = self._trained.masks(batch.documents, utf8, spans, ids, lengths)
+        if self._apart is not None and any(document.apart for document in batch.rendered):
             ids, lengths, loss = self._apart.encoded(batch, ids, lengths, loss)
-        eos = np.full(len(lengths), self._all, np.uint8)
+        eos = np.array([document.eos for document in batch.rendered], np.uint8)
         ends = np.cumsum(lengths)
         last = ends[lengths > 0] - 1
         over = last[ids[last] == eos_id]
@@ -78,9 +80,20 @@ class Conversations:
         kept[over] = False
         return EncodedDocuments(ids[kept], lengths - ended, loss[kept], eos)
 
-    def repeated_context(self, documents: EncodedDocuments, numbers: Sequence[int]) -> int:
-        """See `repeated_context`."""
-        return repeated_context(documents, numbers)
+    def count(self, batch: RecordBatch, documents: EncodedDocuments, counts: SpanCounts) -> None:
+        """Count conversations, what they hold, the tokens that end their documents, and the context that repeats."""
+        counts.context += repeated_context(documents, batch.numbers)
+        for document in batch.rendered:
+            counts.ends[document.end] = counts.ends.get(document.end, 0) + 1
+            counts.open_turns += document.open
+        conversations = dict(zip(batch.numbers, batch.held, strict=True))
+        counts.conversations += len(conversations)
+        for number, held in conversations.items():
+            counts.reasoning += held.reasoning
+            counts.spelled_calls += held.calls
+            if held.other:
+                counts.other_reasoning += 1
+                counts.first_other = counts.first_other or (counts.records + number, held.other)
 
     def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
         """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""
@@ -95,12 +108,13 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
     A conversation may become several documents, of the same number.
     """
     documents: list[Document] = []
+    of_each: list[Held] = []
     kept: list[int] = []
     with same_depth():
         for place, number in enumerate(batch.numbers):
             record, batch.documents[place] = batch.documents[place], None
             try:
-                made = renderer.rendered(record)
+                made, held = renderer.rendered(record)
                 for document in made:
                     whole(document.text, "the text of the conversation")
             except ConversationError as error:
@@ -111,11 +125,11 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                 batch.rejects.append(_reject(code, number, reason, record))
             else:
                 documents += made
+                of_each += [held] * len(made)
                 kept += [place] * len(made)
     batch.keep(kept)
     batch.documents = [document.text for document in documents]
-    batch.spans = [document.spans for document in documents]
-    batch.apart = [document.apart for document in documents]
+    batch.rendered, batch.held = documents, of_each
     batch.rejects.sort(key=lambda reject: reject.record)
 
 
@@ -168,9 +182,9 @@ class PlainText:
         """
         ends = np.cumsum(lengths)[:-1]
         every = list(zip(np.split(ids, ends), np.split(loss, ends), strict=True))
-        for place, apart in enumerate(batch.apart):
-            if apart:
-                every[place] = self.one(batch.documents[place], batch.spans[place], apart)
+        for place, document in enumerate(batch.rendered):
+            if document.apart:
+                every[place] = self.one(document.text, document.spans, document.apart)
         sizes = np.array([len(encoded) for encoded, _ in every], np.int64)
         return np.concatenate([encoded for encoded, _ in every]), sizes, np.concatenate([mask for _, mask in every])
 
@@ -297,6 +311,27 @@ class TrainedTokens:
             raise mismatch_error("an encoder and tokenizers give different ids for a text with this tokenizer")
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         return token_mask(offsets[:, 0], offsets[:, 1], spans)
+
+
+def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    """Mark with 1 each token that has a character in a span, as Transformers masks them.
+
+    Args:
+        begins, ends: of each token, in characters (or bytes, as the spans); each ascending.
+        spans: (spans, 2), begin and end of each, ascending, none overlapping.
+
+    >>> token_mask(np.array([0, 2, 4, 5]), np.array([2, 4, 5, 8]), ((3, 5),))
+    array([0, 1, 1, 0], dtype=uint8)
+    """
+    bounds = np.asarray(spans, np.int64).reshape(-1, 2)
+    bounds = bounds[bounds[:, 0] < bounds[:, 1]]
+    first = np.searchsorted(ends, bounds[:, 0], side="right")
+    last = np.searchsorted(begins, bounds[:, 1], side="left")
+    # Tokens over two spans are the last of one and the first of the next.
+    depth = np.zeros(len(begins) + 1, np.int32)
+    np.add.at(depth, first, 1)
+    np.subtract.at(depth, last, 1)
+    return ((np.cumsum(depth[:-1], out=depth[:-1]) > 0) & (ends > begins)).view(np.uint8)
 
 
 def _is_faithful(spec: Mapping[str, Any]) -> bool:

@@ -13,7 +13,16 @@ from packtool.text.corpus.filters import DocumentCounts
 
 _SUMS = (
     *("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"),
-    *("trained", "conversations", "context", "sentinels"),
+    *(
+        "trained",
+        "conversations",
+        "context",
+        "sentinels",
+        "reasoning",
+        "other_reasoning",
+        "spelled_calls",
+        "open_turns",
+    ),
 )
 
 
@@ -39,6 +48,12 @@ class SpanCounts(msgspec.Struct):
         fim: of the documents that went to the store: those that were rearranged to fill in the middle, parts of them in
             each form, sentinels; none where texts are not rearranged.
         sentinels: of all documents that were encoded.
+        ends: documents by the token that ends their last turn that trains, an empty text where nothing does.
+        open_turns: turns that train without a token that ends them.
+        reasoning: conversations whose reasoning is masked or dropped.
+        other_reasoning: conversations that hold what looks like reasoning in another form.
+        first_other: record of the first of these, from 1, and the tag or field; None where there is none.
+        spelled_calls: messages whose content spells a call of a tool, where these are masked or dropped.
     """
 
     file: int
@@ -59,6 +74,12 @@ class SpanCounts(msgspec.Struct):
     context: int = 0
     fim: dict[str, int] = msgspec.field(default_factory=dict)
     sentinels: int = 0
+    ends: dict[str, int] = msgspec.field(default_factory=dict)
+    open_turns: int = 0
+    reasoning: int = 0
+    other_reasoning: int = 0
+    first_other: tuple[int, str] | None = None
+    spelled_calls: int = 0
 
     @property
     def rejects(self) -> int:
@@ -66,12 +87,16 @@ class SpanCounts(msgspec.Struct):
         return sum(self.rejected.values())
 
     def add(self, other: SpanCounts) -> None:
-        """Add another span's counts to these."""
+        """Add another span's counts to these; it follows them in its file."""
+        if self.first_other is None and other.first_other is not None:
+            record, what = other.first_other
+            self.first_other = (self.records + record, what)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for mine, others in ((self.rejected, other.rejected), (self.special, other.special), (self.fim, other.fim)):
+        for name in ("rejected", "special", "fim", "ends"):
+            mine, others = getattr(self, name), getattr(other, name)
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
         self.digest = self.digest or other.digest
 

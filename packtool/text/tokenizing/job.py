@@ -34,6 +34,7 @@ from packtool.text.corpus.find import Texts
 from packtool.text.corpus.records import Block, CorpusFile
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.text.tokenizing import block as tasks
+from packtool.text.tokenizing.chat_counts import chat_counts, warn_of_conversations
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.rejects import RejectLog
@@ -227,11 +228,9 @@ def finish(
     total = SpanCounts(-1)
     for counts in per_file:
         total.add(counts)
-    trained: dict[str, int] = {}
+    of_chats: dict[str, int] = {}
     if recipe.chat is not None:
-        trained["trained_tokens"] = total.trained
-        if recipe.chat.train_on == "each":
-            trained |= {"conversations": total.conversations, "repeated_context_tokens": total.context}
+        of_chats = chat_counts(total, recipe.chat)
     with_loss = any(shard.loss is not UNSET for shard in shards)
     files = list(zip(blocks.files, per_file, strict=True))
     manifest = StoreManifest(
@@ -240,7 +239,7 @@ def finish(
         inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
         tokenizer=recipe.tokenizer,
         dtype=token_dtype(recipe.tokenizer.vocab_size).str,
-        counts=total.flat() | trained,
+        counts=total.flat() | of_chats,
         rejected=rejected,
         shards=shards,
         tokenizer_files=write_tokenizer(output, tokenizer.files),
@@ -252,8 +251,13 @@ def finish(
         "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
         "files": [{"name": file.name, **counts.flat()} for file, counts in files],
     }
+    if recipe.chat is not None:
+        run["ends"] = dict(sorted(total.ends.items()))
     output.finish(manifest, run)
     _warn(output.place, manifest, total.special)
+    if recipe.chat is not None:
+        named = [(file.name, counts) for file, counts in files]
+        warn_of_conversations(str(output.place), total, named, recipe.chat)
     return manifest.counts, run
 
 

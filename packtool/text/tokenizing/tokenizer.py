@@ -56,7 +56,8 @@ def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
     encoder = choose(found, options.encoder, special_as_text=as_text)
     files, chat = found.files, None
     if chats:
-        chat = choose_chat(options, found.files, found.added, found.special, found.where)
+        stops = found.stops(info.eos_token)
+        chat = choose_chat(options, found.files, found.added, found.special, stops, found.where)
         if options.chat_template is not None:
             files = with_template(found.files, chat)
     return Tokenizer(files, info, found.special, encoder, chat, choose_fim(options, found))

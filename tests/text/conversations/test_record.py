@@ -66,8 +66,8 @@ def test_messages_keep_what_templates_read() -> None:
         ({"messages": [{"role": "user", "content": None}]}, "the content of message 1 is null; its fields are role"),
         ({"messages": [{"role": "user", "content": ""}], "tools": "[" * 100_000}, "tools is nested too deeply"),
         ({"prompt": 3, "completion": "x"}, "prompt is a number, not a list of messages"),
-        ({"messages": [{"role": "user", "weight": 0.5}]}, "message 1: train is true or false, and a weight 0 or 1"),
-        ({"messages": [{"role": "user", "train": "no"}]}, "message 1: train is true or false, and a weight 0 or 1"),
+        ({"messages": [{"role": "user", "weight": 0.5}]}, "message 1: weight is true or false, or 1 or 0"),
+        ({"messages": [{"role": "user", "train": "no"}]}, "message 1: train is true or false, or 1 or 0"),
         ({"conversations": [{"from": "human"}]}, "message 1 has neither from and value nor a role"),
         (
             {"messages": [{"role": "user", "content": ""}], "tools": {}},
@@ -98,3 +98,80 @@ def test_a_function_call_becomes_a_tool_call() -> None:
         given = [{"from": "human", "value": "Hi"}, {"from": "function_call", "value": json.dumps(value)}]
         found = conversation_of({"conversations": given})
         assert found.messages[1] == {"role": "assistant", "tool_calls": [{"type": "function", "function": call}]}
+
+
+def marked(**marks: Any) -> dict[str, Any]:
+    return {"messages": [TALK[0], {**TALK[1], **marks}]}
+
+
+@pytest.mark.parametrize("name", ["train", "training", "trainable", "loss", "weight"])
+def test_marks_that_people_write_are_obeyed(name: str) -> None:
+    for value, trains in ((False, False), (0, False), (0.0, False), (True, True), (1, True), (None, True)):
+        found = conversation_of(marked(**{name: value}))
+        assert found.trains == (True, trains)
+        assert found.messages == TALK
+    shared = [{"from": "human", "value": "Hi", "loss": None}, {"from": "gpt", "value": "Ho", "loss": False}]
+    assert conversation_of({"conversations": shared}).trains == (True, False)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *({name: [{"begin_offset": 0, "train": False}]} for name in ("train_detail", "training_detail")),
+        {"loss_scale": 0.5}, {"loss_weight": 1}, {"mask": True}, {"masked": 1}, {"is_masked": False}, {"no_loss": True},
+        {"trainOnTurn": False}, {"do-train": True}, {"weights": [1]}, {"supervised": False}, {"TRAIN": False},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_marks_are_refused_by_name(mark: dict[str, Any]) -> None:
+    (name,) = mark
+    with pytest.raises(ConversationError) as error:
+        conversation_of(marked(**mark))
+    assert str(error.value) == f"message 2 has {name!r}, which is not read: mark it with train, true or false"
+    part = {"type": "text", "text": "Ho", **mark}
+    with pytest.raises(
+        ConversationError, match=f"a part of the content of message 2 has '{name}': parts train together"
+    ):
+        conversation_of({"messages": [TALK[0], {"role": "assistant", "content": [part]}]})
+
+
+def test_names_that_only_sound_like_marks_are_passed_on() -> None:
+    for name in ("constraint", "glossary", "trainee", "unmasked_text", "lightweight", "name"):
+        assert conversation_of(marked(**{name: "x"})).messages[1][name] == "x"
+
+
+def test_a_mark_that_asks_for_what_never_trains_is_refused() -> None:
+    for mark in ({"train": True}, {"weight": 1}):
+        with pytest.raises(ConversationError, match=r"message 1: .* asks to train on what the user says"):
+            conversation_of({"messages": [{**TALK[0], **mark}, TALK[1]]})
+    assert conversation_of({"messages": [{**TALK[0], "train": False}, TALK[1]]}).trains == (False, True)
+
+
+@pytest.mark.parametrize("record", [{"prompt": "Hi", "completion": "Ho"}, {"messages": list(TALK)}])
+def test_unpaired_preferences_train_where_their_label_is_true(record: dict[str, Any]) -> None:
+    with pytest.raises(ConversationError) as error:
+        conversation_of({**record, "label": False})
+    assert str(error.value) == "the label of an unpaired preference is false: keep the records whose label is true"
+    assert conversation_of({**record, "label": True}).messages == TALK
+    assert conversation_of({**record, "label": 0}).messages == TALK  # a class
+
+
+def test_a_call_in_the_older_form_of_openai_is_a_call() -> None:
+    call = {"name": "get", "arguments": '{"x": 1}'}
+    expected = [{"type": "function", "function": {"name": "get", "arguments": {"x": 1}}}]
+    for content in ("", None):
+        message = {"role": "assistant", "content": content, "function_call": call}
+        found = conversation_of({"messages": [TALK[0], message], "functions": [{"name": "get"}]})
+        assert found.messages[1]["tool_calls"] == expected
+        assert "function_call" not in found.messages[1]
+        assert found.tools == [{"type": "function", "function": {"name": "get"}}]
+    odd = {**call, "arguments": "not JSON"}
+    assert conversation_of(marked(function_call=odd)).messages[1]["tool_calls"][0]["function"] == odd
+    for wrong, message in (
+        ({"name": "get"}, "message 2 is a function_call whose value is not JSON with name and arguments"),
+        ("get", "message 2 is a function_call whose value is not JSON with name and arguments"),
+    ):
+        with pytest.raises(ConversationError, match=message):
+            conversation_of(marked(function_call=wrong))
+    with pytest.raises(ConversationError, match="message 2 has both tool_calls and function_call"):
+        conversation_of(marked(function_call=call, tool_calls=expected))

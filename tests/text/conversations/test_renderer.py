@@ -23,8 +23,8 @@ def renderer(**options: Any) -> Renderer:
 
 
 def trained(record: dict[str, Any], **options: Any) -> list[str]:
-    [(text, spans, _)] = renderer(**options).rendered(record)
-    return [text[begin:end] for begin, end in spans]
+    [document], _ = renderer(**options).rendered(record)
+    return [document.text[begin:end] for begin, end in document.spans]
 
 
 def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
@@ -34,7 +34,7 @@ def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
     calling = {"messages": [CHAT["messages"][0], CALL, {"role": "tool", "content": "3"}, CHAT["messages"][1]]}
     assert trained(calling, reasoning="drop") == ['[{"function": {"name": "add"}}]</s>', "c</s>"]
     assert trained(calling, reasoning="drop", tool_calls="mask") == ["c</s>"]
-    assert renderer(tool_calls="drop", reasoning="drop").rendered(calling)[0].text == "<user>a</s><assistant>c</s>"
+    assert renderer(tool_calls="drop", reasoning="drop").rendered(calling)[0][0].text == "<user>a</s><assistant>c</s>"
 
 
 def test_special_tokens_that_messages_spell_are_counted() -> None:
@@ -45,8 +45,8 @@ def test_special_tokens_that_messages_spell_are_counted() -> None:
 
 def test_a_template_for_tools_renders_conversations_with_tools() -> None:
     templates = (("default", SOURCE), ("tool_use", "tools" + SOURCE))
-    assert renderer(templates=templates).rendered(CHAT)[0].text.startswith("<user>")
-    assert renderer(templates=templates).rendered({**CHAT, "tools": [{}]})[0].text.startswith("tools<user>")
+    assert renderer(templates=templates).rendered(CHAT)[0][0].text.startswith("<user>")
+    assert renderer(templates=templates).rendered({**CHAT, "tools": [{}]})[0][0].text.startswith("tools<user>")
 
 
 def test_roles_are_those_that_templates_know() -> None:
@@ -55,4 +55,4 @@ def test_roles_are_those_that_templates_know() -> None:
         renderer().rendered(odd)
     assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
     known = (("default", "{{ 'narrator' if false }}" + SOURCE),)
-    assert renderer(templates=known).rendered(odd)[0].text.startswith("<narrator>x")
+    assert renderer(templates=known).rendered(odd)[0][0].text.startswith("<narrator>x")

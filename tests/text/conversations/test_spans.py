@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.text.conversations.ends import Ends
+from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import ConversationError, Trained, conversation_of
-from packtool.text.conversations.spans import documents_of, token_mask
+from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.tokenizing.conversations import token_mask
 
 PLAIN = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -36,9 +39,14 @@ def talk(*contents: str, **last: Any) -> dict[str, Any]:
     return {"messages": messages}
 
 
-def trained(record: dict[str, Any], source: str, train_on: Trained = "assistant") -> list[str]:
-    [(text, spans, _)] = documents_of(conversation_of(record), ChatTemplate(source), train_on)
-    return [text[begin:end] for begin, end in spans]
+def made(record: dict[str, Any], source: str, train_on: Trained = "assistant", **options: Any) -> list[Document]:
+    options.setdefault("ends", Ends([], ["</>"]))
+    return documents_of(conversation_of(record), ChatTemplate(source), train_on, **options)
+
+
+def trained(record: dict[str, Any], source: str, train_on: Trained = "assistant", **options: Any) -> list[str]:
+    [document] = made(record, source, train_on, **options)
+    return [document.text[begin:end] for begin, end in document.spans]
 
 
 @pytest.mark.parametrize("source", [PLAIN, MARKED])
@@ -110,8 +118,8 @@ def reasoned(*answers: str) -> dict[str, Any]:
 
 
 def documents(record: dict[str, Any], source: str, **options: Any) -> list[tuple[str, list[str]]]:
-    made = documents_of(conversation_of(record), ChatTemplate(source), "each", **options)
-    return [(text, [text[begin:end] for begin, end in spans]) for text, spans, _ in made]
+    found = made(record, source, "each", **options)
+    return [(one.text, [one.text[begin:end] for begin, end in one.spans]) for one in found]
 
 
 def test_each_turn_trains_as_the_model_sees_it() -> None:
@@ -119,7 +127,7 @@ def test_each_turn_trains_as_the_model_sees_it() -> None:
         ("<user>q0</><assistant><think>r0</think>a</>", ["<think>r0</think>a</>"]),
         ("<user>q0</><assistant>a</><user>q1</><assistant><think>r1</think>b</>", ["<think>r1</think>b</>"]),
     ]
-    assert documents(reasoned("a", "b"), THINKING, mask_reasoning=True)[1][1] == ["<think>", "</think>b</>"]
+    assert documents(reasoned("a", "b"), THINKING, masked=[THINK])[1][1] == ["<think>", "</think>b</>"]
     with pytest.raises(ConversationError, match=r"message 2 differently .* give --train-on each or last"):
         trained(reasoned("a", "b"), THINKING)
 
@@ -128,8 +136,8 @@ def test_each_turn_trains_as_the_model_sees_it() -> None:
 def test_turns_that_stay_as_they_are_share_a_document(source: str) -> None:
     chats = [talk("a", "b", "c", "d"), talk("a", "b", "c"), talk("a", "b", "c", "d", train=False)]
     for record in chats:
-        [(text, _, _)] = documents_of(conversation_of(record), ChatTemplate(source))
-        assert documents(record, source) == [(text, trained(record, source))]
+        [document] = made(record, source)
+        assert documents(record, source) == [(document.text, trained(record, source))]
 
 
 def test_turns_share_a_document_until_one_is_rewritten() -> None:
@@ -137,9 +145,9 @@ def test_turns_share_a_document_until_one_is_rewritten() -> None:
     record = reasoned("a", "b", "c", "d")
     for message in record["messages"][:4]:
         message.pop("reasoning_content", None)
-    made = documents(record, THINKING)
-    assert [spans for _, spans in made] == [["a</>", "b</>", "<think>r2</think>c</>"], ["<think>r3</think>d</>"]]
-    assert made[1][0].startswith(made[0][0][: -len("<think>r2</think>c</>")] + "c</>")
+    turns = documents(record, THINKING)
+    assert [spans for _, spans in turns] == [["a</>", "b</>", "<think>r2</think>c</>"], ["<think>r3</think>d</>"]]
+    assert turns[1][0].startswith(turns[0][0][: -len("<think>r2</think>c</>")] + "c</>")
 
 
 PROMPTING = (
@@ -176,7 +184,7 @@ CHANGING = PLAIN.replace("{{ m.content }}", "{{ (m.reasoning_content or '') | le
     [
         (PLAIN, {"content": "42", "reasoning_content": "42"}, ["42</>"]),
         (HIDING, {"content": "<think>42</think>42"}, ["42</>"]),
-        (PLAIN, {"content": "<think> 42 </think>42"}, ["<think>", "</think>42</>"]),
+        (PLAIN, {"content": "<think> 42 </think>42"}, ["<think> ", " </think>42</>"]),
         (SHOWING, {"content": "42", "reasoning_content": " 42\n"}, ["|42</>"]),
         (SHOWING.replace("|{{", "|{{ m.thinking }}{{"), {"content": "2", "thinking": "42"}, ["|", "2</>"]),
         (SHOWING, {"content": "42", "reasoning_content": "  "}, ["|42</>"]),
@@ -191,14 +199,13 @@ def test_only_what_the_template_makes_of_reasoning_is_masked(
             "</>{% endfor", "</>{% endgeneration %}{% endif %}{% endfor"
         )
     record = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", **message}]}
-    [(text, found, _)] = documents_of(conversation_of(record), ChatTemplate(source), mask_reasoning=True)
-    assert [text[begin:end] for begin, end in found] == spans
+    assert trained(record, source, masked=[THINK]) == spans
 
 
 def test_reasoning_that_changes_other_text_is_refused() -> None:
     record = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "a", "reasoning": "b"}]}
     with pytest.raises(ConversationError, match="can't be told which tokens are reasoning"):
-        documents_of(conversation_of(record), ChatTemplate(CHANGING), mask_reasoning=True)
+        made(record, CHANGING, masked=[THINK])
 
 
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": " it's "}]}, talk("", "b")["messages"][1]]}
@@ -231,7 +238,7 @@ def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
     turns = conversation_of(talk(*map(str, range(4000))))
     message = r"the chat template takes more than 0\.1 seconds for this conversation"
     with pytest.raises(ConversationError, match=message):
-        documents_of(turns, ChatTemplate(PLAIN, seconds=0.1))
+        documents_of(turns, ChatTemplate(PLAIN, seconds=0.1), ends=Ends([], ["</>"]))
 
 
 @given(

@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from packtool.text.conversations.spans import token_mask
 from packtool.text.encoding.encoders import ReferenceEncoder
-from packtool.text.tokenizing.conversations import TrainedTokens
+from packtool.text.tokenizing.conversations import TrainedTokens, token_mask
 from tests.text.conversations.fuzz import WORDS
 from tests.text.tokenizing.runs import ASSET
 

@@ -1,0 +1,98 @@
+"""The ends of turns: the token at which generation stops trains with the turn that it ends.
+
+Templates write that token in one of three ways, here `<end>`:
+
+    <user>Hi<assistant>Ho<end>         behind the message: it trains as it is
+    <user>Hi<assistant>Ho<end><user>…  only once another message follows, or as the first token of that: `with_stop`
+    <user>Hi<assistant>Ho              not at all: the EOS that ends the document trains, `takes_eos`
+
+Nothing else behind a message trains: generation would not stop at a token that only begins the next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from packtool.text.conversations.template import Rendered, any_of
+
+Span = tuple[int, int]
+"""(begin, end) in characters of a rendering."""
+
+
+class Ended(NamedTuple):
+    """The turns of a rendering that train, with their ends.
+
+    Attributes:
+        turns: each with the stop that ends it.
+        eos: the EOS that the store adds trains, since nothing else ends the last turn.
+        token: the text of the token that ends the last turn; empty where it has no end.
+        open: turns without an end.
+    """
+
+    turns: list[Span]
+    eos: bool
+    token: str
+    open: int
+
+
+class Ends:
+    """The tokens that end what an assistant says.
+
+    Args:
+        special: texts of all special tokens; a turn that ends with one has its end.
+        stops: texts of the tokens that generation stops at, the EOS of the store first.
+
+    >>> text, ends = "Hi<end>\\n<user>Ho", Ends(["<user>"], ["<end>", "<user>"])
+    >>> ends.own(text, (0, 8)), ends.with_stop(text, (0, 2)), ends.with_stop(text, (0, 7))
+    ('<end>', (0, 7), (0, 7))
+    """
+
+    def __init__(self, special: Iterable[str], stops: Sequence[str]) -> None:
+        self._eos = stops[0]
+        self._tokens = frozenset((*special, *stops))
+        self._sizes = sorted({len(token) for token in self._tokens}, reverse=True)
+        self._stop_follows = re.compile(rf"\s*({any_of(stops).pattern})")
+
+    def ended(self, rendering: Rendered, turns: Iterable[Span], *, marked: bool) -> Ended:
+        """Give the turns their ends.
+
+        Args:
+            turns: (begin, end) of each message that trains; empty ones train nothing, and need no end.
+            marked: the template itself says to the token what is generated, so no stop is added.
+        """
+        text, apart = rendering.text, rendering.apart
+        spoken = [turn for turn in turns if turn[0] < turn[1]]
+        if not marked:
+            spoken = [self.with_stop(text, turn, apart) for turn in spoken]
+        tokens = [self.own(text, turn, apart) for turn in spoken]
+        eos = bool(spoken) and not tokens[-1] and self.takes_eos(text, spoken[-1])
+        if eos:
+            tokens[-1] = self._eos
+        return Ended(spoken, eos, tokens[-1] if tokens else "", tokens.count(""))
+
+    def own(self, text: str, turn: Span, apart: Iterable[Span] = ()) -> str:
+        """Return the token that a turn ends with, blanks aside; empty where it has no end.
+
+        Args:
+            apart: see `Rendered`: a token that the assistant only spells ends nothing.
+        """
+        begin, end = turn
+        end = begin + len(text[begin:end].rstrip())
+        for size in self._sizes:  # the longest first
+            token = text[max(begin, end - size) : end]
+            if token in self._tokens and (end - size, end) not in apart:
+                return token
+        return ""
+
+    def with_stop(self, text: str, turn: Span, apart: Iterable[Span] = ()) -> Span:
+        """Return a turn with the stop that follows at once, blanks aside, where it has no end of its own."""
+        stop = self._stop_follows.match(text, turn[1])
+        if stop is None or stop.span(1) in apart or self.own(text, turn, apart):
+            return turn
+        return turn[0], stop.end()
+
+    def takes_eos(self, text: str, turn: Span) -> bool:
+        """Return whether the EOS of the store ends a turn that has no end: it is the last text of its document."""
+        return turn[1] == len(text)

@@ -1,0 +1,197 @@
+"""The assistant's reasoning in the forms that records have: found, replaced, left out, or only suspected.
+
+    {"reasoning_content": "Hm.", "content": "Yes."}   a field, also called `thinking` or `reasoning`
+    {"type": "thinking", "thinking": "Hm."}           a part of a content
+    <think>Hm.</think>Yes.                            between tags, wherever in a text
+    Hm.</think>Yes.                                   before a closing tag that nothing opens: the prompt opened it
+
+Other pairs of tags are reasoning only where they are named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from packtool.text.conversations.record import REASONING, Conversation
+
+THINK = ("<think>", "</think>")
+Tags = Iterable[tuple[str, str]]
+"""Pairs of tags, opening and closing, between which the assistant thinks."""
+_QUOTES = frozenset("`'\"")
+_WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"
+_TAG = re.compile(
+    rf"(?i)</?(?:\w+[:_])?(?:{_WORDS}|reason)>|\[/?think\]|<\|?(?:begin|end|start)_of_(?:thought|think|reasoning)\|?>"
+    r"|<\|channel\|?>|<\|(?:start|end)_thinking\|>"
+)
+_FIELD = re.compile(
+    rf"(?i)(?:\w+_)?(?:{_WORDS}|cot|chain_of_thought)(?:_(?:content|text|details|steps|trace|process))?"
+)
+"""What tags and fields of reasoning look like, in whatever form."""
+
+
+class Block(NamedTuple):
+    """Reasoning in a text, in characters: `begin` to `end`, and `first` to `last` with its tags."""
+
+    first: int
+    begin: int
+    end: int
+    last: int
+
+
+class Thought(NamedTuple):
+    """Reasoning in one place of a message.
+
+    Attributes:
+        part: number of the part, where the content is a list.
+        begin, end: characters of the text; None where all of the part, or the message's fields, are reasoning.
+    """
+
+    part: int | None = None
+    begin: int | None = None
+    end: int | None = None
+
+
+def blocks(text: str, opening: str, closing: str) -> list[Block]:
+    """Find what lies between two tags, and what comes before a closing tag that nothing opens.
+
+    Tags in quotes are spoken of, not used.
+
+    >>> blocks("<think>Hm.</think>Yes.", "<think>", "</think>"), blocks("Hm.</think>Yes.", "<think>", "</think>")
+    ([Block(first=0, begin=7, end=10, last=18)], [Block(first=0, begin=0, end=3, last=11)])
+    """
+    found: list[Block] = []
+    opened: re.Match[str] | None = None
+    for tag in re.finditer(f"{re.escape(opening)}|{re.escape(closing)}", text) if closing in text else ():
+        if _in_quotes(text, tag):
+            continue
+        if tag[0] == opening:
+            opened = opened or tag
+        elif opened is None:
+            found = [Block(0, 0, tag.start(), tag.end())]  # all that comes before, blocks included
+        else:
+            if _before(text, opened) not in _QUOTES:  # else a quotation that holds both tags
+                found.append(Block(opened.start(), opened.end(), tag.start(), tag.end()))
+            opened = None
+    return found
+
+
+def thoughts_of(message: Mapping[str, Any], tags: Tags = (THINK,)) -> Iterator[Thought]:
+    """Find the reasoning in a message of the assistant's, without blanks around it.
+
+    >>> list(thoughts_of({"content": "<think> Hm. </think>Yes."}))
+    [Thought(part=None, begin=8, end=11)]
+    """
+    if any(_is_said(message.get(name)) for name in REASONING):
+        yield Thought()
+    content = message.get("content")
+    if isinstance(content, str):
+        yield from _in_text(content, tags)
+        return
+    for number, part in enumerate(content or ()):
+        if "text" in part:
+            yield from _in_text(part["text"], tags, number)
+        elif _is_said(part["thinking"]):
+            yield Thought(number)
+
+
+def with_thought(message: Mapping[str, Any], thought: Thought, said: str) -> dict[str, Any]:
+    """Return the message with another text in the place of a thought.
+
+    >>> message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
+    >>> with_thought(message, next(thoughts_of(message)), "Oh!")
+    {'role': 'assistant', 'content': '<think>Oh!</think>Yes.'}
+    """
+    if thought == Thought():
+        return {**message, **{name: said for name in REASONING if name in message}}
+    content = message["content"]
+    if thought.part is None:
+        return {**message, "content": content[: thought.begin] + said + content[thought.end :]}
+    parts = list(content)
+    part = parts[thought.part]
+    if thought.begin is None:
+        parts[thought.part] = {**part, "thinking": said}
+    else:
+        parts[thought.part] = {**part, "text": part["text"][: thought.begin] + said + part["text"][thought.end :]}
+    return {**message, "content": parts}
+
+
+def without_reasoning(conversation: Conversation, tags: Tags = (THINK,)) -> Conversation:
+    """Return the conversation without the assistant's reasoning. A message that held nothing else does not train.
+
+    >>> talk = Conversation(({"role": "assistant", "content": "<think>Hm.</think>Yes."},), (True,))
+    >>> without_reasoning(talk).messages
+    ({'role': 'assistant', 'content': 'Yes.'},)
+    """
+    messages, trains = [], []
+    for message, may in zip(conversation.messages, conversation.trains, strict=True):
+        kept = {name: value for name, value in message.items() if name not in REASONING}
+        content = kept.get("content")
+        if message["role"] == "assistant" and isinstance(content, str):
+            kept["content"] = left_out(content, tags)
+        elif message["role"] == "assistant" and content is not None:
+            said = [part for part in content if part["type"] != "thinking"]
+            kept["content"] = [{**part, "text": left_out(part["text"], tags)} for part in said]
+        messages.append(kept)
+        trains.append(may and (kept == message or bool(kept.get("content") or kept.get("tool_calls"))))
+    return replace(conversation, messages=tuple(messages), trains=tuple(trains))
+
+
+def left_out(text: str, tags: Tags) -> str:
+    """Return a text without its reasoning, the tags and blanks around it.
+
+    >>> left_out("<think>Hm.</think> Yes. <think>Or?</think>\\nYes.", [THINK])
+    'Yes. Yes.'
+    """
+    left = text
+    for opening, closing in tags:
+        for block in reversed(blocks(left, opening, closing)):
+            left = left[: block.first] + left[block.last :].lstrip()
+    return text if left == text else left.lstrip()
+
+
+def other_reasoning(message: Mapping[str, Any], tags: Tags) -> str:
+    """Return a tag or field that looks like reasoning, but in a form that is not read; empty where there is none.
+
+    >>> other_reasoning({"content": "<thought>Hm.</thought>Yes."}, [THINK]), other_reasoning({"cot": "Hm."}, [THINK])
+    ('<thought>', 'cot')
+    """
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or ()]
+    for text in texts:
+        left = left_out(text, tags)
+        for tag in _TAG.finditer(left):
+            if not _in_quotes(left, tag):
+                return tag[0]
+    for name, value in message.items():
+        read = name in REASONING and isinstance(value, str)
+        if not read and isinstance(value, str | list | dict) and value and _FIELD.fullmatch(name):
+            return name
+    return ""
+
+
+def _in_text(text: str, tags: Tags, part: int | None = None) -> Iterator[Thought]:
+    """Find the thoughts in a text of a message."""
+    for opening, closing in tags:
+        for block in blocks(text, opening, closing):
+            said = text[block.begin : block.end]
+            if _is_said(said):
+                begin = block.begin + len(said) - len(said.lstrip())
+                yield Thought(part, begin, begin + len(said.strip()))
+
+
+def _in_quotes(text: str, tag: re.Match[str]) -> bool:
+    """Return whether a tag is between two quotes or backticks."""
+    before = _before(text, tag)
+    return before in _QUOTES and text.startswith(before, tag.end())
+
+
+def _before(text: str, tag: re.Match[str]) -> str:
+    """Return the character before a tag; nothing where it begins the text."""
+    return text[max(0, tag.start() - 1) : tag.start()]
+
+
+def _is_said(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())

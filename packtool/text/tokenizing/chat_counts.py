@@ -1,0 +1,76 @@
+"""Count what became of conversations, and warn where it is likely not what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from packtool.support.sizes import plural
+from packtool.text.conversations.chat import Chat
+from packtool.text.tokenizing.counts import SpanCounts
+from packtool.warnings import warn
+
+
+def chat_counts(total: SpanCounts, chat: Chat) -> dict[str, int]:
+    """Return the counts of conversations as a manifest has them."""
+    counts = {"trained_tokens": total.trained}
+    if chat.train_on == "each" or chat.reasoning != "train":
+        counts["conversations"] = total.conversations
+    if chat.train_on == "each":
+        counts["repeated_context_tokens"] = total.context
+    if chat.reasoning != "train":
+        counts["reasoning_conversations"] = total.reasoning
+        counts["other_reasoning_conversations"] = total.other_reasoning
+    for name, count in (("no_end_turns", total.open_turns), ("spelled_tool_calls", total.spelled_calls)):
+        if count:
+            counts[name] = count
+    return counts
+
+
+def ends_shown(ends: dict[str, int], stops: Sequence[str]) -> str:
+    """Say which tokens end documents, and which of them generation has to be told.
+
+    Args:
+        ends: documents by the token that ends their last turn that trains, an empty text where nothing does.
+        stops: the tokens that generation stops at, as far as the tokenizer's files say.
+
+    >>> ends_shown({"<|im_end|>": 2, "": 1}, ["</s>"])
+    'answers end with <|im_end|> (2), nothing (1); tell generation to stop at <|im_end|>, too: the tokenizer names </s>'
+    """
+    listed = ", ".join(f"{token or 'nothing'} ({count:,})" for token, count in sorted(ends.items(), reverse=True))
+    unknown = [token for token in sorted(ends) if token and token not in stops]
+    if not unknown:
+        return f"answers end with {listed}"
+    told = f"tell generation to stop at {', '.join(unknown)}, too: the tokenizer names {', '.join(stops)}"
+    return f"answers end with {listed}; {told}"
+
+
+def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[str, SpanCounts]], chat: Chat) -> None:
+    """Warn where a model may not learn to stop, and where there is other reasoning, or other calls, than are found.
+
+    Args:
+        where: the output lies.
+        files: the name and counts of each, in order.
+    """
+    if count := total.open_turns:
+        what = f"no token trains that ends {plural(count, 'answer')} in {plural(total.documents, 'document')}"
+        remedy = "a model may not learn to stop there: take a template that writes one behind each answer, and marks it"
+        warn("no-end", what, remedy=remedy, where=where)
+    if chat.reasoning != "train" and total.conversations and not total.reasoning:
+        what = f"--reasoning {chat.reasoning} found none in {plural(total.conversations, 'conversation')}"
+        warn("no-reasoning", what, remedy="leave the option out, or see which forms are read", where=where)
+    if total.other_reasoning:
+        file, counts = next((name, counts) for name, counts in files if counts.first_other is not None)
+        assert counts.first_other is not None
+        record, seen = counts.first_other
+        hold = "holds" if total.other_reasoning == 1 else "hold"
+        what = (
+            f"{plural(total.other_reasoning, 'conversation')} of {total.conversations:,} {hold} what looks like "
+            f"reasoning in a form that is not read: first {seen!r} in {file}:{record}"
+        )
+        remedy = "name its tags with --reasoning-tags OPEN,CLOSE, or write it to reasoning_content"
+        warn("other-reasoning", what, remedy=remedy, where=where)
+    if count := total.spelled_calls:
+        spell = "spells" if count == 1 else "spell"
+        what = f"the content of {plural(count, 'message')} {spell} a call of a tool, which --tool-calls does not parse"
+        remedy = "write calls to tool_calls"
+        warn("tool-calls-in-text", what, remedy=remedy, where=where)
