@@ -88,10 +88,11 @@ Revision = Annotated[
     Option(TEXT, "Branch, tag or commit of the hub repository.", "Rarely needed", metavar="NAME"),
 ]
 Format = Annotated[
-    Literal["jsonl", "parquet", "text", "lines", "csv", "tsv"] | None,
+    Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"] | None,
     Option(
         TEXT,
-        "jsonl, parquet, text (one document a file), lines (one a line), csv or tsv (with a header).",
+        "jsonl, json (an array), parquet, arrow, text (one document a file), lines (one a line), csv or tsv (with a "
+        "header).",
         "Input",
         metavar="NAME",
         default="by content",

@@ -56,7 +56,7 @@ def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
 
 
 def _divide(number: int, file: CorpusFile, size: int) -> list[Span]:
-    if file.problem or file.compression or file.format in ("text", "csv", "tsv", "arrow"):
+    if file.problem or file.compression or file.format in ("text", "csv", "tsv", "arrow", "json"):
         return [Span(number)]
     if file.format == "parquet":
         bounds = _group_bounds(file, size)

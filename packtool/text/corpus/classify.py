@@ -13,14 +13,13 @@ from packtool.errors import DataError
 from packtool.places.url import is_remote
 from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
+from packtool.text.corpus.foreign import Foreign, foreign
 from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
 
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1\0\0"
 _ARROW_STREAM = re.compile(rb"\xff\xff\xff\xff.{3}\0(?:\x10|\x0c|\x14)\0\0\0", re.DOTALL)
 """A stream begins with the length of its schema, and that with where its table of fields is."""
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-"""Byte order marks, also of UTF-32."""
 _BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -35,7 +34,12 @@ _BY_SUFFIX = {
 _METADATA = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 """JSON files that other tools put next to data."""
 _HEAD = 1 << 14
-_ARRAY = re.compile(rb"\s*\[\s*\{")
+_JSON = re.compile(rb"\s*(?:\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]])")
+"""An array, or an object over several lines: the first ends with a comma or bracket, the second begins with a name, or
+ends it."""
+_RECORDS = re.compile(rb'\s*\[\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
+_MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
+_LISTS = re.compile(rb"\s*\[\s*\[\s*\{")
 
 
 def suffix_format(name: str) -> str | None:
@@ -75,7 +79,6 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         what = f"can't be read ({(error.strerror or str(error)).lower()})"
         raise DataError("unreadable-input", what, remedy="check it", where=shown(location)) from None
     compression = sniff(head)
-    problem = ""
     if compression:
         stream = DecompressedStream(open_raw(location), compression)
         try:
@@ -84,16 +87,31 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
             head = b""  # reading will tell, and say what is lost
         finally:
             stream.close()
-    if head.startswith(_UTF16):
-        problem = "UTF-16 text; packtool reads UTF-8"
     kind = format or format_of(name, head)
-    if kind in ("parquet", "arrow") and compression:
-        problem = f"{kind.title()} inside {compression}; unpack it first"
-    if kind == "jsonl" and _ARRAY.match(head.removeprefix(BOM_UTF8)):
-        problem = "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them"
-    if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
-        problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
-    return CorpusFile(shown(name), location, size, kind, compression, modified, inode, problem)
+    if kind == "jsonl" and is_json(head):
+        kind = "json"
+    found = _problem(head, kind, compression, asked=format is not None)
+    what, remedy = found or ("", "")
+    return CorpusFile(shown(name), location, size, kind, compression, modified, inode, what, remedy)
+
+
+def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreign | None:
+    """Return why a file can't be read, and what to do; None if nothing is known against it."""
+    if kind in ("parquet", "arrow"):
+        if compression:
+            return Foreign(f"{kind.title()} inside {compression}", "unpack it first")
+        if head.startswith(_PARQUET_MAGIC) or is_arrow(head):
+            return None
+    if (found := foreign(head, kind, asked=asked)) is not None:
+        return found
+    if kind == "json" and (lists := lists_of_messages(head)) is not None:
+        return lists
+    if kind in ("csv", "tsv") and not asked:
+        for mark, called in ((";", "semicolons"), ("|", "bars")):
+            if looks_like_table(head, mark):
+                what = f"values separated by {called}; packtool reads commas (csv) and tabs (tsv)"
+                return Foreign(what, "convert it first")
+    return None
 
 
 def format_of(name: str, head: bytes) -> str:
@@ -112,15 +130,44 @@ def format_of(name: str, head: bytes) -> str:
     """
     if head.startswith(_PARQUET_MAGIC):
         return "parquet"
-    if head.startswith(_ARROW_MAGIC) or _ARROW_STREAM.match(head):
+    if is_arrow(head):
         return "arrow"
     by_name = _BY_SUFFIX.get(_suffix(name), "text")
     if by_name in ("jsonl", "parquet", "arrow"):
         return by_name
-    if looks_like_jsonl(head):
+    if looks_like_jsonl(head) or _RECORDS.match(head.removeprefix(BOM_UTF8)):
         return "jsonl"
     tables = [format for format, mark in (("csv", ","), ("tsv", "\t")) if looks_like_table(head, mark)]
     return tables[0] if len(tables) == 1 else by_name
+
+
+def is_arrow(head: bytes) -> bool:
+    """Return whether a file with these first bytes is one of Arrow's IPC format, or a stream of it."""
+    return head.startswith(_ARROW_MAGIC) or _ARROW_STREAM.match(head) is not None
+
+
+def is_json(head: bytes) -> bool:
+    """Return whether a file of JSON holds an array, or objects over several lines, rather than one object a line.
+
+    >>> is_json(b'[{"text": "a"}]'), is_json(b'{\\n  "text": "a"\\n}'), is_json(b'{"text": "cut\\n{"text": "b"}')
+    (True, True, False)
+    """
+    return _JSON.match(head.removeprefix(BOM_UTF8)) is not None
+
+
+def lists_of_messages(head: bytes) -> Foreign | None:
+    """Recognise JSON whose records are lists of messages, without a name; None for any other.
+
+    >>> lists_of_messages(b'[{"role": "user", "content": "Hi"}]').remedy
+    "make records of them: jq -c '{messages: .}'"
+    """
+    text = head.removeprefix(BOM_UTF8)
+    if _MESSAGE.match(text):
+        return Foreign("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
+    if _LISTS.match(text):
+        what = "an array of lists of messages, not of records that hold them"
+        return Foreign(what, "make records of them: jq -c '.[] | {messages: .}'")
+    return None
 
 
 def looks_like_jsonl(head: bytes) -> bool:

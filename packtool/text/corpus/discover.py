@@ -12,6 +12,8 @@ import shutil
 import stat
 import sys
 from collections.abc import Sequence
+from contextlib import closing
+from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -20,10 +22,13 @@ import msgspec
 from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
 from packtool.text.corpus.classify import classify, suffix_format
-from packtool.text.corpus.file_bytes import in_store
+from packtool.text.corpus.file_bytes import in_store, open_raw
 from packtool.text.corpus.records import CorpusFile, shown
 
 STDIN = "-"
+_STATE = "state.json"
+_SAVED = ("dataset_dict.json", "dataset_info.json", _STATE)
+"""Files that `save_to_disk` writes beside the data."""
 
 
 class FoundFiles(msgspec.Struct, frozen=True):
@@ -32,11 +37,14 @@ class FoundFiles(msgspec.Struct, frozen=True):
     Attributes:
         files: sorted by name.
         skipped: files in directories that are not read, since their names do not say that they hold documents.
+        hidden: files in directories that are not read, since their names, or those of their folders, begin with a dot
+            or an underscore; those whose suffix says that they hold documents.
         repeated: links to directories that are read under another name already, and so are not read again.
     """
 
     files: list[CorpusFile]
     skipped: list[str] = []
+    hidden: list[str] = []
     repeated: list[str] = []
 
 
@@ -47,11 +55,13 @@ class _Entry(msgspec.Struct, frozen=True):
         name: relative to the place that was searched.
         location: local path or URL.
         problem: why it can't be read: not a regular file, or a link to nothing.
+        hidden: searches leave it out.
     """
 
     name: str
     location: str
     problem: str = ""
+    hidden: bool = False
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -82,12 +92,21 @@ def find(
     """
     where = str(location)
     listed = _remote(where) if is_remote(where) else _local(where)
-    wanted, skipped = [], []
+    saved = saved_files(listed.entries) if listed.searched else SavedFiles()
+    wanted: list[_Entry] = []
+    skipped: list[str] = []
+    hidden: list[str] = []
     for entry in listed.entries:
         name = shown(entry.name)
         if (include and not _matches_any(name, include)) or _matches_any(name, exclude):
             continue
-        if listed.searched and not include and suffix_format(name) is None:
+        if entry.hidden:
+            if suffix_format(name) is not None:
+                hidden.append(name)
+            continue
+        if entry.name in saved.known and not include:
+            continue
+        if (listed.searched and not include and suffix_format(name) is None) or entry.name in saved.others:
             skipped.append(name)
             continue
         if entry.problem:
@@ -95,9 +114,9 @@ def find(
             raise DataError("unreadable-input", entry.problem, remedy=remedy, where=shown(entry.location))
         wanted.append(entry)
     if not wanted:
-        raise _nothing(where, bool(listed.entries), skipped)
+        raise _nothing(where, bool(listed.entries), skipped + hidden)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return FoundFiles(files, skipped, [shown(link) for link in listed.repeated])
+    return FoundFiles(files, skipped, hidden, [shown(link) for link in listed.repeated])
 
 
 def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
@@ -111,7 +130,7 @@ def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
 def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
     remedy = "check the path"
     if skipped:
-        what = f"no file has a known suffix; there are {', '.join(skipped[:5])}{', …' * (len(skipped) > 5)}"
+        what = f"no file has a known name and suffix; there are {', '.join(skipped[:5])}{', …' * (len(skipped) > 5)}"
         remedy = "name the files themselves, or give --include with a pattern, and --format if needed"
     elif any_there:
         what, remedy = "no file is left", "check --include and --exclude"
@@ -163,12 +182,12 @@ def _below(top: str) -> _Listed:
             remedy = "give access to it, or name the other files one by one"
             raise DataError("unreadable-input", what, remedy=remedy, where=shown(folder)) from None
         for entry in inside:
-            if _is_hidden(entry.name):
-                continue
-            if Path(entry.path).is_dir():
+            name = os.path.relpath(entry.path, top)
+            hidden = _is_hidden(name)
+            if not Path(entry.path).is_dir():
+                entries.append(_Entry(name, entry.path, "" if hidden else _problem(entry.path), hidden))
+            elif not hidden or (entry.name[0] != "." and not entry.is_symlink()):
                 (links if entry.is_symlink() else folders).append(entry.path)
-            else:
-                entries.append(_Entry(os.path.relpath(entry.path, top), entry.path, _problem(entry.path)))
         links.sort(key=os.fsencode, reverse=True)
     entries.sort(key=lambda entry: os.fsencode(entry.name))
     return _Listed(entries, searched=True, repeated=sorted(repeated))
@@ -201,8 +220,8 @@ def _remote(location: str) -> _Listed:
     if name and place.modified(name) is not None:
         return _Listed([_Entry(PurePosixPath(name).name, location)])
     entries = _below_url(location)
-    plain = [entry for entry in entries if not any(map(_is_hidden, PurePosixPath(entry.name).parts))]
-    return _Listed(plain, searched=True)
+    told = [msgspec.structs.replace(entry, hidden=_is_hidden(entry.name)) for entry in entries]
+    return _Listed(told, searched=True)
 
 
 def _below_url(base: str) -> list[_Entry]:
@@ -211,8 +230,67 @@ def _below_url(base: str) -> list[_Entry]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether searches leave out a file or folder of this name."""
-    return name[0] in "._"
+    """Return whether searches leave out a file: its name, or that of a folder it lies in, begins with a dot or an
+    underscore."""
+    return any(part[0] in "._" for part in PurePosixPath(name).parts)
+
+
+class SavedFiles(msgspec.Struct, frozen=True):
+    """Files in folders that `save_to_disk` of `datasets` wrote, or that lie in its cache.
+
+    Attributes:
+        known: files that describe the others.
+        others: .arrow files that are no data of theirs, such as results that it keeps.
+    """
+
+    known: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+
+
+def saved_files(entries: Sequence[_Entry]) -> SavedFiles:
+    """Sort the files of `datasets`: the state.json of a folder says which of its .arrow files are the data.
+
+    Raises:
+        DataError: one of these is not there.
+    """
+    known: set[str] = set()
+    others = {entry.name for entry in entries if fnmatch(PurePosixPath(entry.name).name, "cache-*.arrow")}
+    names = {entry.name for entry in entries}
+    for entry in entries:
+        folder = PurePosixPath(entry.name).parent
+        if PurePosixPath(entry.name).name != _STATE or (data := _data_files(entry.location)) is None:
+            continue
+        beside = {name for name in names if PurePosixPath(name).parent == folder}
+        known |= {name for name in beside if PurePosixPath(name).name in _SAVED} | {str(folder.parent / _SAVED[0])}
+        data = {str(folder / name) for name in data}
+        if missing := data - beside:
+            what = f"it names {min(missing)}, which is not there"
+            raise DataError("missing-input", what, remedy="save the dataset again", where=shown(entry.location))
+        others |= {name for name in beside - data if name.endswith(".arrow")}
+    return SavedFiles(frozenset(known), frozenset(others))
+
+
+def _data_files(location: str) -> set[str] | None:
+    """Return the files of data that a state.json names; None if it is none of `datasets`."""
+    try:
+        raw = open_raw(location)
+        with closing(raw):
+            state = msgspec.json.decode(raw.read(), type=_State)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return {file.filename for file in state.files}
+
+
+class _File(msgspec.Struct):
+    """A file of data."""
+
+    filename: str
+
+
+class _State(msgspec.Struct):
+    """What is read of a state.json."""
+
+    files: list[_File] = msgspec.field(name="_data_files")
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:

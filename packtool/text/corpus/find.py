@@ -203,6 +203,12 @@ def find_files(
             what += f" ({len(corpus.skipped):,} files)"
         remedy = "name the files to read them, or give --include with a pattern, and --format if needed"
         warn("files-skipped", what, remedy=remedy, where=str(location))
+    if corpus.hidden:
+        names = ", ".join(corpus.hidden[:5]) + ", …" * (len(corpus.hidden) > 5)
+        what = f"not read, since names that begin with _ or a dot are of work in progress: {names}"
+        if len(corpus.hidden) > 5:
+            what += f" ({len(corpus.hidden):,} files)"
+        warn("files-skipped", what, remedy="name the files to read them", where=str(location))
     for link in corpus.repeated:
         what = "leads to a directory that is read under another name, so it is not read again"
         warn("directory-repeated", what, remedy="remove the link unless it is meant", where=link)

@@ -196,7 +196,9 @@ class RecordParser:
         """Parse the text of a record and the fields to keep; None for a blank text."""
         if len(text) > self._limit:
             raise UnusableFieldError("record-too-large", too_large(len(text), self._limit))
-        short = bytes(text).strip(_SPACE).removeprefix(BOM_UTF8)  # such marks stay where files are joined
+        short = (
+            bytes(text).strip(_SPACE).removeprefix(BOM_UTF8).lstrip(_SPACE)
+        )  # such marks stay where files are joined
         if not short:
             return None
         if self._decoder is None or self._fields.columns or not is_utf8(short):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.file_bytes import FileBytes, open_raw
+from packtool.text.corpus.json_values import read_json
 from packtool.text.corpus.jsonl import read_jsonl
 from packtool.text.corpus.records import (
     RECORD_BYTES,
@@ -70,7 +71,7 @@ class SpanReader:
         read = 0
         try:
             if self._file.problem:
-                raise UnusableFileError("damaged-file", self._file.problem, self._file.remedy)
+                raise UnusableFileError("foreign-file", self._file.problem, self._file.remedy)
             if self._file.format in ("text", "lines") and self._fields.chat:
                 raise UnusableFileError("missing-text", f"{self._file.format}, which holds no conversations")
             if self._file.format in ("text", "lines") and (self._fields.columns or self._fields.ids):
@@ -109,6 +110,8 @@ class SpanReader:
             batches = read_delimited(stream, self._fields, file.format, limit)
         elif file.format == "lines":
             batches = read_lines(stream, span.start, span.stop, limit)
+        elif file.format == "json":
+            batches = read_json(stream, self._fields, limit)
         else:
             batches = read_jsonl(stream, self._fields, span.start, span.stop, limit)
         before = 0

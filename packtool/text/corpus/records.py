@@ -26,6 +26,7 @@ REASONS = (
     "nothing-trains",
     "bad-table-row",
     "damaged-file",
+    "foreign-file",
     "record-too-large",
 )
 """Codes of rejects."""

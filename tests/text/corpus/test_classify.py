@@ -6,25 +6,39 @@ import csv
 import gzip
 import io
 import json
+import pickle
 import re
+import sqlite3
+import struct
 import sysconfig
+import tarfile
+import zipfile
+from contextlib import closing
 from pathlib import Path
 from string import ascii_letters
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import orc
 
+import packtool
+from packtool.errors import DataError
 from packtool.text.corpus.classify import classify, format_of
 from packtool.text.corpus.records import Reject, Span
+from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import find, read
+from tests.text.tokenizing.runs import ASSET, documents
 
 
 def test_other_encodings_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes('{"text": "a"}\n'.encode("utf-16"))
     [file] = find(tmp_path / "x.jsonl")
     [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "damaged-file", "UTF-16 text; packtool reads UTF-8", lost=file.bytes)]
+    assert batch.rejects == [Reject(0, "foreign-file", file.problem, lost=file.bytes, remedy=file.remedy)]
+    assert file.problem == "UTF-16 text; packtool reads UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -67,21 +81,149 @@ def test_bytes_tell_compression_and_parquet_and_names_the_rest(
     assert classify(name, str(tmp_path / name), "lines").format == "lines"
 
 
+COMMAS = "packtool reads commas (csv) and tabs (tsv)"
+RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
+
+
 @pytest.mark.parametrize(
-    ("head", "problem"),
+    ("name", "head", "problem", "remedy"),
     [
         (
-            b' [ {"text": 1}]',
-            "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them",
+            "a.csv",
+            b"id;text\n1;a\n",
+            "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)",
+            "convert it first",
         ),
-        (b"id;text\n1;a\n", "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"),
-        (gzip.compress(b"PAR1", mtime=0), "Parquet inside gzip; unpack it first"),
+        (
+            "a.csv",
+            b"id|text\n1|a\n",
+            "values separated by bars; packtool reads commas (csv) and tabs (tsv)",
+            "convert it first",
+        ),
+        ("a.jsonl", gzip.compress(b"PAR1", mtime=0), "Parquet inside gzip", "unpack it first"),
+        (
+            "a.json",
+            b'[{"role": "user"}]',
+            "lists of messages, not records that hold them",
+            "make records of them: jq -c '{messages: .}'",
+        ),
+        (
+            "a.json",
+            b'[\n[{"from": "human"}]]',
+            "an array of lists of messages, not of records that hold them",
+            "make records of them: jq -c '.[] | {messages: .}'",
+        ),
+        *(
+            (
+                name,
+                head,
+                "a web page or XML, not the file itself",
+                "download the raw file: on the hub, /resolve/ instead of /blob/",
+            )
+            for name in ("a.jsonl", "a.parquet", "a.csv", "a.arrow")
+            for head in (b"<!DOCTYPE html>\n<html>", b"\n<?xml version='1.0'?><Error>AccessDenied")
+        ),
     ],
 )
-def test_what_cannot_be_read_as_it_is_has_its_problem_named(tmp_path: Path, head: bytes, problem: str) -> None:
-    name = "a.csv" if b";" in head else "a.jsonl"
+def test_what_cannot_be_read_as_it_is_has_its_problem_named(
+    tmp_path: Path, name: str, head: bytes, problem: str, remedy: str
+) -> None:
     (tmp_path / name).write_bytes(head)
-    assert classify(name, str(tmp_path / name), None).problem == problem
+    file = classify(name, str(tmp_path / name), None)
+    assert (file.problem, file.remedy) == (problem, remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "format"),
+    [
+        ("a.json", b' [ {"text": "a"}]', "json"),
+        ("a.txt", b'[{"text": "a"}]', "json"),
+        ("a.jsonl", b'{\n  "text": "a"\n}\n', "json"),
+        ("a.json", b"[]", "json"),
+        ("a.json", b'{"text": "a"}', "jsonl"),
+        ("a.jsonl", b'{"text": "cut\n{"text": "a"}\n', "jsonl"),
+        ("a.jsonl", b'\n\n{"text": "a"}\n', "jsonl"),
+        ("a.txt", b"[see below]\n", "text"),
+        ("a.py", b"[{x: 1}]\n", "text"),
+        ("a.ipynb", b'{\n "cells": []\n}\n', "text"),
+        ("a.txt", b"<html>\n<p>a page</p>", "text"),
+        ("a.txt", b"ORCHIDS and RIFFS", "text"),
+        ("a.txt", b"ID3 tags", "text"),
+        ("a", b"MZ and PK", "text"),
+    ],
+)
+def test_json_over_lines_and_texts_with_odd_beginnings(tmp_path: Path, name: str, head: bytes, format: str) -> None:
+    (tmp_path / name).write_bytes(head)
+    file = classify(name, str(tmp_path / name), None)
+    assert (file.format, file.problem) == (format, "")
+
+
+def packed(kind: str) -> bytes:
+    """A real file of a kind that is not read."""
+    out = io.BytesIO()
+    if kind == "tar":
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            archive.addfile(tarfile.TarInfo("a.jsonl"))
+    elif kind in ("zip", "docx", "epub"):
+        with zipfile.ZipFile(out, "w") as archive:
+            inside = {"zip": "a.jsonl", "docx": "[Content_Types].xml", "epub": "mimetype"}[kind]
+            archive.writestr(inside, "application/epub+zip" if kind == "epub" else "a")
+    elif kind == "npy":
+        np.save(out, np.arange(3))
+    elif kind == "npz":
+        np.savez(out, np.arange(3))
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(":memory:")) as base:
+            base.execute("CREATE TABLE a (b TEXT)")
+            return base.serialize()
+    elif kind == "orc":
+        orc.write_table(pa.table({"text": ["a"]}), out)
+    return out.getvalue()
+
+
+FOREIGN = {
+    "a tar archive": packed("tar"),
+    "a zip archive": packed("zip"),
+    "a document of an office program": packed("docx"),
+    "an EPUB book": packed("epub"),
+    "an array of NumPy": packed("npy"),
+    "arrays of NumPy (npz)": packed("npz"),
+    "an SQLite database": packed("sqlite"),
+    "an ORC file": packed("orc"),
+    "a pickle of Python": pickle.dumps([{"text": "a"}]),
+    "the weights of a model": struct.pack("<Q", 40) + b'{"__metadata__":{"format":"pt"}}        ',
+    "a TFRecord file": struct.pack("<QI", 30, 7) + b"\n\x1c" + b"a" * 28,
+    "a pointer of Git LFS, not the file itself": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+    "a WARC file of web pages": b"WARC/1.0\r\nWARC-Type: warcinfo\r\n",
+    "a dump of MediaWiki": b'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">',
+    "a PDF file": b"%PDF-1.7\n%\xe2\xe3",
+    "an image": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "sound or video": b"\0\0\0\x18ftypmp42\0\0",
+    "a program": b"\x7fELF\x02\x01\x01\0",
+    "UTF-16 text; packtool reads UTF-8": "some words in it".encode("utf-16-le"),
+    "UTF-32 text; packtool reads UTF-8": "some words in it".encode("utf-32"),
+    "binary data, with zero bytes": bytes(1000),
+    "an LZ4 file": b"\x04\x22\x4d\x18d@\xa7",
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a"])
+def test_other_kinds_of_files_are_named_with_the_way_out(tmp_path: Path, name: str, kind: str) -> None:
+    data = FOREIGN[kind]
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    found = classify(name, str(tmp_path / name), None)
+    web = kind == "a dump of MediaWiki" and name == "a.jsonl"
+    assert web or found.problem == kind
+    (tmp_path / "b.txt").write_text("words")
+    with pytest.raises(DataError) as error:
+        packtool.tokenize(tmp_path / name, tmp_path / "s", tokenizer=ASSET)
+    assert error.value.code == "foreign-file"
+    assert error.value.what == found.problem
+    assert error.value.remedy == f"{found.remedy}, or give --on-error skip or quarantine"
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
+        packtool.tokenize([tmp_path / name, tmp_path / "b.txt"], tmp_path / "s", tokenizer=ASSET, on_error="skip")
+    assert len(documents(tmp_path / "s")) == 1
 
 
 SUFFIXES = st.sampled_from(["", ".txt", ".md", ".log", ".dat", ".csv", ".tsv", ".py"])

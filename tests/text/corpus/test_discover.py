@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from packtool.errors import DataError
 from packtool.text.corpus.discover import find
+from packtool.text.corpus.find import find_files
+from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import find as files
 
 LINE = b'{"text": "a"}\n'
@@ -41,7 +44,7 @@ def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").unlink()
     (tmp_path / "b.JSONL").unlink()
     (tmp_path / "d" / "e.txt.gz").unlink()
-    with pytest.raises(DataError, match=r"no file has a known suffix; there are LICENSE, README\.md"):
+    with pytest.raises(DataError, match=r"no file has a known name and suffix; there are LICENSE, README\.md"):
         find(tmp_path)
 
 
@@ -52,7 +55,7 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plain = b"plain" if name.endswith("txt") else b'\n {"text": 1}'
         path.write_bytes(gzip.compress(b"[1]") if name.endswith("gz") else plain)
     kinds = [(file.name, file.format, file.compression) for file in files(tmp_path / "in")]
-    assert kinds == [("a/y.json.gz", "jsonl", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
+    assert kinds == [("a/y.json.gz", "json", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
     assert find(tmp_path / "in").skipped == ["c"]
     assert [file.format for file in files(tmp_path / "in" / "c")] == ["jsonl"]
     assert [file.name for file in files(tmp_path / "in" / "**" / "*.json*")] == ["a/y.json.gz", "b.jsonl"]
@@ -64,6 +67,42 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for nothing in (tmp_path / "empty", tmp_path / "gone", "*.none"):
         with pytest.raises(DataError, match=r"(empty directory|no such file|no file matches)"):
             files(nothing)
+
+
+def test_documents_of_work_in_progress_are_listed(tmp_path: Path) -> None:
+    make(tmp_path, "a.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl", ".c.jsonl", ".git/d.jsonl", "_SUCCESS", ".crc")
+    found = find(tmp_path)
+    assert [file.name for file in found.files] == ["a.jsonl"]
+    assert (found.skipped, found.hidden) == ([], [".c.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl"])
+    with pytest.warns(PacktoolWarning, match=r"work in progress: \.c\.jsonl, _part-0\.jsonl, _temporary/0/b\.jsonl"):
+        find_files(tmp_path, None)
+    assert names(tmp_path / "_part-0.jsonl") == ["_part-0.jsonl"]
+
+
+def test_a_folder_of_save_to_disk_is_read_by_its_state(tmp_path: Path) -> None:
+    table = pa.table({"text": ["one"]})
+    for name in (
+        "train/data-0.arrow",
+        "train/cache-0.arrow",
+        "train/old.arrow",
+        "other/cache-9.arrow",
+        "other/x.arrow",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with pa.ipc.new_stream(tmp_path / name, table.schema) as writer:
+            writer.write_table(table)
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    (tmp_path / "train" / "dataset_info.json").write_text("{}")
+    (tmp_path / "train" / "state.json").write_text('{"_data_files": [{"filename": "data-0.arrow"}], "_split": null}')
+    found = find(tmp_path)
+    assert [(file.name, file.format) for file in found.files] == [
+        ("other/x.arrow", "arrow"),
+        ("train/data-0.arrow", "arrow"),
+    ]
+    assert found.skipped == ["other/cache-9.arrow", "train/cache-0.arrow", "train/old.arrow"]
+    (tmp_path / "train" / "data-0.arrow").unlink()
+    with pytest.raises(DataError, match=r"state\.json: it names train/data-0\.arrow, which is not there"):
+        find(tmp_path)
 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
@@ -129,6 +168,8 @@ def test_links_to_nothing_and_pipes_are_errors_unless_left_out(tmp_path: Path) -
 SCRIPT = """
 import sys
 from packtool.text.corpus.discover import find
+from packtool.text.corpus.find import find_files
+from packtool.warnings import PacktoolWarning
 print([ascii(file.name) for file in find(sys.argv[1]).files])
 """
 

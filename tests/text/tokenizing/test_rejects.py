@@ -85,7 +85,7 @@ def test_what_is_lost_with_a_file_is_counted(tmp_path: Path) -> None:
     table = pa.table({"body": [f"{n} and more" for n in range(3000)]})
     parquet.write_table(table, folder / "other.parquet", row_group_size=500, use_dictionary=False)
     (folder / "cut.parquet").write_bytes((folder / "other.parquet").read_bytes()[:-9])
-    (folder / "array.jsonl").write_text('[{"text": "a"}]')
+    (folder / "page.jsonl").write_text("<html>")
     (folder / "other.csv").write_text("body\na\n")
     lost = sum(path.stat().st_size for path in folder.iterdir() if path.name != "good.jsonl")
     for workers in (1, 2):

@@ -1,0 +1,93 @@
+"""JSON over several lines gives the documents of the same records in lines."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.text.corpus import json_values
+from packtool.text.corpus.json_values import read_json
+from packtool.text.corpus.records import Fields, UnusableFileError
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+RECORDS = st.lists(st.fixed_dictionaries({"text": st.text()}, optional={"x": VALUES}))
+
+
+class Dribble(io.BytesIO):
+    """Gives a few bytes at a time."""
+
+    step = 7
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(size or 1, self.step))
+
+
+def read(data: str | bytes, step: int = 1 << 20, limit: int = 1 << 20) -> tuple[list[Any], list[tuple[int, str]]]:
+    stream = Dribble(data if isinstance(data, bytes) else data.encode())
+    stream.step = step
+    documents, rejects, before, size = [], [], 0, 0
+    for batch in read_json(stream, Fields(), limit):
+        documents += batch.documents
+        rejects += [(before + reject.record, reject.code) for reject in batch.rejects]
+        before += batch.records
+        size += batch.bytes
+    assert size == len(stream.getvalue())
+    return documents, rejects
+
+
+@given(RECORDS, st.sampled_from([None, 0, 2, "\t"]), st.booleans(), st.sampled_from([1, 5, 1 << 20]))
+def test_an_array_is_its_elements(records: list[dict[str, Any]], indent: Any, ascii_only: bool, step: int) -> None:
+    texts = [record["text"].encode(errors="ignore").decode() for record in records]
+    array = json.dumps([{**record, "text": text} for record, text in zip(records, texts, strict=True)], indent=indent)
+    assert read(array, step) == (texts, [])
+    assert read(b"\xef\xbb\xbf \r\n" + array.encode() + b"\n ", step) == (texts, [])
+    objects = "\n".join(json.dumps({"text": text}, indent=indent, ensure_ascii=ascii_only) for text in texts)
+    assert read(objects, step) == (texts, [])
+
+
+def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_values, "_RECORDS", 3)
+    data = json.dumps([{"text": str(number)} if number != 5 else number for number in range(10)]).encode()
+    batches = list(read_json(io.BytesIO(data), Fields(), 100))
+    assert [batch.records for batch in batches] == [3, 3, 3, 1]
+    assert batches[1].rejects[0].record == 3
+    assert batches[1].rejects[0].reason == "not a JSON object but a number"
+
+
+@pytest.mark.parametrize(
+    ("data", "texts", "message"),
+    [
+        ('[{"text": "a"}, {"text": "b"', ["a"], "at record 2, it does not end; what follows is lost"),
+        ('[{"text": "a"}, {"text": "b', ["a"], "at record 2, it does not end"),
+        ('[{"text": "a"}, {"text": "b"}', ["a", "b"], "at record 2, the array does not end"),
+        ('[{"text": "a"},', ["a"], "at record 1, the array does not end"),
+        ('[{"text": "a"} {"text": "b"}]', ["a"], "at record 1, no comma follows"),
+        ('[{"text": "a"}]]', ["a"], "at record 2, it is not JSON"),
+        ('{"text": "a"}, {"text": "b"}', ["a"], "at record 2, it is not JSON"),
+        ('[{"text": "%s"}]' % ("a" * 5_000_000), [], "record 1 has more than 1,000 bytes"),
+    ],
+)
+def test_what_is_no_array_of_records_is_told(data: str, texts: list[str], message: str) -> None:
+    found = []
+    with pytest.raises(UnusableFileError, match=message):
+        for batch in read_json(io.BytesIO(data.encode()), Fields(), 1000):
+            found += batch.documents
+    assert found == texts
+
+
+def test_empty_arrays_and_bad_elements() -> None:
+    assert read("[]") == read("") == read(" [ ] ") == ([], [])
+    assert read('[{"text": "a"}, 1, "x", [], {}, {"text": "b", "n": NaN}, {"text": 5}]') == (
+        ["a", "b"],
+        [(2, "invalid-json"), (3, "invalid-json"), (4, "invalid-json"), (5, "missing-text"), (7, "missing-text")],
+    )
+    assert read('[{"text": "a"}]\n[{"text": "b"}]\n') == (["a", "b"], [])
