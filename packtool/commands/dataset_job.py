@@ -23,7 +23,7 @@ from packtool.formats.schema import (
 )
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
-from packtool.outputs.claim import claim, key_of
+from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
@@ -85,18 +85,18 @@ class DatasetJob:
         without_tokens = ["index-only"] if self.options.index_only else []
         return key_of(__version__, *options, *without_tokens, self.input_entries())
 
-    def preview(self, key: str, known: dict[str, int]) -> DatasetResult:
-        """Return the result of a dry run, with amounts of the input."""
-        return DatasetResult.previewed(self.command, self.options, place_of(self.options.output), key, known)
-
     @contextmanager
-    def claim(self, key: str) -> Iterator[Output]:
-        """Claim the output for the block; fetch inputs at URLs unless it is finished already."""
-        inputs = map(str, self.inputs)
-        with claim(place_of(self.options.output), self.command, self.options, key=key, inputs=inputs) as output:
-            if not output.finished:
+    def open_output(self, key: str) -> Iterator[Output]:
+        """Open the output for the block; fetch inputs at URLs if there is something to do."""
+        place, inputs = place_of(self.options.output), map(str, self.inputs)
+        with open_output(place, self.command, self.options, key=key, inputs=inputs) as output:
+            if output.preview is None and not output.finished:
                 fetch_inputs(self.inputs, quiet=self.options.quiet)
             yield output
+
+    def previewed(self, output: Output, known: dict[str, int]) -> DatasetResult:
+        """Return the result of a dry run, with amounts of the input."""
+        return DatasetResult.previewed(output, self.options, known)
 
     def checked(self, files: Iterable[MappedFile]) -> Iterable[MappedFile]:
         """Return the input files to hash while rows are written: none where the input is trusted."""

@@ -22,7 +22,7 @@ from packtool.options.check import check_input
 from packtool.options.exchange import ExportArguments
 from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
-from packtool.outputs.claim import claim, key_of
+from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.outputs.tokenizer_files import copy_tokenizer
@@ -69,10 +69,10 @@ def export(options: ExportArguments) -> ExportResult:
         base = manifests.read(source)
         assert isinstance(base, StoreManifest | PackedManifest)
         key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
-        if options.dry_run:
-            known = {contents.kind: contents.sequences, "tokens": contents.tokens}
-            return ExportResult.previewed("export", options, place_of(options.output), key, known)
-        with claim(place_of(options.output), "export", options, key=key, inputs=[str(source)]) as output:
+        with open_output(place_of(options.output), "export", options, key=key, inputs=[str(source)]) as output:
+            if output.preview:
+                known = {contents.kind: contents.sequences, "tokens": contents.tokens}
+                return ExportResult.previewed(output, options, known)
             if output.finished:
                 made, run = manifests.read(output.place), manifests.read_run(output.place)
                 assert isinstance(made, ExportManifest)

@@ -33,7 +33,7 @@ from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS
 from packtool.options.record import as_recorded
 from packtool.options.signature import takes
-from packtool.outputs.claim import claim, key_of
+from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.outputs.tokenizer_files import read_tokenizer, write_tokenizer
@@ -77,13 +77,12 @@ def import_(options: ImportArguments) -> ImportResult:
     every = [part for file in files for part in chosen.read_with(file)]
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
-    if options.dry_run:
-        known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
-        return ImportResult.previewed("import", options, place_of(options.output), key, known)
-    with claim(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
+    with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
+        if place.preview:
+            known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
+            return ImportResult.previewed(place, options, known)
         if place.finished:
-            counts = manifests.read_as(place.place, StoreManifest).counts
-            return ImportResult(path=place.place.shown, counts=counts, run=manifests.read_run(place.place), kept=True)
+            return ImportResult.kept_at(place)
         try:
             done = _read_all(place, chosen, files, info, read, with_loss=with_loss, quiet=options.quiet)
         except DataError:

@@ -218,7 +218,7 @@ def _order_of(shuffle: Shuffle) -> str:
 
 def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
     try:
-        begun = look(place).unfinished
+        begun = look(place).mark
     except PacktoolError:
         begun = None
     command = begun.command if begun else "?"

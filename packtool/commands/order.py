@@ -20,7 +20,7 @@ from packtool.formats.names import BATCHES, ORDER_FILE
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import InputEntry, Order, Shuffle
 from packtool.formats.segment_table import no_segments
-from packtool.outputs.claim import claim, key_of
+from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry
@@ -51,20 +51,19 @@ def write_order(
         _require_rows(dataset, plans)
     key, place = key_of(__version__, record, "order", job.input_entries()), place_of(job.options.output)
     rows = dataset.manifest.ledger.rows
-    if job.options.dry_run:
-        known = {"rows": rows, "tokens": dataset.manifest.ledger.output}
-        return DatasetResult.previewed(job.command, job.options, place, key, known)
-    if not isinstance(place, LocalPlace):
+    if not isinstance(place, LocalPlace) and not job.options.dry_run:
         what, remedy = "an order is written to a directory of this machine", "give one, and copy the files from there"
         raise UsageError("unsupported-store", what, remedy=remedy, where=str(place))
-    with claim(place, job.command, job.options, key=key, inputs=map(str, job.inputs)) as output:
+    with open_output(place, job.command, job.options, key=key, inputs=map(str, job.inputs)) as output:
+        if output.preview:
+            return job.previewed(output, {"rows": rows, "tokens": dataset.manifest.ledger.output})
         if output.finished:
-            return DatasetResult(path=place.path, run=manifests.read_run(place), kept=True)
+            return DatasetResult(path=place.shown, run=manifests.read_run(place), kept=True)
         files = _write(job, output, dataset, plans, record, table)
         order = Order(rows=rows, epoch=record.epoch, files=files)
         facts = {"written": job.clock.seconds()}
         output.finish_order(order, facts)
-    return DatasetResult(path=place.path, run=facts)
+    return DatasetResult(path=place.shown, run=facts)
 
 
 def _write(

@@ -49,9 +49,9 @@ def pack(options: PackArguments) -> DatasetResult:
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             chosen = choose(corpus, options, row_length, arrays, longest)
             key = job.key(strategy.name, described, order, *chosen.options)
-            if options.dry_run:
-                return job.preview(key, {"documents": corpus.documents, "tokens": corpus.tokens})
-            with job.claim(key) as output:
+            with job.open_output(key) as output:
+                if output.preview:
+                    return job.previewed(output, {"documents": corpus.documents, "tokens": corpus.tokens})
                 if output.finished:
                     return job.kept(output)
                 with planned(

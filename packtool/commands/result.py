@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import StoreManifest
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
-from packtool.outputs.claim import lies_at
-from packtool.places.place import Place
+from packtool.outputs.output import Output
 from packtool.places.typed import cache_directory
 from packtool.support.sizes import free_bytes, plural
 from packtool.text.corpus.records import CorpusFile
@@ -70,23 +71,27 @@ class Result:
 
     @classmethod
     def previewed(
-        cls,
-        command: str,
-        options: Writing,
-        output: Place,
-        key: str,
-        known: dict[str, int],
-        files: Sequence[CorpusFile] = (),
+        cls, output: Output, options: Writing, known: dict[str, int], files: Sequence[CorpusFile] = ()
     ) -> Self:
         """Return the result of a dry run.
 
         Args:
-            key: of the options and inputs, to tell whether work of the same kind lies at the output.
+            output: opened for a dry run.
+            options: of the command.
             known, files: as `Preview` has them.
         """
-        given, found = plain_arguments(options), lies_at(output, command, key)
-        preview = Preview(command, given, output.shown, found, known, files, options.staging, options.overwrite)
-        return cls(path=output.shown, preview=preview)
+        assert output.preview is not None
+        preview = Preview(
+            command=output.state.command,
+            options=plain_arguments(options),
+            output=output.place.shown,
+            found=output.preview,
+            known=known,
+            files=files,
+            staging=options.staging,
+            overwrite=options.overwrite,
+        )
+        return cls(path=output.place.shown, preview=preview)
 
     def held(self) -> object:
         """Summarise an output in a few words."""
@@ -106,6 +111,12 @@ class StoreResult(Result):
     """
 
     counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def kept_at(cls, output: Output) -> Self:
+        """Return the result for an output that an earlier run had finished."""
+        counts = manifests.read_as(output.place, StoreManifest).counts
+        return cls(path=output.place.shown, counts=counts, run=manifests.read_run(output.place), kept=True)
 
     def held(self) -> object:
         return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)

@@ -177,7 +177,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
     except PacktoolError as error:
         raise stage.table.locate(error) from None
     if stage.output is not None:
-        state = look(place_of(stage.output)).state
+        state = look(place_of(stage.output)).last
         if state is not None and state.command != stage.name:
             what = f"written by packtool {state.command}, not by packtool {stage.name}"
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))

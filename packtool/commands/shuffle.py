@@ -183,9 +183,9 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         "segments": True,
     }
     key = job.key(record, options)
-    if job.options.dry_run:
-        return job.preview(key, {"documents": corpus.documents, "tokens": corpus.tokens})
-    with job.claim(key) as output:
+    with job.open_output(key) as output:
+        if output.preview:
+            return job.previewed(output, {"documents": corpus.documents, "tokens": corpus.tokens})
         if output.finished:
             return job.kept(output)
         with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:

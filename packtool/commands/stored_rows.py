@@ -62,9 +62,9 @@ def write_rows(
     if index_of is not None:
         index_names(index_of, job.options.output)
     key = job.key(record)
-    if job.options.dry_run:
-        return job.preview(key, {"rows": base.ledger.rows, "tokens": base.ledger.output})
-    with job.claim(key) as output:
+    with job.open_output(key) as output:
+        if output.preview:
+            return job.previewed(output, {"rows": base.ledger.rows, "tokens": base.ledger.output})
         if output.finished:
             return job.kept(output)
         return _write(job, output, dataset, record, table, index_of, reorder=reorder)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from packtool.commands.result import StoreResult
 from packtool.engines import engine_for
-from packtool.formats import manifest as manifests
-from packtool.formats.schema import StoreManifest
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
-from packtool.outputs.claim import claim
+from packtool.outputs.claim import open_output
 from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.temporary import discard_runs
@@ -41,19 +39,18 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     Raises:
         PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
     """
-    place = place_of(options.output)
     with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
         clock = Clock()
         texts = find(options)
         tokenizer = load(options, texts.kind)
         recipe = StoreRecipe.of(options, texts, tokenizer)
-        if options.dry_run:
-            known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
-            return TokenizeResult.previewed("tokenize", options, place, recipe.key, known, texts.files)
-        with claim(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
+        place = place_of(options.output)
+        with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
+            if out.preview:
+                known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
+                return TokenizeResult.previewed(out, options, known, texts.files)
             if out.finished:
-                counts = manifests.read_as(out.place, StoreManifest).counts
-                return TokenizeResult(path=out.place.shown, counts=counts, run=manifests.read_run(out.place), kept=True)
+                return TokenizeResult.kept_at(out)
             blocks = run_blocks(recipe, tokenizer, texts, options, out, engine)
             counts, run = finish(out, recipe, tokenizer, blocks, clock)
-            return TokenizeResult(path=out.place.shown, counts=counts, run=run)
+            return TokenizeResult(path=place.shown, counts=counts, run=run)

@@ -1,8 +1,7 @@
-"""Claim the place of an output: mark it, then look again, and protect what another run has finished.
+"""Open the output of a command: look at what lies there, decide whether and how to go on, and mark the place.
 
-There may be nothing; a dataset, finished by the same command with the same key or by another; unfinished work; files
-that packtool did not write. On a disk a lock keeps others out. In an object store the marker does: of several runs that
-begin at the same time one creates it, and a late one finds the manifest of a faster one when it looks again.
+Four things may lie at a place: nothing, work that was begun, a finished output, or anything else. `look` tells which,
+and `decide` has the table of what a command does there.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ import functools
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
@@ -28,7 +28,7 @@ from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
-from packtool.outputs.output import Begun, Finished, Output, State, begun
+from packtool.outputs.output import Made, Mark, Output, Preview, State, Way, read_mark
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
@@ -36,75 +36,118 @@ from packtool.places.url import is_remote
 
 
 @dataclass(frozen=True)
-class Found:
-    """The contents at the place of an output.
+class There:
+    """What lies at a place: one of the four kinds below.
 
     Attributes:
-        names: every file there, with its bytes; empty where a run was killed before it had marked the place.
-        manifest: the digest of the manifest there; "" where there is none.
-        finished: who wrote the dataset there; None where there is none, or that is unknown.
-        marker: its contents; None where there is none.
+        names: every file, with its bytes.
+        marker: the bytes of the marker; None if there is none.
     """
 
-    names: dict[str, int]
-    manifest: str = ""
-    finished: State | None = None
+    names: Mapping[str, int] = field(default_factory=dict)
     marker: bytes | None = None
 
-    @property
-    def unfinished(self) -> Begun | None:
-        """Who is writing a dataset there, or was; None where there is no marker, or it is damaged."""
-        return None if self.marker is None else begun(self.marker)
+    @cached_property
+    def mark(self) -> Mark | None:
+        """What the marker says: who works here, or did. None if there is no marker, or a damaged one."""
+        return None if self.marker is None else read_mark(self.marker)
 
     @property
-    def state(self) -> State | None:
-        """The command that worked there last, as far as it is known."""
-        return self.unfinished or self.finished
+    def last(self) -> State | None:
+        """The command that worked here last, as far as it is known."""
+        return self.mark
 
 
-def look(place: Place) -> Found:
-    """Look at the place of an output, without touching it."""
+class Nothing(There):
+    """No file, or only those of a run that was killed before its marker was there."""
+
+
+class Begun(There):
+    """Work with a marker, whose run goes on or was killed; `mark` is None if the marker is damaged, or just went."""
+
+
+@dataclass(frozen=True)
+class Finished(There):
+    """A dataset, an export or an order.
+
+    It may have a marker: of the run that made it and was killed just before its marker went, or of a run that was to
+    replace it and was killed before it had begun to.
+
+    Attributes:
+        digest: of the manifest; of `run.json` if it is an order.
+        by: who made it; None if that is unknown.
+    """
+
+    digest: str = ""
+    by: State | None = None
+
+    @property
+    def last(self) -> State | None:
+        return self.mark or self.by
+
+
+class Other(There):
+    """Files without marker and manifest: packtool's, of nobody knows which run, or not packtool's at all."""
+
+
+def look(place: Place) -> There:
+    """Look at a place, without touching it."""
     names = place.names()
     if not any(map(is_begun, names)):
-        return Found({})
+        return Nothing()
+    marker = _marker(place, names)
+    finished = _finished(place, names, marker)
+    if finished is not None:
+        return finished
+    return Begun(names, marker) if MARKER in names else Other(names)
 
-    marker: bytes | None = None
-    if MARKER in names:
-        try:
-            marker = place.read(MARKER)
-        except FileNotFoundError:  # removed in the meantime
-            marker = None
-        except OSError:
-            marker = b""  # of no run
+
+def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
+    """Return the bytes of the marker; None if there is none."""
+    if MARKER not in names:
+        return None
+    try:
+        return place.read(MARKER)
+    except FileNotFoundError:  # its run has ended since the files were listed
+        return None
+    except OSError:  # it is there, and can't be read: damaged
+        return b""
+
+
+def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
+    """Return the finished output at a place; None if there is none, or a manifest that finished nothing."""
     if manifests.MANIFEST not in names:
-        return _without_manifest(place, names, marker)
+        # An order has no manifest: its `run.json` comes last. Beside a marker that may be the `run.json` of the run
+        # before, so an order that was finished but for its marker is made again, which takes less time than telling
+        # the two apart.
+        if marker is not None or manifests.order_at(place) is None:
+            return None
+        raw = place.read(manifests.RUN)
+        return Finished(names, marker, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Made))
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
+            # A run checks that its manifest arrived as it was sent; one that was killed before it could has left its
+            # marker. Without a marker a damaged manifest is a damaged dataset, which only its owner may remove.
             manifests.unsealed(raw)
-    except (FileNotFoundError, ValueError):  # or changed on its way, from a run that was killed before it looked
-        return Found(names, marker=marker)
-    try:
-        finished = manifests.decode(place.read(manifests.RUN), Finished)
-    except (OSError, ValueError, PacktoolError):
-        finished = None
+    except (FileNotFoundError, ValueError):
+        return None
     digest = xxhash.xxh3_128_hexdigest(raw)
-    late = finished is not None and finished.manifest not in ("", digest)
+    by = _made_by(place)
+    # `run.json` is written before the manifest, and has its digest. A manifest with another digest arrived late, from a
+    # run that has lost the place to another one: by now its files may have been overwritten. (0.1 wrote no digest.)
+    late = by is not None and by.manifest not in ("", digest)
     if marker is not None and (late or manifests.RUN not in names):
-        return Found(names, marker=marker)  # it arrived late, from a run whose files were overwritten
-    return Found(names, digest, None if late else finished, marker)
+        return None
+    return Finished(names, marker, digest, None if late else by)
 
 
-def _without_manifest(place: Place, names: dict[str, int], marker: bytes | None) -> Found:
-    """Look at a place that is no dataset: a finished order, whose `run.json` stands for a manifest, or unfinished work.
-
-    Beside a marker even the `run.json` of an order may be of the run before. So an order that was finished but for
-    its marker is made again, which takes less time than telling the two apart.
-    """
-    if marker is not None or manifests.order_at(place) is None:
-        return Found(names, marker=marker)
-    raw = place.read(manifests.RUN)
-    return Found(names, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Finished))
+def _made_by(place: Place) -> Made | None:
+    """Return what `run.json` says of the run that finished; None if that is unknown."""
+    try:
+        return manifests.decode(place.read(manifests.RUN), Made)
+    except (OSError, ValueError, PacktoolError):
+        return None
 
 
 def _listed(place: Place) -> list[InputEntry]:
@@ -113,31 +156,15 @@ def _listed(place: Place) -> list[InputEntry]:
     return list(listed(manifests.read(place))) if order is None else order.files
 
 
-def lies_at(place: Place, command: str, key: str) -> str:
-    """Classify the contents of a place, without touching it.
-
-    Returns:
-        ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
-    """
-    try:
-        contents, state = look(place), State(command, key)
-        if state.same(contents.finished):
-            place.require(_listed(place))
-            return "finished"
-    except (OSError, PacktoolError):
-        return "other"
-    if state.same(contents.unfinished):
-        return "unfinished"
-    return "other" if contents.names else "nothing"
-
-
 def key_of(*parts: Any) -> str:
-    """Hash options and inputs, which msgspec can write as JSON, into the key for `claim`."""
+    """Hash options and inputs, which msgspec can write as JSON, into the key of an output."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 
-def claim(place: Place, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
-    """Make sure that `command` alone may write to a place, and create it.
+def open_output(place: Place, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
+    """Open the output of a command: make sure that it alone may write to a place, and create it.
+
+    With `dry_run` look at what lies there, and create nothing: the output has a `preview` then.
 
     Args:
         place: of the output.
@@ -153,26 +180,43 @@ def claim(place: Place, command: str, options: Writing, *, key: str, inputs: Ite
             or finished with another key; other files than packtool's.
         DataError: not a directory, or it can't be created; another run writes there.
     """
-    require_apart(place, options, inputs)
     output = _output(place, State(command, key), options)
-    contents = _settled(output, options)
-    if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
+    if options.dry_run:
+        output.way, output.preview = Way.LOOK, preview(place, output.state)
+        return output
+    require_apart(place, options, inputs)
+    there = _decided(output, options)
+    if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in there.names):
         return output  # nothing is left to do, and no lock is needed
     try:
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
             if isinstance(place, LocalPlace):
-                contents = _settled(output, options)  # now that no other run changes it
+                there = _decided(output, options)  # again, now that the lock keeps other runs from changing it
             if not output.finished:
-                _begin(output, options, contents)
-            elif isinstance(place, LocalPlace) or contents.marker is None or output.state.same(contents.unfinished):
+                _begin(output, options, there)
+            elif isinstance(place, LocalPlace) or there.marker is None or output.state.same(there.mark):
                 output.leave()  # what a killed run had left to remove
             else:
-                output.release()  # there is no lock, and the marker is another run's
+                output.release()  # a store has no lock, and the marker is another run's
     except BaseException:
         output.release()
         raise
     return output
+
+
+def preview(place: Place, state: State) -> Preview:
+    """Tell what a run with this command and key would find at a place, without touching it."""
+    try:
+        there = look(place)
+        if isinstance(there, Finished) and state.same(there.by):
+            place.require(_listed(place))
+            return "finished"
+    except (OSError, PacktoolError):
+        return "other"
+    if isinstance(there, Nothing):
+        return "nothing"
+    return "unfinished" if state.same(there.mark) else "other"
 
 
 def _output(place: Place, state: State, options: Writing) -> Output:
@@ -184,8 +228,8 @@ def _output(place: Place, state: State, options: Writing) -> Output:
     return Output(place, work, work / state.key, state)
 
 
-def _settled(output: Output, options: Writing) -> Found:
-    """Look at an output; settle whether this run resumes an earlier one, and whether that had finished.
+def _decided(output: Output, options: Writing) -> There:
+    """Look at an output, and decide what the run does there.
 
     Raises:
         UsageError: it may not write there.
@@ -196,46 +240,118 @@ def _settled(output: Output, options: Writing) -> Found:
         if place.path.exists() and not place.path.is_dir():
             raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
         _require_no_links(place.path)
-    contents = look(place)
-    output.resumed = bool(contents.names) and options.resume
-    output.finished = output.resumed and _had_finished(place, contents, output.state)
-    if contents.names and not options.resume:
-        if not options.overwrite:
-            raise _not_empty(place, contents)
-        _require_ours(place, contents)
-    return contents
+    there = look(place)
+    output.way = decide(place, there, output.state, options)
+    return there
 
 
-def _begin(output: Output, options: Writing, contents: Found) -> None:
-    """Mark the output, then look again; remove what is to be replaced, the manifest first."""
-    place, state = output.place, output.state
-    replaces = contents.manifest if options.overwrite else ""
-    if output.resumed and contents.unfinished is not None:
-        replaces = contents.unfinished.replaces
-    arguments = plain_arguments(options)
-    output.mark = manifests.sealed(Begun(state.command, state.key, arguments, uuid.uuid4().hex, replaces))
-    if not place.create(MARKER, output.mark, replaces=contents.marker):
+def decide(place: Place, there: There, state: State, options: Writing) -> Way:
+    """Decide what a run does at a place, by what lies there.
+
+    | there                                              | neither option | `resume` | `overwrite` |
+    | -------------------------------------------------- | -------------- | -------- | ----------- |
+    | nothing                                            | begin          | begin    | begin       |
+    | begun by the same command with the same key        | refuse         | go on    | replace     |
+    | begun, with nothing but a damaged marker           | refuse         | go on    | replace     |
+    | begun by another                                   | refuse         | refuse   | replace     |
+    | finished by the same                               | refuse         | keep     | replace     |
+    | finished by another, and marked by the same that   | refuse         | go on    | replace     |
+    |   was to replace it (killed before it began to)    |                |          |             |
+    | finished by another                                | refuse         | refuse   | replace     |
+    | other files                                        | refuse         | refuse   | refuse      |
+
+    Replacing, too, is refused where a file is not packtool's.
+
+    Raises:
+        UsageError: it is refused.
+        DataError: a file of the finished output that would be kept is gone.
+    """
+    if isinstance(there, Nothing):
+        return Way.BEGIN
+    if options.resume:
+        return _resumed(place, there, state)
+    if not options.overwrite:
+        raise _not_empty(place, there)
+    _require_ours(place, there)
+    return Way.REPLACE
+
+
+def _resumed(place: Place, there: There, state: State) -> Way:
+    """Decide what a run that resumes does: the column `resume` of `decide`."""
+    if isinstance(there, Finished):
+        if state.same(there.by):
+            _require_whole(place)
+            return Way.KEEP
+        if there.mark is not None and state.same(there.mark) and there.digest == there.mark.replaces:
+            return Way.GO_ON
+        raise _not_resumed(place, there, state, there.by)
+    if state.same(there.mark):
+        return Way.GO_ON
+    if there.mark is None and set(there.names) == {MARKER}:
+        return Way.GO_ON  # whoever began had made nothing yet
+    raise _not_resumed(place, there, state, there.mark)
+
+
+def _begin(output: Output, options: Writing, there: There) -> None:
+    """Mark the place for this run, then look again; remove what is to be replaced.
+
+    In a directory a lock keeps other runs out, and the marker only tells what was begun. An object store has no locks,
+    and a request may be on its way for long. There the marker decides, and three rules keep what others have finished:
+
+    1. A marker is created only if there is none, or exchanged for the very one that was seen (`replaces=`). So of two
+       runs that begin at the same time, or take the same work over, one goes on, and the other is told.
+    2. A run looks again once its marker is there. One that saw an empty place and was slow to mark it finds the
+       manifest of a faster one, takes its marker back and stops; a manifest of a killed run that was still on its way
+       when this one looked first has arrived by then, or it arrives where the run that has the marker finds it at its
+       end. The marker says which manifest it may replace: the one that the user saw and gave --overwrite for.
+    3. Of what is replaced the manifest goes first: a place without one is unfinished work, with one it is a dataset,
+       and at no time are files of the old dataset taken for one of the new.
+
+    Whoever lost the place notices before it delivers a file, and when it ends (`delivery.require_mark`).
+    """
+    place = output.place
+    replaces = ""
+    if output.way is Way.REPLACE and isinstance(there, Finished):
+        replaces = there.digest
+    elif output.way is Way.GO_ON and there.mark is not None:
+        replaces = there.mark.replaces
+    output.mark = _mark(output.state, options, replaces)
+    if not place.create(MARKER, output.mark, replaces=there.marker):
         raise taken(place)
     now = look(place)
-    if output.resumed and state.same(now.finished):  # the manifest of the killed run was still on its way
-        output.finished = True
+    finished = now if isinstance(now, Finished) else None
+    if output.way is Way.GO_ON and finished is not None and output.state.same(finished.by):
+        output.way = Way.KEEP  # the manifest of the killed run was still on its way
         output.leave()
         return
-    if now.manifest not in ("", replaces):
+    if finished is not None and finished.digest != replaces:
         place.remove([MARKER])
         raise taken(place)
-    if now.manifest:
+    if finished is not None:
         place.remove([manifests.MANIFEST])
-    if not output.resumed or now.manifest:
-        place.remove(name for name in now.names if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}"))
-    if not output.resumed:
+    if finished is not None or output.way is not Way.GO_ON:
+        keep = (MARKER, f"{UNFINISHED}/{LOCK}")
+        place.remove(name for name in now.names if is_ours(name) and name not in keep)
+    _clear_scratch(output)
+
+
+def _mark(state: State, options: Writing, replaces: str) -> bytes:
+    """Return the marker of a run; a random part tells it from that of another run with the same options."""
+    return manifests.sealed(Mark(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, replaces))
+
+
+def _clear_scratch(output: Output) -> None:
+    """Make the scratch directory, without what this run can't use."""
+    if output.way is not Way.GO_ON:
         shutil.rmtree(output.scratch, ignore_errors=True)
     output.scratch.mkdir(parents=True, exist_ok=True)
-    for left in output.scratch.glob("*.*/"):
-        shutil.rmtree(left)  # attempts of a run that was killed
-    for left in [] if isinstance(place, LocalPlace) else output.work.glob("*/"):
-        if left != output.scratch:
-            shutil.rmtree(left)  # scratch files of work with other options
+    for attempt in output.scratch.glob("*.*/"):
+        shutil.rmtree(attempt)  # of a run that was killed
+    if isinstance(output.place, LocalPlace):
+        return
+    for scratch in output.work.glob("*/"):
+        if scratch != output.scratch:
+            shutil.rmtree(scratch)  # of work with another key, which this run has replaced
 
 
 def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
@@ -272,70 +388,78 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
         raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(place))
 
 
-def _had_finished(place: Place, contents: Found, state: State) -> bool:
-    """Return whether earlier work with this state is finished; refuse all other work."""
-    if state.same(contents.finished):
-        try:
-            place.require(_listed(place))
-        except DataError as error:
-            what = "listed, but not there as it was written"
-            remedy = "copy it again, or give --overwrite to make all of it again"
-            raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
-        return True
-    work = contents.unfinished
-    if work is not None and state.same(work) and contents.manifest in ("", work.replaces):
-        return False
-    found: State | None = contents.finished if contents.manifest else work
-    if found is None:
-        if set(contents.names) == {MARKER}:
-            return False  # the marker is damaged, but nothing was made yet
+def _require_whole(place: Place) -> None:
+    """Require all files of a finished output, as they were written."""
+    try:
+        place.require(_listed(place))
+    except DataError as error:
+        what = "listed, but not there as it was written"
+        remedy = "copy it again, or give --overwrite to make all of it again"
+        raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
+
+
+def _not_resumed(place: Place, there: There, state: State, by: State | None) -> UsageError:
+    """Return the error for what a run can't go on with, and neither keep.
+
+    Args:
+        by: who made it; None if that is unknown.
+    """
+    if by is None:
         what = "not empty, and not the output of an interrupted run"
-        if MARKER in contents.names:
+        if MARKER in there.names:
             what = "holds unfinished work whose marker is damaged"
         remedy = "give --overwrite, or give another output"
-        raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
+        return UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
     what = "begun with other options or inputs"
-    if found.command != state.command:
-        what = f"written by packtool {found.command}, not by packtool {state.command}"
+    if by.command != state.command:
+        what = f"written by packtool {by.command}, not by packtool {state.command}"
     remedy = "give the same ones, or give --overwrite to start again"
-    raise UsageError("resume-differs", what, remedy=remedy, where=str(place))
+    return UsageError("resume-differs", what, remedy=remedy, where=str(place))
 
 
-def _not_empty(place: Place, contents: Found) -> UsageError:
-    if contents.manifest:
+def _not_empty(place: Place, there: There) -> UsageError:
+    """Return the error for a place that is not empty, where nothing was said of resuming or replacing."""
+    if isinstance(there, Finished):
         what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
-    elif MARKER in contents.names:
-        command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
+    elif isinstance(there, Begun):
+        command = "command" if there.mark is None else f"packtool {there.mark.command}"
         what = f"holds the unfinished work of an interrupted {command}"
         remedy = "give --resume to go on, --overwrite to start again"
     else:
-        what = f"holds {min(contents.names).partition('/')[0]} already"
+        what = f"holds {min(there.names).partition('/')[0]} already"
         remedy = "choose another output, or move it away"
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
 
 
-def _require_ours(place: Place, contents: Found) -> None:
+def _require_ours(place: Place, there: There) -> None:
     """Refuse to remove anything but one readable dataset, and what packtool made of an unfinished one.
 
     Raises:
         UsageError: naming a file that packtool did not write, as far as that can be told.
     """
-    ours = is_ours if MARKER in contents.names else _is_work
-    if contents.manifest:
-        try:
-            known = {each.name for each in _listed(place)} | {manifests.RUN, manifests.MANIFEST}
-        except PacktoolError as error:
-            what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
-            remedy = "remove the directory yourself, or choose another output"
-            raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place)) from None
-
-        def ours(name: str) -> bool:
-            return name in known or _is_work(name)
-
-    for name in sorted(contents.names):
-        if not ours(name):
+    known: set[str] = set()
+    if isinstance(there, Finished):
+        known = _known(place)
+    for name in sorted(there.names):
+        # Of begun work nothing lists the files yet, so names must tell.
+        ours = is_ours(name) if isinstance(there, Begun) else name in known or _is_work(name)
+        if not ours:
             what, remedy = f"holds {name}, which packtool did not write", "move it away, or choose another output"
             raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place))
+
+
+def _known(place: Place) -> set[str]:
+    """Return the names of all files of a finished output.
+
+    Raises:
+        UsageError: its manifest can't be read.
+    """
+    try:
+        return {entry.name for entry in _listed(place)} | {manifests.RUN, manifests.MANIFEST}
+    except PacktoolError as error:
+        what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
+        remedy = "remove the directory yourself, or choose another output"
+        raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place)) from None
 
 
 def _is_work(name: str) -> bool:

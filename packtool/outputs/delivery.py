@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from packtool.errors import DataError
 from packtool.formats.manifest import MANIFEST
@@ -65,20 +66,45 @@ class Delivery:
 def require_mark(place: Place, mark: bytes) -> None:
     """Stop if another run has begun to write to an output since it was marked, which nothing can prevent.
 
-    A marker that is gone is made again, unless another run has finished: an earlier run was still removing its own.
-
     Raises:
-        DataError: the marker holds something else, or there is a manifest in its place.
+        DataError: the marker is another's; or it is gone, and another run has finished.
     """
-    try:
-        mine = not mark or place.read(MARKER) == mark
-    except FileNotFoundError:
-        mine = place.create(MARKER, mark)
-        if mine and place.size(MANIFEST) is not None:
-            place.remove([MARKER])
-            mine = False
-    if not mine:
+    state = state_of_mark(place, mark)
+    if state == "gone" and mark_again(place, mark):
+        return
+    if state != "ours":
         raise taken(place)
+
+
+def state_of_mark(place: Place, mark: bytes) -> Literal["ours", "gone", "another's"]:
+    """Tell whose the marker of an output is, without touching it.
+
+    Args:
+        mark: that this run has made; empty if a lock keeps others out, so that it needs no marker.
+    """
+    if not mark:
+        return "ours"
+    try:
+        found = place.read(MARKER)
+    except FileNotFoundError:
+        return "gone"
+    if found == mark:
+        return "ours"
+    return "another's"
+
+
+def mark_again(place: Place, mark: bytes) -> bool:
+    """Make the marker again that is gone; return whether the output is still this run's.
+
+    Two things take a marker away. An earlier run was killed as it removed its own, and that request arrived late: then
+    this run goes on. Or another run took the place over, finished, and removed the marker that was its own by then.
+    """
+    if not place.create(MARKER, mark):
+        return False  # another run was faster
+    if place.size(MANIFEST) is None:
+        return True
+    place.remove([MARKER])  # it would make the finished dataset look like unfinished work
+    return False
 
 
 def taken(place: Place) -> DataError:

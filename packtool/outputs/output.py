@@ -17,8 +17,9 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -49,7 +50,7 @@ class State(msgspec.Struct, frozen=True):
         return other is not None and (self.command, self.key) == (other.command, other.key)
 
 
-class Begun(State, frozen=True):
+class Mark(State, frozen=True):
     """The contents of the marker.
 
     Attributes:
@@ -63,7 +64,7 @@ class Begun(State, frozen=True):
     replaces: str = ""
 
 
-class Finished(State, frozen=True):
+class Made(State, frozen=True):
     """The contents of `run.json` that tell who finished.
 
     Attributes:
@@ -73,12 +74,26 @@ class Finished(State, frozen=True):
     manifest: str = ""
 
 
-def begun(marker: bytes) -> Begun | None:
+def read_mark(marker: bytes) -> Mark | None:
     """Decode a marker; None if it is damaged."""
     try:
-        return manifests.decode(manifests.unsealed(marker), Begun)
+        return manifests.decode(manifests.unsealed(marker), Mark)
     except ValueError:
         return None
+
+
+class Way(Enum):
+    """What a run does at its output: see the table of `claim.decide`."""
+
+    LOOK = "look at it, for a dry run"
+    BEGIN = "begin in an empty place"
+    GO_ON = "go on with what an earlier run with the same key left"
+    REPLACE = "remove what is there, and begin"
+    KEEP = "leave what an earlier run with the same key has finished"
+
+
+Preview = Literal["nothing", "unfinished", "finished", "other"]
+"""What lies at an output: unfinished or finished work of the same command with the same key, or other files."""
 
 
 @dataclass
@@ -90,20 +105,30 @@ class Output:
         work: directory of this machine for the lock and scratch files: `unfinished` in a local place.
         scratch: directory in it for files that are not finished.
         state: command and key.
+        way: what this run does here.
         mark: the contents of the marker.
-        resumed: an earlier run with the same key stopped here; its pieces are kept.
-        finished: an earlier run with the same key finished here; there is nothing left to do.
-        lock: held while this run works; None where there is nothing to do.
+        lock: held while this run works; None if there is nothing to do.
+        preview: what a dry run finds here; None if this run is none.
     """
 
     place: Place
     work: Path
     scratch: Path
     state: State
+    way: Way = Way.BEGIN
     mark: bytes = b""
-    resumed: bool = False
-    finished: bool = False
     lock: Lock | None = None
+    preview: Preview | None = None
+
+    @property
+    def resumed(self) -> bool:
+        """Whether an earlier run with the same key stopped here, or finished; its pieces are kept."""
+        return self.way in (Way.GO_ON, Way.KEEP)
+
+    @property
+    def finished(self) -> bool:
+        """Whether an earlier run with the same key finished here, so that nothing is left to do."""
+        return self.way is Way.KEEP
 
     def delivery(self, engine: Engine) -> Delivery:
         """Return how the workers of an engine deliver the files of the dataset."""
@@ -150,8 +175,8 @@ class Output:
             DataError: a file is missing, or another run has taken the output over.
         """
         digest = xxhash.xxh3_128_hexdigest(manifests.sealed(manifest))
-        finished = Finished(self.state.command, self.state.key, digest)
-        self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(finished), **(run or {})}))
+        made = Made(self.state.command, self.state.key, digest)
+        self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(made), **(run or {})}))
         self._keep(listed(manifest), manifests.RUN)
         if not manifests.write(self.place, manifest):
             raise taken(self.place)
@@ -177,13 +202,14 @@ class Output:
         files = {each.name: each.bytes for each in entries}
         there = self.place.names()
         for name, size in files.items():
-            if (found := there.get(name)) != size:
+            found = there.get(name)
+            if found != size:
                 what = "is not there any more" if found is None else f"has {found} bytes, not {size} as it was written"
                 remedy = "run the command again with --resume"
                 raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
         require_mark(self.place, self.mark)
-        # Files that the manifest does not list are of attempts that were given up; a manifest is of a run that was
-        # taken over while it sent it, and will find that out.
+        # Leftovers of attempts that were given up go. So does a manifest that is here already: it was on its way when
+        # its run lost the place to this one, and that run looks for the marker once more after it has sent it.
         self._remove(there, keep={*files, *others})
 
     def discard(self) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.outputs.claim import lies_at
+from packtool.outputs.claim import preview
+from packtool.outputs.output import State
 from packtool.places.local import LocalPlace
 from tests.stores import write_store
 
@@ -29,4 +30,4 @@ def test_another_version_does_not_go_on(tmp_path: Path, monkeypatch: pytest.Monk
         with monkeypatch.context() as patch:
             patch.setattr("packtool.commands.dataset_job.__version__", "0.0")
             assert command(source, out, **options, dry_run=True).preview.found == "other"
-    assert lies_at(LocalPlace(tmp_path / "packed"), "pack", "0") == "other"
+    assert preview(LocalPlace(tmp_path / "packed"), State("pack", "0")) == "other"

@@ -13,7 +13,7 @@ import pytest
 from packtool.errors import PacktoolError
 from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
 from packtool.options.shared import Writing
-from packtool.outputs.claim import claim
+from packtool.outputs.claim import open_output
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.places.typed import place_of
@@ -39,7 +39,7 @@ def prepare(
     **options: Any,
 ) -> Output:
     """Claim an output, with the options of `Writing`."""
-    return claim(place_of(place), command, Writing(**options), key=key, inputs=inputs)
+    return open_output(place_of(place), command, Writing(**options), key=key, inputs=inputs)
 
 
 def begin(staging: Path, key: str = "k", **options: bool) -> Output:
