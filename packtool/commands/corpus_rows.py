@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from packtool.commands.count_rows import source_mix
@@ -20,7 +20,9 @@ from packtool.formats.schema import (
 from packtool.formats.token_store import Corpus
 from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
-from packtool.planning.metrics.ledger import balance
+from packtool.places.place import MappedFile
+from packtool.planning.metrics.ledger import Ledger, balance
+from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
@@ -64,20 +66,11 @@ def write_corpus(
         multiple=options.get("document_multiple", 1),
         with_segments=with_segments,
         with_tokens=not index_only,
-        checked=job.checked(
-            file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss"))
-        ),
+        checked=job.checked(_files_read(corpus, tokens=not index_only)),
         label=job.command,
         quiet=job.options.quiet,
     )
-    chosen = None if choice is None else choice.text()
-    trained = corpus.trained() if corpus.has_loss else None
-    try:
-        ledger = balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
-    except DataError:
-        for store in corpus.stores:
-            store.require_trained()  # what the ledger goes by; else the fault is ours
-        raise
+    ledger = _ledger(corpus, plans, tallies, choice)
     mix = source_mix(output, buckets, corpus.dtype, corpus.store_documents, order)
     inputs = job.input_entries()
     report = report_of_rows(
@@ -111,9 +104,32 @@ def write_corpus(
     return job.finish(output, manifest, report, facts or {})
 
 
+def _files_read(corpus: Corpus, *, tokens: bool) -> Iterator[MappedFile]:
+    """Yield the files of a corpus that are read to write its rows, with or without their tokens."""
+    for file in corpus.files():
+        if tokens or file.entry.name.startswith(("offsets", "loss")):
+            yield file
+
+
+def _ledger(corpus: Corpus, plans: Sequence[Plan], tallies: Sequence[Tally], choice: Choice | None) -> Ledger:
+    chosen = trained = None
+    if choice is not None:
+        chosen = choice.text()
+    if corpus.has_loss:
+        trained = corpus.trained()
+    try:
+        return balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
+    except DataError:
+        # What the ledger goes by may be damaged in a store, which says so; else the fault is ours.
+        for store in corpus.stores:
+            store.require_trained()
+        raise
+
+
 def _tokenizer_files(corpus: Corpus, output: Output) -> list[OtherFile]:
     """Copy the tokenizer of the stores from the first that has its files: all of them have the same one."""
     for store in corpus.stores:
-        if entries := store.manifest.tokenizer_files:
+        entries = store.manifest.tokenizer_files
+        if entries:
             return copy_tokenizer(store.place, entries, output)
     return []

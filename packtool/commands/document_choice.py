@@ -31,6 +31,12 @@ from packtool.planning.selecting.mixture import (
     weights_of,
 )
 
+_RECORDED = (
+    *("mix", "tokens", "holdout", "holdout_seed", "part", "shard_of", "min_tokens", "max_tokens"),
+    *("drop_duplicates", "exclude_xxh3_128", "sample", "sample_interval", "seed"),
+)
+"""The options of a choice, as a manifest has them."""
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -46,8 +52,10 @@ class Chosen:
 
     @property
     def options(self) -> list[Options]:
-        """The options of the choice, for the key of an output; none without one."""
-        return [] if self.choice is None else [self.choice.options]
+        """The options of the choice, for the key of an output; empty where everything is taken."""
+        if self.choice is None:
+            return []
+        return [self.choice.options]
 
 
 def check_choice(options: DocumentOptions) -> None:
@@ -81,13 +89,15 @@ def choose(
         options: that `check_choice` took.
         row_length: the default for the width of the intervals of lengths that samples are drawn from.
         arrays: makes arrays as long as the corpus.
-        whole: the most tokens of a conversation; longer ones are left out. None to leave none out.
+        whole: the most tokens of a conversation; longer conversations are left out. None to keep all of them.
 
     Raises:
         UsageError: weights or shares of other stores, or options that leave no document.
         DataError: the list of exclusions can't be read, or names a document that no store has.
     """
-    excluded = None if options.exclude is None else read_list(options.exclude)
+    excluded = None
+    if options.exclude is not None:
+        excluded = read_list(options.exclude)
     asked = _asked(options, row_length, excluded)
     if whole is not None:
         asked["too_long"] = "drop"
@@ -100,21 +110,20 @@ def choose(
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends_of(stores))
     options = replace(options, sample_interval=asked.get("sample_interval"))
     reasons = reasons_of(stores, lengths, options, excluded, whole, arrays)
-    counts = [_count(codes, sizes) for codes, sizes in zip(reasons, lengths, strict=True)]
+    counts = list(map(_count, reasons, lengths))
     left = {name: int(count[1, 0]) for name, count in zip(names, counts, strict=True)}
     if options.temperature is not None:
         weights = shares_by_temperature(left, parse_temperature(options.temperature))
     if "mix" in asked:
         asked["mix"] = [str(weights[name]) for name in names]  # in the order of the stores, whatever they are called
     epochs = epochs_of(weights, left, asked.get("tokens"), Fraction(options.max_epochs))
-    chosen = [
-        _passes(sizes, codes, epochs[name], options.seed, arrays)
-        for sizes, codes, name in zip(lengths, reasons, names, strict=True)
-    ]
-    sources = [
-        _source(store, sizes, mine, count, str(weights[name]), epochs[name])
-        for store, sizes, mine, count, name in zip(stores, lengths, chosen, counts, names, strict=True)
-    ]
+    chosen: list[Passes] = []
+    sources: list[ChosenSource] = []
+    for number, name in enumerate(names):
+        taken = _passes(lengths[number], reasons[number], epochs[name], options.seed, arrays)
+        account = _source(stores[number], lengths[number], taken, counts[number], str(weights[name]), epochs[name])
+        chosen.append(taken)
+        sources.append(account)
     if not sum(source.chosen_documents for source in sources):
         raise _nothing_left(sources, options)
     return Chosen(Choice(options=asked, sources=sources, documents=None), chosen)
@@ -141,11 +150,14 @@ def _source(
     kept, part = counts[:, 0], _count(chosen.part.view(np.uint8), lengths)[:, 1]
     different = kept if chosen.whole else part
     packed = chosen.whole * kept + part
-    left_out = {**dict(zip(REASONS, counts[:, 1:].T, strict=True)), NOT_DRAWN: kept - different}
+    left_out = {}
+    for reason, removed in [*zip(REASONS, counts[:, 1:].T, strict=True), (NOT_DRAWN, kept - different)]:
+        if removed[0]:
+            left_out[reason] = LeftOut(*removed.tolist())
     return ChosenSource(
         documents=store.documents,
         tokens=store.tokens,
-        left_out={reason: LeftOut(*counts.tolist()) for reason, counts in left_out.items() if counts[0]},
+        left_out=left_out,
         asked=asked,
         epochs=str(epochs),
         chosen_documents=int(packed[0]),
@@ -171,25 +183,26 @@ def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> 
 
 def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | None) -> dict[str, Any]:
     """Return the options that choose documents, as the manifest records them, without those that are not in use."""
-    interval = None
-    if options.sample is not None and (interval := options.sample_interval or row_length) is None:
-        what, remedy = "--sample needs it where no row has a length", "give the width of an interval, such as 2048"
-        raise UsageError("missing-option", what, remedy=remedy, where="--sample-interval")
-    mixed, held = bool(options.mix) or options.temperature is not None, options.holdout is not None
-    return as_recorded(
-        {
-            "mix": [] if mixed else None,  # each store's weight, once it is known
-            "tokens": None if options.tokens is None else parse_amount(options.tokens),
-            "holdout": options.holdout,
-            "holdout_seed": options.holdout_seed if held else None,
-            "part": options.part if held else None,
-            "shard_of": options.shard_of,
-            "min_tokens": options.min_tokens,
-            "max_tokens": options.max_tokens,
-            "drop_duplicates": options.drop_duplicates or None,
-            "exclude_xxh3_128": None if excluded is None else xxhash.xxh3_128_hexdigest(excluded),
-            "sample": None if options.sample is None else parse_share(options.sample),
-            "sample_interval": interval,
-            "seed": options.seed if mixed or options.sample is not None else None,
-        }
-    )
+    asked: dict[str, Any] = {
+        "holdout": options.holdout,
+        "shard_of": options.shard_of,
+        "min_tokens": options.min_tokens,
+        "max_tokens": options.max_tokens,
+        "drop_duplicates": options.drop_duplicates or None,
+    }
+    if options.mix or options.temperature is not None:
+        asked |= {"mix": [], "seed": options.seed}  # the weight of each store follows once it is known
+    if options.tokens is not None:
+        asked["tokens"] = parse_amount(options.tokens)
+    if options.holdout is not None:
+        asked |= {"holdout_seed": options.holdout_seed, "part": options.part}
+    if excluded is not None:
+        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(excluded)
+    if options.sample is not None:
+        interval = options.sample_interval or row_length
+        if interval is None:
+            what, remedy = "--sample needs it where no row has a length", "give the width of an interval, such as 2048"
+            raise UsageError("missing-option", what, remedy=remedy, where="--sample-interval")
+        asked |= {"sample": parse_share(options.sample), "sample_interval": interval, "seed": options.seed}
+    # In one order, whatever is asked: manifests with the same options are the same.
+    return as_recorded({name: asked.get(name) for name in _RECORDED})

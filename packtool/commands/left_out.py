@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +54,23 @@ def reasons_of(
         UsageError: all documents of a store are held out.
         DataError: the list names a document that no store has.
     """
+    origins: list[npt.NDArray[Any]] = []
+    hashes: list[npt.NDArray[np.uint64]] = []
+    excluded: list[Mask] = []
+    first: list[Mask] = []
+    held: list[Mask] = []
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
-    origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []
-    hashes = [origin["hash"] for origin in origins] if by_text else []
-    excluded = [] if listed is None else listed_documents(stores, origins, listed, str(options.exclude))
-    first = _first(stores, hashes, excluded) if options.drop_duplicates else []
-    held = [] if options.holdout is None else _held_out(stores, hashes, lengths, options, arrays)
-    number, shards = (int(number) for number in (options.shard_of or "1/1").split("/"))
+    if by_text or listed is not None:
+        origins = [store.origins(arrays) for store in stores]
+    if by_text:
+        hashes = [origin["hash"] for origin in origins]
+    if listed is not None:
+        excluded = listed_documents(stores, origins, listed, str(options.exclude))
+    if options.drop_duplicates:
+        first = _first(stores, hashes, excluded)
+    if options.holdout is not None:
+        held = _held_out(stores, hashes, lengths, options, arrays)
+    number, shards = map(int, (options.shard_of or "1/1").split("/"))
 
     def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
         if excluded:
@@ -83,9 +94,9 @@ def reasons_of(
             out[mask & (out == 0)] = _code(reason)
         return out
 
-    reasons: list[Codes] = [
-        arrays.filled(len(sizes), np.uint8, partial(codes, store)) for store, sizes in enumerate(lengths)
-    ]
+    reasons: list[Codes] = []
+    for store, sizes in enumerate(lengths):
+        reasons.append(arrays.filled(len(sizes), np.uint8, partial(codes, store)))
     if options.sample is not None:
         assert options.sample_interval is not None
         share = parse_share(options.sample)
@@ -113,7 +124,9 @@ def _first(
 ) -> list[Mask]:
     """Mark the documents that are the first with their text among all that are not excluded."""
     every = np.concatenate(hashes)
-    left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
+    left = np.ones(len(every), np.bool_)
+    if excluded:
+        left = ~np.concatenate(excluded)
     first = np.zeros(len(left), np.bool_)
     first[left] = first_of_each(every[left])
     return np.split(first, ends_of(stores))

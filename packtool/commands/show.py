@@ -54,15 +54,17 @@ def show(options: ShowArguments) -> Row:
         row = _number(options.row, bucket.rows, "row")
         tokenizer = _tokenizer(dataset, options.tokenizer)
         found = _stores(dataset, stores)
-        origins = Origins(dataset, found) if found else None
-        asked = stores and not dataset.manifest.index_only  # which needs stores for its tokens
-        if origins is not None and not origins.known and not asked:
-            origins = None
-        missing = (
-            manifests.input_names(place, dataset.manifest.inputs) if found is None and dataset.has_segments else []
+        missing: list[str] = []
+        if found is None and dataset.has_segments:
+            missing = manifests.input_names(place, dataset.manifest.inputs)
+        segments = _segments(
+            dataset,
+            bucket,
+            row,
+            _decoder(tokenizer),
+            _origins(dataset, found, asked=bool(stores)),
+            _roles(dataset, found or (), tokenizer),
         )
-        roles = _roles(dataset, found or (), tokenizer)
-        segments = _segments(dataset, bucket, row, _decoder(tokenizer), origins, roles)
         return Row(place_of(options.path).shown, row, bucket.rows, bucket.sequence_length, segments, missing)
 
 
@@ -73,6 +75,11 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
     tokenizer = _tokenizer(store, options.tokenizer)
     decode = _decoder(tokenizer)
     [roles] = _roles(store, [store.place], tokenizer)
+    origin = identifier = None
+    if store.has_origins:
+        origin = store.origin(number)
+    if store.id_field is not None:
+        identifier = store.column(store.id_field)[number].as_py()
     segment = RowSegment(
         "document",
         tokens,
@@ -80,8 +87,8 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
         document=number,
         start=0,
         document_length=len(tokens),
-        origin=store.origin(number) if store.has_origins else None,
-        id=None if store.id_field is None else store.column(store.id_field)[number].as_py(),
+        origin=origin,
+        id=identifier,
         runs=_runs(tokens, store.document_loss(number), decode),
         parts=_parts(tokens, 0, roles, store.manifest.tokenizer.eos_id, decode),
     )
@@ -90,7 +97,9 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
 
 def _number(wanted: int, count: int, kind: Literal["row", "document"]) -> int:
     """Return the number of a row or document, counted from the end where it is negative."""
-    number = wanted + count if wanted < 0 else wanted
+    number = wanted
+    if wanted < 0:
+        number += count
     if not 0 <= number < count:
         what, remedy = f"{wanted} is not among its {plural(count, kind)}", "give a number from 0"
         if kind == "row":
@@ -103,14 +112,34 @@ def _stores(dataset: PackedDataset, given: Sequence[Place]) -> Sequence[Typed] |
     """Find the stores that a dataset was packed from; None where they are not to be found."""
     if dataset.manifest.index_only:
         return stores_of(dataset, given)
-    return given or (stores_nearby(dataset) if dataset.has_segments else None)
+    if given or not dataset.has_segments:
+        return given or None
+    return stores_nearby(dataset)
+
+
+def _origins(dataset: PackedDataset, stores: Sequence[Typed] | None, *, asked: bool) -> Origins | None:
+    """Open the origins of documents; None where they are not known.
+
+    Args:
+        asked: stores were given. Then a store without origins is an error, as `Origins` says, but not for a dataset
+            without tokens, which needs the stores anyway.
+    """
+    if not stores:
+        return None
+    origins = Origins(dataset, stores)
+    if origins.known or (asked and not dataset.manifest.index_only):
+        return origins
+    return None
 
 
 def _roles(
     dataset: PackedDataset | TokenStore, stores: Sequence[Typed], tokenizer: Tokenizer | None
 ) -> list[dict[int, str]]:
-    """Say for each store which tokens begin prefix, suffix and middle: those it was tokenized with where it is known,
-    else those that the tokenizer has by name."""
+    """Say for each store which tokens begin prefix, suffix and middle.
+
+    A store that was tokenized to fill in the middle records its sentinels. Where the stores are not at hand, they are
+    the tokens that the tokenizer has by the usual names.
+    """
     from packtool.text.encoding.special import sentinels
 
     added = dataset.manifest.tokenizer.added_tokens
@@ -118,26 +147,31 @@ def _roles(
         recorded = [manifests.read_as(store, StoreManifest).options.get("fim_tokens") for store in stores]
     else:
         recorded = [sentinels(added)] * max(len(dataset.manifest.inputs), 1)
-    ids = added if tokenizer is None else tokenizer.get_vocab()
-    return [
-        {
-            ids[text]: role
-            for text, role in zip(texts or (), ("prefix", "suffix", "middle"), strict=bool(texts))
-            if text in ids
-        }
-        for texts in recorded
-    ]
+    ids: Mapping[str, int] = added
+    if tokenizer is not None:
+        ids = tokenizer.get_vocab()
+    return [_roles_of(texts, ids) for texts in recorded]
+
+
+def _roles_of(texts: Sequence[str] | None, ids: Mapping[str, int]) -> dict[int, str]:
+    """Return what each sentinel begins, by its id."""
+    if not texts:
+        return {}
+    named = zip(texts, ("prefix", "suffix", "middle"), strict=True)
+    return {ids[text]: role for text, role in named if text in ids}
 
 
 def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
     by_length = {bucket.sequence_length: bucket for bucket in dataset.buckets}
     if wanted is None and len(by_length) == 1:
         return dataset.buckets[0]
-    if wanted not in by_length:
-        what = "the dataset has rows of several lengths" if wanted is None else f"there are no rows of {wanted} tokens"
-        lengths = ", ".join(map(str, by_length))
-        raise UsageError("bad-bucket", what, remedy=f"give one of {lengths}", where="--bucket")
-    return by_length[wanted]
+    if wanted in by_length:
+        return by_length[wanted]
+    what = f"there are no rows of {wanted} tokens"
+    if wanted is None:
+        what = "the dataset has rows of several lengths"
+    lengths = ", ".join(map(str, by_length))
+    raise UsageError("bad-bucket", what, remedy=f"give one of {lengths}", where="--bucket")
 
 
 def _decoder(tokenizer: Tokenizer | None) -> Decode:
@@ -152,10 +186,12 @@ def _tokenizer(dataset: PackedDataset | TokenStore, source: str | Path | None) -
     from packtool.text.encoding.load import find, info_of
 
     made_with = dataset.manifest.tokenizer
-    if source is None and (kept := read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)):
-        return reference_tokenizer(kept[TOKENIZER])
+    if source is None:
+        kept = read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)
+        if kept:
+            return reference_tokenizer(kept[TOKENIZER])
     found = find(source)
-    info = info_of(found, eos_token=made_with.eos_id if source is not None else None)
+    info = info_of(found, eos_token=None if source is None else made_with.eos_id)
     if info.sha256 == made_with.sha256:
         return reference_tokenizer(found.data)
     if source is None:
@@ -177,15 +213,14 @@ def _segments(
     roles: Sequence[Mapping[int, str]],
 ) -> list[RowSegment]:
     tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
-    loss = None if bucket.loss is None else bucket.loss.tokens(row, row + 1)[0]
-    eos = dataset.manifest.tokenizer.eos_id
+    loss = None
+    if bucket.loss is not None:
+        loss = bucket.loss.tokens(row, row + 1)[0]
     if not dataset.has_segments:
-        parts = _parts(tokens, 0, roles[0], eos, decode)
+        parts = _parts(tokens, 0, roles[0], dataset.manifest.tokenizer.eos_id, decode)
         return [RowSegment("unknown", tokens, decode(tokens), runs=_runs(tokens, loss, decode), parts=parts)]
     segments = bucket.segments(row, row + 1)
-    lengths: Any = dataset.lengths()
-    stores = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
-    chosen = dataset.chosen()
+    documents = _Documents(dataset, origins, roles, decode)
     out = []
     at = 0
     for document, start, length, repeated in zip(
@@ -195,31 +230,68 @@ def _segments(
         segments.repeated.tolist(),
         strict=True,
     ):
-        ids, here = tokens[at : at + length], slice(at + repeated, at + length)
+        ids, new = tokens[at : at + length], slice(at + repeated, at + length)
         at += length
-        if document in (PADDING, INSERTED_EOS):
-            out.append(RowSegment("padding" if document == PADDING else "eos", ids, decode(ids)))
-            continue
-        source = int(np.searchsorted(stores, document, side="right")) - 1
-        out.append(
-            RowSegment(
-                "document",
-                ids,
-                decode(ids[repeated:]),
-                repeated,
-                decode(ids[:repeated]) if repeated else None,
-                document,
-                source,
-                document - int(stores[source]) if chosen is None else int(chosen[source][document - stores[source]]),
-                start,
-                int(lengths[document]),
-                None if origins is None else origins.place(document),
-                None if origins is None else origins.id(document),
-                _runs(tokens[here], None if loss is None else loss[here], decode),
-                _parts(ids, repeated, roles[source], eos, decode),
-            )
-        )
+        if document == PADDING:
+            out.append(RowSegment("padding", ids, decode(ids)))
+        elif document == INSERTED_EOS:
+            out.append(RowSegment("eos", ids, decode(ids)))
+        else:
+            trains = None if loss is None else loss[new]
+            out.append(documents.segment(document, start, repeated, ids, trains))
     return out
+
+
+class _Documents:
+    """What is known of the documents of a dataset, to show segments of them.
+
+    Args:
+        roles: of each store, as `_roles` returns them.
+    """
+
+    def __init__(
+        self, dataset: PackedDataset, origins: Origins | None, roles: Sequence[Mapping[int, str]], decode: Decode
+    ) -> None:
+        self._lengths: Any = dataset.lengths()
+        self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
+        self._chosen = dataset.chosen()
+        self._eos = dataset.manifest.tokenizer.eos_id
+        self._origins, self._roles, self._decode = origins, roles, decode
+
+    def segment(
+        self, document: int, start: int, repeated: int, ids: list[int], loss: npt.NDArray[np.uint8] | None
+    ) -> RowSegment:
+        """Return a segment of a document.
+
+        Args:
+            repeated: of its first tokens.
+            loss: of its other tokens; None where all of them train.
+        """
+        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
+        number = document - int(self._firsts[source])
+        if self._chosen is not None:
+            number = int(self._chosen[source][number])
+        again = origin = identifier = None
+        if repeated:
+            again = self._decode(ids[:repeated])
+        if self._origins is not None:
+            origin, identifier = self._origins.place(document), self._origins.id(document)
+        return RowSegment(
+            "document",
+            ids,
+            self._decode(ids[repeated:]),
+            repeated,
+            again,
+            document,
+            source,
+            number,
+            start,
+            int(self._lengths[document]),
+            origin,
+            identifier,
+            _runs(ids[repeated:], loss, self._decode),
+            _parts(ids, repeated, self._roles[source], self._eos, self._decode),
+        )
 
 
 def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode) -> list[Run]:
@@ -234,10 +306,14 @@ def _parts(ids: list[int], repeated: int, roles: Mapping[int, str], eos: int, de
     """Return prefix, suffix and middle of a segment, and the sentinels between them; nothing where there is none."""
     if roles.keys().isdisjoint(ids):
         return []
-    role, of_each = "text", []
+    role, of_ids = "text", []
     for number in ids:
-        role = "text" if number == eos else roles.get(number, role)
-        of_each.append("sentinel" if number in roles else role)
-    alike = groupby(zip(of_each[repeated:], ids[repeated:], strict=True), itemgetter(0))
-    divided = [(name, [number for _, number in group]) for name, group in alike]
-    return [Part(name, numbers, decode(numbers)) for name, numbers in divided]
+        role = roles.get(number, role)
+        if number == eos:
+            role = "text"
+        of_ids.append("sentinel" if number in roles else role)
+    parts = []
+    for name, group in groupby(zip(of_ids[repeated:], ids[repeated:], strict=True), itemgetter(0)):
+        numbers = [number for _, number in group]
+        parts.append(Part(name, numbers, decode(numbers)))
+    return parts

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import training_cost
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import STRATEGIES
-from packtool.planning.plan import Ints
+from packtool.planning.plan import Ints, offsets_of
 from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.selecting.subsets import first_of_each
 from packtool.report.blend_schema import Report
@@ -90,15 +91,18 @@ def stats(options: StatsArguments) -> Report:
         UsageError: options that make no sense for what lies there.
         DataError: it is missing, unfinished or damaged.
     """
-    html = None if options.html is None else Path(options.html)
-    if html is not None:
-        _check_page(html)
+    if options.html is not None:
+        _check_page(Path(options.html))
     tried = _candidates(options)
-    paths: list[Typed] = [options.path] if isinstance(options.path, str | Path | Place) else list(options.path)
+    paths: list[Typed] = []
+    if isinstance(options.path, str | Path | Place):
+        paths.append(options.path)
+    else:
+        paths += options.path
     with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
         report = _report(paths, tried, options, engine)
-    if html is not None:
-        write_bytes(html, page(report).encode())
+    if options.html is not None:
+        write_bytes(Path(options.html), page(report).encode())
     return report
 
 
@@ -137,18 +141,7 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
     tallies: list[Tally] = []
     mixing: list[Mixed] = []
     if dataset.has_segments:
-        lengths = dataset.lengths()
-        tokens = batch_tokens(
-            [bucket.sequence_length for bucket in dataset.buckets], manifest.shuffle, options.batch_size
-        )
-        with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
-            for bucket in dataset.buckets:
-                size = bucket.sequence_length
-                tally = Tally(lengths, size, manifest.multiple)
-                mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
-                count_rows(bucket, tally, mixed, engine, progress.advance)
-                tallies.append(tally)
-                mixing.append(mixed.result())
+        tallies, mixing = _counted(dataset, options, engine)
     report = report_of_rows(
         tallies,
         manifest.ledger,
@@ -163,19 +156,39 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
     training = None
     if options.parameters is not None and report.metrics is not None:
         training = training_cost(report.metrics, report.ledger.output, parse_amount(options.parameters))
-    drawn: list[SampleRow] = []
-    if tallies:
-        bucket, tally = max(
-            zip(dataset.buckets, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length
-        )
-        drawn = sample_rows(spread_rows(bucket.segments, bucket.rows), tally.lengths)
     return MeasuredReport(
         **msgspec.structs.asdict(report),
         path=str(place),
         mixing=mixing,
         training=training,
-        sample_rows=drawn,
+        sample_rows=_drawn(dataset, tallies),
     )
+
+
+def _counted(dataset: PackedDataset, options: StatsArguments, engine: Engine) -> tuple[list[Tally], list[Mixed]]:
+    """Count the rows of each length, and how well mixed they are."""
+    manifest, lengths = dataset.manifest, dataset.lengths()
+    tallies, mixing = [], []
+    sizes = [bucket.sequence_length for bucket in dataset.buckets]
+    tokens = batch_tokens(sizes, manifest.shuffle, options.batch_size)
+    with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
+        for bucket in dataset.buckets:
+            size = bucket.sequence_length
+            tally = Tally(lengths, size, manifest.multiple)
+            mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
+            count_rows(bucket, tally, mixed, engine, progress.advance)
+            tallies.append(tally)
+            mixing.append(mixed.result())
+    return tallies, mixing
+
+
+def _drawn(dataset: PackedDataset, tallies: Sequence[Tally]) -> list[SampleRow]:
+    """Choose rows to draw, of the length with the most tokens; nothing where segments are not known."""
+    if not tallies:
+        return []
+    counted = zip(dataset.buckets, tallies, strict=True)
+    bucket, tally = max(counted, key=lambda pair: pair[1].output)
+    return sample_rows(spread_rows(bucket.segments, bucket.rows), tally.lengths)
 
 
 def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
@@ -222,8 +235,11 @@ def _chosen_of_corpus(
     check_choice(options)
     with temporary_directory() as folder:
         store = LocalPlace(folder / _STORE)
-        how = {name: getattr(options, name) for name in (*_TEXT, "workers", "scheduler", "quiet")}
-        tokenize(location, store.path, **{name: value for name, value in how.items() if value is not None})
+        how: dict[str, Any] = {}
+        for name in (*_TEXT, "workers", "scheduler", "quiet"):
+            if getattr(options, name) is not None:
+                how[name] = getattr(options, name)
+        tokenize(location, store.path, **how)
         report = _store_report([store], tried, options, engine, f"{_tokenize(location, options)} && ")
     return msgspec.structs.replace(report, path=location)
 
@@ -256,7 +272,7 @@ def _store_report(
     if conversations is not None and options.too_long == "drop":
         tried = _keeping_whole(tried, options)
     counts = LengthCounts.of(lengths)
-    stores = [_STORE] if before else [str(place) for place in places]
+    stores = [_STORE] if before else list(map(str, places))
     command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, _CHOICE)])
     return StoreReport(
         path=" ".join(map(str, places)),
@@ -288,8 +304,9 @@ def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Cand
     conversations = [store.manifest.conversations for store in corpus.stores]
     if not any(conversations):
         refuse(options, ("too_long",), "no store holds conversations", "leave it out; --max-tokens leaves out texts")
+    if not any(conversations) or not tried:
         return None
-    return np.repeat(conversations, corpus.store_documents) if tried else None
+    return np.repeat(conversations, corpus.store_documents)
 
 
 def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
@@ -315,37 +332,53 @@ def _pass_by_pass(
     if passes is None or all(taken.number < 2 for taken in passes):
         return None
     order, ends = by_pass(passes)
-    return Documents(lengths[order], ends, None if conversations is None else conversations[order])
+    if conversations is not None:
+        conversations = conversations[order]
+    return Documents(lengths[order], ends, conversations)
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
     """Count the stores one by one; `counts` has the lengths of all of them."""
-    stores, lengths, ends = corpus.stores, corpus.lengths(), np.cumsum(corpus.store_documents)
-    firsts = None
-    if all(store.has_origins for store in stores):
-        hashes = [store.origins()["hash"] for store in stores]
-        if corpus.chosen is not None:
-            hashes = [
-                store_hashes[some]
-                for store_hashes, some in zip(hashes, np.split(corpus.chosen, ends[:-1]), strict=True)
-            ]
-        firsts = first_of_each(np.concatenate(hashes))
-    trained = corpus.trained() if corpus.has_loss else None
-    parts = [slice(end - count, end) for end, count in zip(ends.tolist(), corpus.store_documents, strict=True)]
-    return [
-        StoredSourceFigures(
-            name=store.place.name,
-            digest=input_entry(store.place).xxh3_128,
-            documents=part.stop - part.start,
-            document_share=ratio(part.stop - part.start, corpus.documents),
-            tokens=int(lengths[part].sum(dtype=np.int64)),
-            token_share=ratio(int(lengths[part].sum(dtype=np.int64)), corpus.tokens),
-            lengths=lengths_of(counts if len(stores) == 1 else LengthCounts.of(lengths[part]), "tokens"),
-            duplicates=None if firsts is None else int(np.count_nonzero(~firsts[part])),
-            trained_tokens=msgspec.UNSET if trained is None else trained[number],
+    stores, lengths = corpus.stores, corpus.lengths()
+    firsts = _firsts(corpus)
+    trained: Sequence[int | msgspec.UnsetType] = [msgspec.UNSET] * len(stores)
+    if corpus.has_loss:
+        trained = corpus.trained()
+    ends = offsets_of(np.array(corpus.store_documents, np.int64)).tolist()
+    sources = []
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        its_lengths = lengths[begin:end]
+        tokens = int(its_lengths.sum(dtype=np.int64))
+        its_counts = counts
+        if len(stores) > 1:
+            its_counts = LengthCounts.of(its_lengths)
+        duplicates = None
+        if firsts is not None:
+            duplicates = int(np.count_nonzero(~firsts[begin:end]))
+        figures = StoredSourceFigures(
+            name=stores[number].place.name,
+            digest=input_entry(stores[number].place).xxh3_128,
+            documents=end - begin,
+            document_share=ratio(end - begin, corpus.documents),
+            tokens=tokens,
+            token_share=ratio(tokens, corpus.tokens),
+            lengths=lengths_of(its_counts, "tokens"),
+            duplicates=duplicates,
+            trained_tokens=trained[number],
         )
-        for number, (store, part) in enumerate(zip(stores, parts, strict=True))
-    ]
+        sources.append(figures)
+    return sources
+
+
+def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
+    """Mark the documents that are the first with their text; None where a store does not know the hashes of texts."""
+    if not all(store.has_origins for store in corpus.stores):
+        return None
+    hashes = [store.origins()["hash"] for store in corpus.stores]
+    if corpus.chosen is not None:
+        chosen = np.split(corpus.chosen, np.cumsum(corpus.store_documents)[:-1])
+        hashes = [of_store[documents] for of_store, documents in zip(hashes, chosen, strict=True)]
+    return first_of_each(np.concatenate(hashes))
 
 
 def _comparison(
@@ -361,6 +394,9 @@ def _comparison(
     """Compare what each candidate would make of documents, which `command` would pack."""
     if not tried:
         return None
+    parameters = None
+    if options.parameters is not None:
+        parameters = parse_amount(options.parameters)
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
         return compare(
             lengths,
@@ -368,7 +404,7 @@ def _comparison(
             counts,
             options.batch_size,
             command=command,
-            parameters=None if options.parameters is None else parse_amount(options.parameters),
+            parameters=parameters,
             conversations=conversations,
             too_long=options.too_long,
             passes=passes,
@@ -382,13 +418,14 @@ def _candidates(options: StatsArguments) -> list[Candidate]:
     """List every strategy to try, at each row length, with the options given."""
     if options.compare is None:
         return []
-    chosen = {name: value for name in _OF_PLANS if (value := getattr(options, name)) is not None}
-    tried = candidates(_listed(options.compare), _listed(options.sequence_length), chosen)
+    chosen = {name: getattr(options, name) for name in _OF_PLANS}
+    asked = {name: value for name, value in chosen.items() if value is not None}
+    tried = candidates(_listed(options.compare), _listed(options.sequence_length), asked)
     return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
 
 
 def _listed(values: Any) -> list[Any]:
-    return [] if values is None else list(dict.fromkeys(values))
+    return list(dict.fromkeys(values or ()))
 
 
 def _is_dataset(typed: Typed) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from typing import Literal, cast
 
 import numpy as np
@@ -70,53 +69,84 @@ def _report(
         unit: samples are rows, or batches.
     """
     dealing = Dealing(schedule)
-    pieces, whole = schedule.pieces, dealing.before(schedule.samples).tolist()
-    listed = []
-    for number, (name, rows) in enumerate(zip(schedule.names, whole, strict=True)):
-        end = max((piece.last for piece in pieces if piece.begin[number] or piece.end[number]), default=0)
-        stopped = name in schedule.stops and rows == schedule.limits[name] and end < schedule.samples
-        listed.append(
-            BlendedSource(
-                name=name,
-                epoch_samples=epochs[name],
-                samples=rows,
-                tokens=rows * length,
-                share=rows / schedule.samples,
-                epochs=rows / epochs[name] if epochs[name] else None,
-                max_epochs=most[name],
-                repeats_from=dealing.sample_of(number, epochs[name]) if epochs[name] else None,
-                stops_at=math.ceil(end) if stopped else None,
-            )
+    whole = dealing.before(schedule.samples).tolist()
+    sources = []
+    for number, (name, taken) in enumerate(zip(schedule.names, whole, strict=True)):
+        repeats_from = None
+        if epochs[name]:
+            repeats_from = dealing.sample_of(number, epochs[name])
+        source = BlendedSource(
+            name=name,
+            epoch_samples=epochs[name],
+            samples=taken,
+            tokens=taken * length,
+            share=taken / schedule.samples,
+            epochs=_epochs(taken, epochs[name]),
+            max_epochs=most[name],
+            repeats_from=repeats_from,
+            stops_at=_stops_at(schedule, number, taken),
         )
-    begins = [stage for stage in schedule.stages if stage.first < schedule.samples]
-    stages = []
-    for stage, last in zip(begins, [*(stage.first for stage in begins[1:]), schedule.samples], strict=True):
-        inside = [piece for piece in pieces if stage.first <= piece.first < last]
-        taken = (dealing.before(last) - dealing.before(stage.first)).tolist()
-        shares = [
-            StageShare(
-                name=name,
-                begin=float(inside[0].begin[number]),
-                end=float(inside[-1].end[number]),
-                samples=rows,
-                tokens=rows * length,
-                share=rows / (last - stage.first),
-                epochs=rows / epochs[name] if epochs[name] else None,
-            )
-            for number, (name, rows) in enumerate(zip(schedule.names, taken, strict=True))
-        ]
-        ramp = stage.reached is not None
-        stages.append(BlendStage(first_sample=stage.first, samples=last - stage.first, ramp=ramp, sources=shares))
-    corners = [(piece.first, piece.begin, piece.last, piece.end) for piece in pieces]
-    points = [point for first, begin, last, end in corners for point in ((first, begin), (last, end))]
-    points = [points[0], *(two for one, two in pairwise(points) if one[0] != two[0] or (one[1] != two[1]).any())]
+        sources.append(source)
     return BlendReport(
         path=path,
         unit=unit,
         sample_tokens=length,
         samples=schedule.samples,
         tokens=schedule.samples * length,
-        sources=listed,
-        stages=stages,
-        weights=[WeightPoint(sample=math.ceil(place), shares=shares.tolist()) for place, shares in points],
+        sources=sources,
+        stages=list(_stages(schedule, dealing, epochs, length)),
+        weights=_corners(schedule),
     )
+
+
+def _epochs(taken: int, epoch: int) -> float | None:
+    """Return how often a source is taken; None for a source without samples."""
+    if not epoch:
+        return None
+    return taken / epoch
+
+
+def _stops_at(schedule: Schedule, number: int, taken: int) -> int | None:
+    """Return the sample from which the other sources have the weight of this one; None where it does not stop."""
+    name = schedule.names[number]
+    if name not in schedule.stops or taken != schedule.limits[name]:
+        return None
+    end = max((piece.last for piece in schedule.pieces if piece.begin[number] or piece.end[number]), default=0)
+    if end >= schedule.samples:
+        return None
+    return math.ceil(end)
+
+
+def _stages(schedule: Schedule, dealing: Dealing, epochs: Mapping[str, int], length: int) -> Iterator[BlendStage]:
+    """Yield what each stage takes of each source; a stage that begins after the run's end takes nothing."""
+    begun = [stage for stage in schedule.stages if stage.first < schedule.samples]
+    ends = [*(stage.first for stage in begun[1:]), schedule.samples]
+    for stage, last in zip(begun, ends, strict=True):
+        inside = [piece for piece in schedule.pieces if stage.first <= piece.first < last]
+        taken = (dealing.before(last) - dealing.before(stage.first)).tolist()
+        shares = []
+        for number, name in enumerate(schedule.names):
+            share = StageShare(
+                name=name,
+                begin=float(inside[0].begin[number]),
+                end=float(inside[-1].end[number]),
+                samples=taken[number],
+                tokens=taken[number] * length,
+                share=taken[number] / (last - stage.first),
+                epochs=_epochs(taken[number], epochs[name]),
+            )
+            shares.append(share)
+        ramp = stage.reached is not None
+        yield BlendStage(first_sample=stage.first, samples=last - stage.first, ramp=ramp, sources=shares)
+
+
+def _corners(schedule: Schedule) -> list[WeightPoint]:
+    """List where shares change: of pieces that join without a change, the place where they meet is left out."""
+    points: list[WeightPoint] = []
+    before = None
+    for piece in schedule.pieces:
+        for place, shares in ((piece.first, piece.begin), (piece.last, piece.end)):
+            if before is None or before[0] != place or (before[1] != shares).any():
+                points.append(WeightPoint(sample=math.ceil(place), shares=shares.tolist()))
+            before = place, shares
+    return points

@@ -125,21 +125,19 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     encoder = None
     if context.recipe is not None:
         encoder = _encoder(context.tokenizer, context.recipe)
-    words: list[int] = []
-    characters: list[int] = []
+    sizes = [np.empty((0, 2), np.int64)]
     tokens: list[int] = []
     rejected: Counter[str] = Counter()
     for span, file in zip(task.spans, task.files, strict=True):
         for batch in SpanReader(file, span, Fields(context.text_field)):
-            sizes = [size(document) for document in batch.documents]
-            words += [in_words for in_words, _ in sizes]
-            characters += [in_characters for _, in_characters in sizes]
+            sizes.append(np.array(list(map(size, batch.documents)), np.int64).reshape(-1, 2))
             if encoder is not None:
                 utf8 = utf8_of(batch.documents, ids=False)
                 tokens += encoded(batch.documents, utf8, encoder).lengths.tolist()
             rejected.update(reject.code for reject in batch.rejects)
             worker.advance(batch.progress)
-    return _Measured(np.array(words, np.int64), np.array(characters, np.int64), np.array(tokens, np.int64), rejected)
+    words, characters = np.concatenate(sizes).T
+    return _Measured(words, characters, np.array(tokens, np.int64), rejected)
 
 
 @functools.lru_cache(maxsize=1)
@@ -154,8 +152,12 @@ def _join(
         return np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in measured)])
 
     characters = column("characters")
-    tokens = None if info is None else column("tokens")
-    empty = int(np.count_nonzero((characters if tokens is None else tokens) == 0))
+    empty = int(np.count_nonzero(characters == 0))
+    tokens = None
+    if info is not None:
+        own = column("tokens")
+        tokens = own[own > 0] + 1
+        empty = len(own) - len(tokens)
     rejected: Counter[str] = Counter()
     for part in measured:
         rejected.update(part.rejected)
@@ -174,7 +176,7 @@ def _join(
     return CorpusLengths(
         words=column("words"),
         characters=characters,
-        tokens=None if tokens is None else tokens[tokens > 0] + 1,
+        tokens=tokens,
         tokenizer=info,
         counts=counts,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -21,16 +21,18 @@ from packtool.commands.document_origins import stores_of
 from packtool.formats import manifest as manifests
 from packtool.formats.names import BATCHES, LENGTHS, REPORT
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import PackedManifest, Shuffle
+from packtool.formats.schema import Options, PackedManifest, Shuffle
 from packtool.formats.segment_table import no_segments
 from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
-from packtool.places.place import Place
+from packtool.places.npy import FileEntry
+from packtool.places.place import MappedFile, Place
 from packtool.planning import packing
 from packtool.planning.metrics.ledger import require_counted
 from packtool.planning.metrics.mixing import BatchMix
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing.strategy import draws
+from packtool.planning.plan import I64
 from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
@@ -55,11 +57,12 @@ def write_rows(
         table: of batches.
         reorder: put the rows into that order; else they are in it already.
     """
-    base, index_only = dataset.manifest, job.options.index_only
-    index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
-    if index_only and not dataset.has_segments:
-        raise no_segments(dataset.place)
-    if index_of is not None:
+    base = dataset.manifest
+    index_of = None  # where the tokens are that are not written
+    if job.options.index_only:
+        index_of = stores_of(dataset, job.stores)
+        if not dataset.has_segments:
+            raise no_segments(dataset.place)
         index_names(index_of, job.options.output)
     key = job.key(record)
     with job.open_output(key) as output:
@@ -87,11 +90,13 @@ def _write(
         index_of: the stores that keep the tokens; None to write them.
     """
     base = dataset.manifest
-    atom_size = record.atom_size if reorder and record is not None else None
-    plans = stored_plans(dataset, atom_size)
-    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
-    if reorder and record is not None:
-        shuffles = stored_shuffles(plans, base.shuffle, seed=record.seed, epoch=record.epoch)
+    order = record if reorder else None
+    if order is None:
+        plans = stored_plans(dataset, None)
+        shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    else:
+        plans = stored_plans(dataset, order.atom_size)
+        shuffles = stored_shuffles(plans, base.shuffle, seed=order.seed, epoch=order.epoch)
     lengths = dataset.lengths() if dataset.has_segments else None
     buckets, tallies = write_shards(
         output,
@@ -104,9 +109,7 @@ def _write(
         multiple=base.multiple,
         with_segments=lengths is not None,
         with_tokens=index_of is None,
-        checked=job.checked(
-            file for file in dataset.files() if index_of is None or not file.entry.name.startswith(("tokens", "loss"))
-        ),
+        checked=job.checked(_files_read(dataset, tokens=index_of is None)),
         label=job.command,
         quiet=job.options.quiet,
     )
@@ -114,32 +117,63 @@ def _write(
         remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
         has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
         require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
-    options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
-    drawn = draws(packing.strategy(base.strategy), mixed="mix_rows" in options, reordered="epoch" in options)
-    if record is not None and not drawn:
-        # It was the seed of epochs to come; now the order has one.
-        options = {name: value for name, value in options.items() if name != "seed"}
-    manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
+    manifest = msgspec.structs.replace(
+        base, packtool_version=__version__, options=_options(base, record, order), shuffle=record
+    )
     mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix)
-    chosen = dataset.chosen()
     manifest = msgspec.structs.replace(
         manifest,
-        lengths=None if lengths is None else output.array(LENGTHS, np.asarray(lengths)),
-        choice=with_documents(base.choice, None if chosen is None else np.concatenate(chosen), output),
+        lengths=_array(output, LENGTHS, lengths),
+        choice=with_documents(base.choice, _documents(dataset), output),
         report=output.file(REPORT, manifests.encode(report)),
         buckets=buckets,
-        batches=None if table is None else output.array(BATCHES, table),
+        batches=_array(output, BATCHES, table),
         tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output),
         **index_fields(index_of, output, has_loss=base.has_loss),
     )
-    stores = manifests.input_names(dataset.place, base.inputs)  # as in the manifest
-    return job.finish(output, manifest, report, {"inputs": stores, **_counted(table)})
+    facts: dict[str, Any] = {"inputs": manifests.input_names(dataset.place, base.inputs)}  # as in the manifest
+    if table is not None:
+        facts["batches"] = len(table)
+    return job.finish(output, manifest, report, facts)
 
 
-def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
-    """Count the batches, if there are any."""
-    return {} if table is None else {"batches": len(table)}
+def _files_read(dataset: PackedDataset, *, tokens: bool) -> Iterator[MappedFile]:
+    """Yield the files of a dataset that are read to write its rows again, with or without their tokens."""
+    for file in dataset.files():
+        if tokens or not file.entry.name.startswith(("tokens", "loss")):
+            yield file
+
+
+def _options(base: PackedManifest, record: Shuffle | None, order: Shuffle | None) -> Options:
+    """Return the options of the rows in their new order.
+
+    Args:
+        record: the order that the rows are in.
+        order: the order that they are put into now; None if they stay.
+    """
+    options = dict(base.options)
+    if order is not None and order.atom_size is not None:
+        options["atom_size"] = order.atom_size
+    drawn = draws(packing.strategy(base.strategy), mixed="mix_rows" in options, reordered="epoch" in options)
+    if record is not None and not drawn:
+        options.pop("seed", None)  # The shuffle records the seed now.
+    return options
+
+
+def _documents(dataset: PackedDataset) -> I64 | None:
+    """Return the documents that were chosen of all stores, one store after the other; None where all were."""
+    chosen = dataset.chosen()
+    if chosen is None:
+        return None
+    return np.concatenate(chosen)
+
+
+def _array(output: Output, name: str, array: npt.ArrayLike | None) -> FileEntry | None:
+    """Write an array that may not be there."""
+    if array is None:
+        return None
+    return output.array(name, np.asarray(array))
 
 
 def _report(
