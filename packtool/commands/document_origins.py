@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -33,16 +33,20 @@ def stores_nearby(dataset: PackedDataset) -> list[Path] | None:
     They are looked for in the directory of the dataset, in the one above it, and in the working directory.
     """
     wanted = dataset.manifest.inputs
-    path = dataset.place.path.resolve() if isinstance(dataset.place, LocalPlace) else Path.cwd()
+    sizes = {entry.bytes for entry in wanted}
+    path = Path.cwd()
+    if isinstance(dataset.place, LocalPlace):
+        path = dataset.place.path.resolve()
     beside: dict[DatasetEntry, Path] = {}
     for place in dict.fromkeys([path.parent, path.parent.parent, Path.cwd()]):
         with suppress(OSError):
             for child in islice(place.iterdir(), _MOST_ENTRIES):
                 with suppress(OSError):
-                    size = (child / manifests.MANIFEST).stat().st_size
-                    if any(size == entry.bytes for entry in wanted):
+                    if (child / manifests.MANIFEST).stat().st_size in sizes:
                         beside.setdefault(manifests.input_entry(child), child)
-    return [beside[entry] for entry in wanted] if set(wanted) <= set(beside) else None
+    if not set(wanted) <= set(beside):
+        return None
+    return [beside[entry] for entry in wanted]
 
 
 def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Place]:
@@ -79,7 +83,9 @@ def file_and_line(text: str) -> tuple[str, int] | None:
     (('web/a.jsonl', 17), None)
     """
     file, _, line = text.rpartition(":")
-    return (file, int(line)) if file and line.isdecimal() and len(line) < 20 and int(line) < 1 << 63 else None
+    if not file or not line.isdecimal() or len(line) >= 20 or int(line) >= 1 << 63:
+        return None
+    return file, int(line)
 
 
 def listed_documents(
@@ -104,22 +110,14 @@ def listed_documents(
             documents = store.with_ids(list(lines))
             mask[documents] = True
             ids |= set(store.column(store.id_field).take(documents).to_pylist())
-    wanted: dict[str, dict[int, int]] = {}  # file: record: line of the list
-    for entry, line in lines.items():
-        if entry in ids:
-            continue
-        if (parsed := file_and_line(entry)) is None:
-            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
-            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
-        file, record = parsed
-        wanted.setdefault(file, {}).setdefault(record, line)
+    wanted = _by_file({entry: line for entry, line in lines.items() if entry not in ids}, where)
     found: dict[str, set[int]] = {file: set() for file in wanted}
     for store, origin, mask in zip(stores, origins, marked, strict=True):
-        for number, file in enumerate(entry.name for entry in store.manifest.inputs):
-            if file in wanted:
-                documents = _from_records(origin, number, wanted[file])
+        for number, entry in enumerate(store.manifest.inputs):
+            if entry.name in wanted:
+                documents = _from_records(origin, number, wanted[entry.name])
                 mask[documents] = True
-                found[file] |= set(origin["record"][documents].tolist())
+                found[entry.name] |= set(origin["record"][documents].tolist())
     for file, records in wanted.items():
         for record, line in records.items():
             if record not in found[file]:
@@ -127,6 +125,29 @@ def listed_documents(
                 remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
                 raise DataError("bad-list", what, remedy=remedy, where=f"{where}:{line}")
     return marked
+
+
+def _by_file(entries: Mapping[str, int], where: str) -> dict[str, dict[int, int]]:
+    """Parse the entries of a list that are FILE:LINE.
+
+    Args:
+        entries: by their text, the line of the list that has them.
+
+    Returns:
+        For each file, the line of the list that names a record, by the record's number.
+
+    Raises:
+        DataError: an entry is something else.
+    """
+    wanted: dict[str, dict[int, int]] = {}
+    for entry, line in entries.items():
+        parsed = file_and_line(entry)
+        if parsed is None:
+            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
+            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
+        file, record = parsed
+        wanted.setdefault(file, {}).setdefault(record, line)
+    return wanted
 
 
 def _from_records(origins: npt.NDArray[Any], number: int, records: Collection[int]) -> I64:
@@ -182,7 +203,7 @@ class Origins:
         """Find the documents of the dataset with this id, else those from this FILE:LINE.
 
         Returns:
-            Their numbers: none where it was left out, several after several passes.
+            Their numbers: empty where the document was left out, several after several passes.
 
         Raises:
             UsageError: no store has the id or the file, or it is not FILE:LINE.
@@ -220,10 +241,14 @@ class Origins:
         """Return the store of a document of the dataset, and its number there."""
         source = int(np.searchsorted(self._firsts, document, side="right")) - 1
         number = document - int(self._firsts[source])
-        return source, number if self._chosen is None else int(self._chosen[source][number])
+        if self._chosen is not None:
+            number = int(self._chosen[source][number])
+        return source, number
 
     def _packed(self, source: int, stored: I64) -> I64:
         """Return the numbers in the dataset of a store's documents, once for each time they were packed."""
-        here = stored if self._chosen is None else np.flatnonzero(np.isin(self._chosen[source], stored))
+        here = stored
+        if self._chosen is not None:
+            here = np.flatnonzero(np.isin(self._chosen[source], stored))
         numbers: I64 = here + self._firsts[source]
         return numbers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.names import MARKER, TOKENIZER, UNFINISHED
 from packtool.formats.schema import (
     ExportManifest,
+    InputEntry,
     Manifest,
     Order,
     PackedManifest,
@@ -136,44 +137,20 @@ def _order(place: Place, order: Order, there: Mapping[str, int]) -> Info:
 def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Info:
     files = list(listed(manifest))
     missing = [file.name for file in files if there.get(file.name) != file.bytes]
-    path, quoted = place.shown, shlex.quote(str(place))
     facts: dict[str, Any] = {}
     following: list[str] = []
+    quoted = shlex.quote(str(place))
     if isinstance(manifest, StoreManifest):
-        facts = {
-            "documents": manifest.counts["documents"],
-            "tokens": manifest.counts["tokens"],
-            "trained on": _trained(manifest.counts.get("trained_tokens"), manifest.counts["tokens"]),
-            "tokenizer": describe_tokenizer(manifest.tokenizer),
-            "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
-            "vocabulary": manifest.tokenizer.vocab_size,
-            "rearranged": _rearranged(manifest),
-        }
+        facts = _of_store(manifest)
         following = [
             f"packtool stats {quoted} --compare all --sequence-length 2048",
             f"packtool pack {quoted} -o packed --strategy bfd --sequence-length 2048",
             f"packtool show {quoted} --document 0",
         ]
     elif isinstance(manifest, PackedManifest):
-        lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})
-        facts = {
-            "strategy": manifest.strategy,
-            "sequence length": lengths[0] if len(lengths) == 1 else lengths,
-            "rows": manifest.ledger.rows,
-            "tokens": manifest.ledger.output,
-            "trained on": _trained(manifest.ledger.trained, manifest.ledger.output),
-            "documents": manifest.documents,
-            "tokenizer": describe_tokenizer(manifest.tokenizer),
-            "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
-            "order": "as in the corpus" if manifest.shuffle is None else _order_of(manifest.shuffle),
-            "batches": None if manifest.batches is None else manifest.batches.shape[0],
-            "segments": manifest.lengths is not None,
-        }
+        facts = _of_packed(manifest, sum(file.bytes for file in files))
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
-        if isinstance(manifest.stores, list):
-            size, tokens = sum(file.bytes for file in files), manifest.ledger.output * np.dtype(manifest.dtype).itemsize
-            facts["rows gathered from"] = ", ".join(manifest.stores)
-            facts["index"] = f"{show_bytes(size)}; the tokens of its rows would take {show_bytes(tokens)}"
+        if manifest.index_only:
             following.insert(0, f"packtool materialize {quoted} -o packed")
         if manifest.shuffle is None:
             following.insert(0, f"packtool shuffle {quoted} -o shuffled")
@@ -189,19 +166,62 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     if isinstance(manifest, ExportManifest):  # their files have the names of other tools
         facts["files"] = len(files)
     else:
-        kind_of_shard = "segments-" if isinstance(manifest, PackedManifest) and manifest.index_only else "tokens-"
-        facts["shards"] = sum(file.name.rpartition("/")[2].startswith(kind_of_shard) for file in files)
+        facts["shards"] = _shards(manifest, files)
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
-    facts = {name: value for name, value in facts.items() if value is not None}
+    known = {name: value for name, value in facts.items() if value is not None}
     kind = manifest.format.removeprefix("packtool ")
     if missing:
-        return Info(path, kind, "damaged", facts, missing, next=[f"packtool verify {quoted}"])
-    return Info(path, kind, "whole", facts, next=following)
+        return Info(place.shown, kind, "damaged", known, missing, next=[f"packtool verify {quoted}"])
+    return Info(place.shown, kind, "whole", known, next=following)
+
+
+def _of_store(manifest: StoreManifest) -> dict[str, Any]:
+    return {
+        "documents": manifest.counts["documents"],
+        "tokens": manifest.counts["tokens"],
+        "trained on": _trained(manifest.counts.get("trained_tokens"), manifest.counts["tokens"]),
+        "tokenizer": describe_tokenizer(manifest.tokenizer),
+        "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
+        "vocabulary": manifest.tokenizer.vocab_size,
+        "rearranged": _rearranged(manifest),
+    }
+
+
+def _of_packed(manifest: PackedManifest, size: int) -> dict[str, Any]:
+    """Return what to know of a packed dataset; `size` is that of its files, in bytes."""
+    lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})
+    facts = {
+        "strategy": manifest.strategy,
+        "sequence length": lengths[0] if len(lengths) == 1 else lengths,
+        "rows": manifest.ledger.rows,
+        "tokens": manifest.ledger.output,
+        "trained on": _trained(manifest.ledger.trained, manifest.ledger.output),
+        "documents": manifest.documents,
+        "tokenizer": describe_tokenizer(manifest.tokenizer),
+        "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
+        "order": _order_of(manifest.shuffle),
+    }
+    if manifest.batches is not None:
+        facts["batches"] = manifest.batches.shape[0]
+    facts["segments"] = manifest.lengths is not None
+    if isinstance(manifest.stores, list):
+        tokens = manifest.ledger.output * np.dtype(manifest.dtype).itemsize
+        facts["rows gathered from"] = ", ".join(manifest.stores)
+        facts["index"] = f"{show_bytes(size)}; the tokens of its rows would take {show_bytes(tokens)}"
+    return facts
+
+
+def _shards(manifest: Manifest, files: Sequence[InputEntry]) -> int:
+    kind = "tokens-"
+    if isinstance(manifest, PackedManifest) and manifest.index_only:
+        kind = "segments-"
+    return sum(file.name.rpartition("/")[2].startswith(kind) for file in files)
 
 
 def _rearranged(manifest: StoreManifest) -> str | None:
-    """Say how many documents were rearranged to fill in the middle; None where none was to be."""
-    if (documents := manifest.counts.get("fim_documents")) is None:
+    """Say how many documents were rearranged to fill in the middle; None where texts stay as they are."""
+    documents = manifest.counts.get("fim_documents")
+    if documents is None:
         return None
     share = percent(ratio(documents, manifest.counts["documents"]))
     return f"{plural(documents, 'document')} ({share}) to fill in the middle"
@@ -209,10 +229,14 @@ def _rearranged(manifest: StoreManifest) -> str | None:
 
 def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
     """Count the tokens that train; None if all do."""
-    return f"{trained:,} ({percent(ratio(trained, tokens))})" if isinstance(trained, int) else None
+    if not isinstance(trained, int):
+        return None
+    return f"{trained:,} ({percent(ratio(trained, tokens))})"
 
 
-def _order_of(shuffle: Shuffle) -> str:
+def _order_of(shuffle: Shuffle | None) -> str:
+    if shuffle is None:
+        return "as in the corpus"
     return f"{shuffle.method} shuffle, seed {shuffle.seed}, epoch {shuffle.epoch}"
 
 
@@ -254,7 +278,8 @@ def _file(path: Path) -> Info:
             if path.relative_to(whole).as_posix() in known:
                 kind = f"file of the {manifest.format.removeprefix('packtool ')} {whole}"
                 return Info(path, kind, "unknown", facts, next=[f"packtool info {shlex.quote(str(whole))}"])
-    if (talks := _conversations(path)) is not None:
+    talks = _conversations(path)
+    if talks is not None:
         following = [
             f"packtool tokenize {quoted} -o tokens --tokenizer MODEL   renders them by the chat template of MODEL"
         ]
@@ -297,27 +322,36 @@ def _tokenizer(path: Path) -> Info:
 
 
 def _conversations(path: Path) -> dict[str, Any] | None:
-    """Count the conversations of a file, and name their fields; None if its first record holds none."""
+    """Count the conversations of a file, and name their fields; None if its first record holds no conversation.
+
+    A large file is not read, so nothing is counted there.
+    """
+    fields: Counter[str] = Counter()
+    others = 0
     try:
         files = find_files(path, None)
         if not begins_with_conversation(files, "text"):
             return None
-        fields: Counter[str] = Counter()
-        others = 0
-        for file in files if path.stat().st_size <= MOST_BYTES else ():
+        if path.stat().st_size > MOST_BYTES:
+            return {}
+        for file in files:
             for batch in SpanReader(file, Span(0), Fields("", chat=True)):
                 fields.update(map(_fields_of, batch.documents))
                 others += len(batch.rejects)
     except DataError:
         return None
     counted = dict(fields.most_common())
-    return counted | ({"records without conversation": others} if others else {})
+    if others:
+        counted["records without conversation"] = others
+    return counted
 
 
 def _fields_of(record: Mapping[str, Any]) -> str:
     """List the fields of a record that hold its conversation."""
     first = next(name for name in CONVERSATION if record.get(name) is not None)
-    return "with prompt and completion" if first == "prompt" else f"with {first}"
+    if first == "prompt":
+        return "with prompt and completion"
+    return f"with {first}"
 
 
 def _foreign(path: Path) -> Info:

@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -48,14 +49,18 @@ _SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 def names_of(stores: Sequence[Place]) -> list[str]:
     """Name the stores of a mixture after their directories, or after the paths as given if these would be the same."""
     names = [store.name for store in stores]
-    return names if len(set(names)) == len(names) else [str(store) for store in stores]
+    if len(set(names)) < len(names):
+        return list(map(str, stores))
+    return names
 
 
 def require_distinct(stores: Sequence[Place]) -> None:
     """Refuse a store that is named twice, which would double its documents silently."""
     seen: set[str] = set()
     for store in stores:
-        identity = str(store.path.resolve()) if isinstance(store, LocalPlace) else str(store)
+        identity = str(store)
+        if isinstance(store, LocalPlace):
+            identity = str(store.path.resolve())
         if identity in seen:
             remedy = f"name it once; --mix {store.name}=2 packs its documents twice"
             raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=str(store))
@@ -88,15 +93,18 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
     Raises:
         UsageError: the staging limit is too small.
     """
-    groups = [places_of(group) for group in given]
-    stores = [place for group in groups for place in group if isinstance(place, StorePlace)]
+    groups = list(map(places_of, given))
+    stores = [place for place in chain.from_iterable(groups) if isinstance(place, StorePlace)]
     if not stores:
         yield groups
         return
     cache = _staging_cache(options, stores)
     cache.recheck()
+    copied = []
+    for group in groups:
+        copied.append([_copied(place, cache) for place in group])
     try:
-        yield [[_copied(place, cache) for place in group] for group in groups]
+        yield copied
     except BaseException:
         output = place_of(options.output)
         if not isinstance(output, LocalPlace) or not (output.path / UNFINISHED).exists():
@@ -115,17 +123,15 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
     if not isinstance(options, MovingRows):
         return Cache(directory)
-    limit = free_bytes(root) // 2 if options.staging_limit is None else parse_bytes(options.staging_limit)
-    sizes = {(str(place), file.name): file.bytes for place in stores for file in listed(manifests.read(place))}
+    limit = free_bytes(root) // 2
+    if options.staging_limit is not None:
+        limit = parse_bytes(options.staging_limit)
     cluster = options.scheduler is not None
-    if sum(sizes.values()) <= limit and not cluster:
+    all_bytes, shard_bytes = _sizes(stores)
+    if all_bytes <= limit and not cluster:
         return Cache(directory)
-    shards: Counter[tuple[str, ...]] = Counter()
-    for (url, name), size in sizes.items():
-        if (match := _SHARD_FILE.fullmatch(name)) is not None:
-            shards[url, *match.groups()] += size
     workers = options.workers or available_cpus()
-    needed = workers * max(shards.values(), default=0)
+    needed = workers * shard_bytes
     if needed > limit:
         what = f"{show_bytes(limit)} is too little for {workers} workers that each read a shard"
         remedy = f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers"
@@ -135,22 +141,52 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     return Cache(directory, limit)
 
 
+def _sizes(stores: Sequence[Place]) -> tuple[int, int]:
+    """Return the bytes of all files of some datasets, and those of the largest shard, all its arrays together."""
+    files = {(str(place), file.name): file.bytes for place in stores for file in listed(manifests.read(place))}
+    shards: Counter[tuple[str, ...]] = Counter()
+    for (url, name), size in files.items():
+        match = _SHARD_FILE.fullmatch(name)
+        if match is not None:
+            shards[url, *match.groups()] += size
+    return sum(files.values()), max(shards.values(), default=0)
+
+
 def _copied(place: Place, cache: Cache) -> Place:
-    return CachedPlace(place, cache) if isinstance(place, StorePlace) else place
+    if isinstance(place, StorePlace):
+        return CachedPlace(place, cache)
+    return place
 
 
 def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:
     """Copy the inputs that fit into the staging limit before they are read, several files at once."""
-    places = [place for place in inputs if isinstance(place, CachedPlace) and place.cache.limit is None]
-    if places:
-        fetch_all([(place, entry) for place in places for entry in _arrays(place)], quiet=quiet)
+    files = []
+    for place in inputs:
+        if isinstance(place, CachedPlace) and place.cache.limit is None:
+            files += [(place, entry) for entry in _arrays(place)]
+    if files:
+        fetch_all(files, quiet=quiet)
 
 
 def in_part(inputs: Sequence[Place]) -> bool:
     """Return whether some inputs lie in stores and there is no room for all of them here."""
-    places = [place for place in inputs if isinstance(place, CachedPlace)]
-    limits = [place.cache.limit for place in places if place.cache.limit is not None]
-    return bool(limits) and sum(entry.bytes for place in places for entry in _arrays(place)) > min(limits)
+    limit = _least_limit(inputs)
+    if limit is None:
+        return False
+    held = 0
+    for place in inputs:
+        if isinstance(place, CachedPlace):
+            held += sum(entry.bytes for entry in _arrays(place))
+    return held > limit
+
+
+def _least_limit(places: Sequence[Place]) -> int | None:
+    """Return the least limit of the caches of places; None where no cache has one."""
+    limits = []
+    for place in places:
+        if isinstance(place, CachedPlace) and place.cache.limit is not None:
+            limits.append(place.cache.limit)
+    return min(limits, default=None)
 
 
 def _arrays(place: Place) -> list[InputEntry]:
@@ -159,9 +195,7 @@ def _arrays(place: Place) -> list[InputEntry]:
 
 def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
     """Warn if consecutive rows hold documents from so many shards that shards will be fetched again and again."""
-    places = [store.place for store in corpus.stores]
-    limits = [place.cache.limit for place in places if isinstance(place, CachedPlace)]
-    limit = min((limit for limit in limits if limit is not None), default=None)
+    limit = _least_limit([store.place for store in corpus.stores])
     spread = max((_spread(corpus, plan) for plan in plans), default=0) * corpus.dtype.itemsize
     if limit is not None and spread > limit:
         warn(

@@ -83,9 +83,12 @@ class Stage:
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the positional arguments of the command's function."""
-        many = self.name in ("tokenize", "pack")
-        source = list(self.inputs) if many else self.inputs[0]
-        return (source,) if self.output is None else (source, self.output)
+        source: Any = self.inputs[0]
+        if self.name in ("tokenize", "pack"):
+            source = list(self.inputs)
+        if self.output is None:
+            return (source,)
+        return (source, self.output)
 
 
 @dataclass(frozen=True)
@@ -118,15 +121,25 @@ def run(options: RunArguments) -> list[StageResult]:
         DataError: whatever a stage finds wrong with its input.
     """
     tables = read(options.configuration)
-    inputs = [str(path) for path in ([options.input] if isinstance(options.input, str | Path) else options.input)]
+    inputs = list(map(str, _several(options.input)))
     name = Path(options.configuration).stem
-    planned = stages(tables, inputs, options.output or (name if name != "-" else "run"))
+    if name == "-":  # standard input
+        name = "run"
+    planned = stages(tables, inputs, options.output or name)
+    stores = {str(stage.output): stage for stage in planned if stage.name == "tokenize"}
     for stage in planned:
-        _check(stage, {str(made.output): made for made in planned if made.name == "tokenize"})
+        _check(stage, stores)
     if options.scheduler is None or options.dry_run:
         return _stages(planned, options)
     with started(options.scheduler, options.workers or available_cpus()) as scheduler:
         return _stages(planned, replace(options, scheduler=scheduler))
+
+
+def _several(given: Any) -> list[Any]:
+    """Return what was given as a list, whether it is one thing or several."""
+    if isinstance(given, str | Path):
+        return [given]
+    return list(given)
 
 
 def _stages(planned: Sequence[Stage], options: RunArguments) -> list[StageResult]:
@@ -241,8 +254,10 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
         return StageResult(stage, "would compare" if occupied else "would do")
     preview = _function(stage.name)(*stage.arguments(), **options, dry_run=True).preview
     states = {"nothing": "would do", "finished": "would keep", "unfinished": "would continue"}
-    other = "would replace" if overwrite else "would refuse"
-    return StageResult(stage, states.get(preview.found, other), preview=preview)
+    state = states.get(preview.found)
+    if state is None:
+        state = "would replace" if overwrite else "would refuse"
+    return StageResult(stage, state, preview=preview)
 
 
 def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".") -> list[Stage]:
@@ -257,7 +272,9 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
         UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
     """
     done: list[Stage] = []
-    pages = Path() if is_remote(as_typed(root)) else Path(root)
+    pages = Path()
+    if not is_remote(as_typed(root)):
+        pages = Path(root)
     for table in tables:
         alone = sum(other.stage == table.stage for other in tables) == 1
         output = _output(table, alone, root)
@@ -313,9 +330,8 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
             raise _ambiguous(table, "one of several [[tokenize]] tables", "leave --input out, and name it in each")
         return list(given)
     if INPUT in table.values:
-        named = table.values[INPUT]
         made = {str(stage.output) for stage in done}
-        return [_input(name, made, root) for name in ([named] if isinstance(named, str) else named)]
+        return [_input(name, made, root) for name in _several(table.values[INPUT])]
     outputs = [str(stage.output) for stage in _before(table, done)]
     if not outputs:
         if given and not any(stage.name == "tokenize" for stage in done):
@@ -333,7 +349,9 @@ def _input(name: str, made: Container[str], root: Place) -> str:
         output = str(place_in(root, name))
     except UsageError:  # a URL of another kind
         return name
-    return output if output in made else name
+    if output in made:
+        return output
+    return name
 
 
 def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
@@ -354,11 +372,17 @@ def _ambiguous(table: Table, what: str, remedy: str) -> UsageError:
     return UsageError("ambiguous-input", f"{table.stage}: {what}", remedy=remedy, where=table.place())
 
 
+def _resolved(place: Place) -> str:
+    if isinstance(place, str):
+        return place
+    return str(place.resolve())
+
+
 def _require_apart(stage: Stage, done: Sequence[Stage]) -> None:
     for other in done:
         if stage.output is None or other.output is None:
             continue
-        one, two = (place if isinstance(place, str) else str(place.resolve()) for place in (stage.output, other.output))
+        one, two = _resolved(stage.output), _resolved(other.output)
         if one == two or one.startswith(f"{two}/") or two.startswith(f"{one}/"):
             where = stage.table.place("output")
             what = f"writes {stage.output}, where {other.table.place()} writes {other.output}"

@@ -31,7 +31,7 @@ from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.planning.metrics.ledger import require_counted
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.report.packed import packed_sources, read_report
 from packtool.report.schema import PackedReport
 from packtool.support.progress import Progress
@@ -85,14 +85,17 @@ def verify(options: VerifyArguments) -> VerifyResult:
         if isinstance(manifest, PackedManifest) and manifest.index_only:
             stores = store_places(PackedDataset(place), given)
             files += [(store, file) for store in stores for file in listed(manifests.read(store))]
+        size = sum(file.bytes for _, file in files)
         problems: list[PacktoolError] = []
-        with Progress(sum(file.bytes for _, file in files), "verify", quiet=options.quiet) as bar:
+        with Progress(size, "verify", quiet=options.quiet) as bar:
             for where, file in files:
-                if problem := where.problem(file):
+                problem = where.problem(file)
+                if problem:
                     problems.append(_of_dataset(problem))
                 bar.advance(file.bytes)
-        tokens = 0 if problems else _check_content(place, manifest, stores, problems)
-        size = sum(file.bytes for _, file in files)
+        tokens = 0
+        if not problems:
+            tokens = _check_content(place, manifest, stores, problems)
         return VerifyResult(place.shown, manifest.format, len(files), size, tokens, problems)
 
 
@@ -175,7 +178,10 @@ def _check_documents(
     info = store.manifest.tokenizer
     ends, begins = offsets[1:] - 1, offsets[:-1]
     for name, token, places in (("end with EOS", info.eos_id, ends), ("begin with BOS", info.bos_id, begins)):
-        if token is not None and (wrong := np.flatnonzero(ids[places] != token)).size:
+        if token is None:
+            continue
+        wrong = np.flatnonzero(ids[places] != token)
+        if wrong.size:
             what = f"document {first + int(wrong[0])} does not {name} ({token})"
             raise DataError("missing-eos", what, remedy=AGAIN, where=where)
 
@@ -206,20 +212,29 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
             dataset.lengths()  # says why there is nothing to compare by
         _check_trained(dataset)
         return
-    corpus = _corpus(dataset, stores) if stores else None
-    said = dataset.manifest.ledger.trained_stored
-    if corpus is not None and dataset.manifest.has_loss and (trained := corpus.trained()) != said:
-        what = f"{trained} tokens of each store train, but its ledger says {said}"
-        raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
+    corpus = None
+    if stores:
+        corpus = _corpus(dataset, stores)
+        if dataset.manifest.has_loss:
+            _check_trained_of_stores(dataset, corpus)
     _check_rows(dataset, corpus)
     _check_once(dataset)
     _check_sources(dataset, report)
 
 
+def _check_trained_of_stores(dataset: PackedDataset, corpus: Corpus) -> None:
+    trained, said = corpus.trained(), dataset.manifest.ledger.trained_stored
+    if trained != said:
+        what = f"{trained} tokens of each store train, but its ledger says {said}"
+        raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
+
+
 def _check_trained(dataset: PackedDataset) -> None:
     """Check that as many tokens train as the ledger says, in rows whose segments are not known."""
     columns = [bucket.loss for bucket in dataset.buckets if bucket.loss is not None]
-    trained = sum(count_trained(loss, str(column.place)) for column in columns for loss in column.shards)
+    trained = 0
+    for column in columns:
+        trained += sum(count_trained(loss, str(column.place)) for loss in column.shards)
     if columns and trained != dataset.manifest.ledger.trained:
         what = f"the rows hold {trained} trained, but the ledger says {dataset.manifest.ledger.trained}"
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
@@ -249,7 +264,8 @@ def _check_sources(dataset: PackedDataset, report: PackedReport) -> None:
 def _corpus(dataset: PackedDataset, stores: Sequence[Place]) -> Corpus:
     require_same_stores(dataset, stores)
     corpus = Corpus(stores)
-    if (chosen := dataset.chosen()) is not None:
+    chosen = dataset.chosen()
+    if chosen is not None:
         corpus.choose(chosen)
     if not np.array_equal(corpus.lengths(), dataset.lengths()):
         what = "lengths.npy does not hold the lengths of the documents in the stores"
@@ -269,14 +285,14 @@ def _batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segmen
 def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
     """Check rows against their segments, and their sums against the ledger."""
     manifest, lengths = dataset.manifest, dataset.lengths()
-    tallies = {
-        bucket.sequence_length: Tally(lengths, bucket.sequence_length, manifest.multiple) for bucket in dataset.buckets
-    }
+    sizes = [bucket.sequence_length for bucket in dataset.buckets]
+    tallies = {size: Tally(lengths, size, manifest.multiple) for size in sizes}
     gather = gather_loss = None
     if corpus is not None and not manifest.index_only:  # else rows are the stores' anyway
         locate, stores = Locator(corpus.shards, corpus.locate), corpus.stores
-        columns, counts = [store.loss for store in stores], [len(store.shards) for store in stores]
-        gather_loss = LossGatherer(columns, counts, locate, longest=max(tallies)) if manifest.has_loss else None
+        if manifest.has_loss:
+            columns, counts = [store.loss for store in stores], [len(store.shards) for store in stores]
+            gather_loss = LossGatherer(columns, counts, locate, longest=max(tallies))
         gather = Gatherer(
             corpus.shards,
             locate,
@@ -291,14 +307,15 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
         tokens = bucket.tokens(first, first + rows.groups).reshape(-1)
         _check_tokens(dataset, bucket, first, rows, tokens)
         tallies[bucket.sequence_length].add(rows)
-        if gather is not None and (wrong := np.flatnonzero(gather(rows) != tokens)).size:
-            raise _bad_row(bucket, first, wrong[0], "its tokens are not the store's")
+        if gather is not None:
+            _require_none(gather(rows) != tokens, bucket, first, "its tokens are not the store's")
         if bucket.loss is not None:
             loss = bucket.loss.tokens(first, first + rows.groups).reshape(-1)
             _check_loss_of_rows(bucket, first, rows, loss)
             tallies[bucket.sequence_length].add_loss(rows, loss)
-            if gather_loss is not None and (wrong := np.flatnonzero(gather_loss(rows) != loss)).size:
-                raise _bad_row(bucket, first, wrong[0], "its mask of trained tokens differs from that of the store")
+            if gather_loss is not None:
+                what = "its mask of trained tokens differs from that of the store"
+                _require_none(gather_loss(rows) != loss, bucket, first, what)
     counted, where = list(tallies.values()), str(dataset.place)
     require_counted(manifest.ledger, counted, has_loss=manifest.has_loss, remedy=AGAIN, where=where)
 
@@ -308,24 +325,28 @@ def _check_tokens(
 ) -> None:
     manifest, lengths = dataset.manifest, np.asarray(dataset.lengths())
     real = rows.document >= 0
-    final = real & (rows.start + rows.length == lengths[np.where(real, rows.document, 0)]) if len(lengths) else real
+    final = real.copy()
+    final[real] = (rows.start + rows.length)[real] == lengths[rows.document[real]]
     ends = np.cumsum(rows.length) - 1
     wrong = np.flatnonzero((final | (rows.document == INSERTED_EOS)) & (tokens[ends] != manifest.tokenizer.eos_id))
     if wrong.size:
         raise _bad_row(bucket, first, ends[wrong[0]], "a document's end is not EOS")
     begins = offsets_of(rows.length)[:-1][real]
-    if (wrong := np.flatnonzero(begins % dataset.manifest.multiple)).size:
+    wrong = np.flatnonzero(begins % dataset.manifest.multiple)
+    if wrong.size:
         what = f"a document does not begin at a multiple of {dataset.manifest.multiple}"
         raise _bad_row(bucket, first, begins[wrong[0]], what)
     padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
-    if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:
+    wrong = np.flatnonzero(tokens[padded] != manifest.pad_id)
+    if wrong.size:
         raise _bad_row(bucket, first, padded[wrong[0]], "its padding holds something else")
 
 
 def _check_loss_of_rows(bucket: PackedBucket, first: int, rows: Segments, loss: npt.NDArray[Any]) -> None:
     count_trained(loss, str(bucket.place))
     padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
-    if (wrong := np.flatnonzero(loss[padded])).size:
+    wrong = np.flatnonzero(loss[padded])
+    if wrong.size:
         raise _bad_row(bucket, first, padded[wrong[0]], "its padding trains")
 
 
@@ -339,7 +360,7 @@ def _check_once(dataset: PackedDataset) -> None:
         DataError: naming a document.
     """
     starts = offsets_of(np.asarray(dataset.lengths()))
-    segments = sum(sum(bucket.segment_counts) for bucket in dataset.buckets)
+    segments = sum(map(sum, (bucket.segment_counts for bucket in dataset.buckets)))
     cuts = np.linspace(0, starts[-1], -(-segments // SEGMENTS) + 1).astype(np.int64)
     for low, high in pairwise(cuts.tolist()):
         _check_stretch(dataset, starts, low, high)
@@ -360,7 +381,8 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
     begin, end = map(_joined, fresh_parts)
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
-    if (twice := np.flatnonzero(begin[1:] < end[:-1])).size:
+    twice = np.flatnonzero(begin[1:] < end[:-1])
+    if twice.size:
         raise _placed(dataset, starts, int(begin[twice[0] + 1]), "is placed twice, without being marked as repeated")
     covered = offsets_of(end - begin)
     first, last = map(_joined, again_parts)
@@ -371,9 +393,12 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
 
 def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
     """Count the places before each given one that disjoint stretches ``begin:end`` cover."""
-    at = np.searchsorted(begin, place, side="right")
-    over: Ints = np.where(at > 0, np.maximum(end[np.maximum(at, 1) - 1] - place, 0), 0) if len(end) else at
-    return covered[at] - over
+    at = np.searchsorted(begin, place, side="right")  # stretches that begin before each place
+    if not len(end):
+        return np.zeros_like(at)
+    # All of them are covered as far as their ends, but the last one of them may go on beyond the place.
+    beyond = np.maximum(end[np.maximum(at, 1) - 1] - place, 0)
+    return covered[at] - np.where(at > 0, beyond, 0)
 
 
 def _joined(parts: list[I64]) -> I64:
@@ -384,6 +409,13 @@ def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataE
     document = int(np.searchsorted(starts, place, side="right")) - 1
     what = f"token {place - int(starts[document])} of document {document} {what}"
     return DataError("placed-twice", what, remedy=AGAIN, where=str(dataset.place))
+
+
+def _require_none(wrong: npt.NDArray[np.bool_], bucket: PackedBucket, first: int, what: str) -> None:
+    """Refuse the first token that is wrong, counted from row `first`."""
+    places = np.flatnonzero(wrong)
+    if places.size:
+        raise _bad_row(bucket, first, places[0], what)
 
 
 def _bad_row(bucket: PackedBucket, first: int, token: np.integer[Any], what: str) -> DataError:
