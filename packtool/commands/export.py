@@ -11,7 +11,7 @@ from packtool.commands.places import fetch_inputs, places_to_write_from
 from packtool.commands.result import Result
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
-from packtool.exchange import format_named
+from packtool.exchange import format_named, require_held
 from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
@@ -65,7 +65,7 @@ def export(options: ExportArguments) -> ExportResult:
         chosen = _choose(source, options)
         documents = None if chosen.passes is None else chosen.passes[0].documents()
         contents = contents_of(source, documents, stores)
-        format.check(contents)
+        require_held(format, contents)
         base = manifests.read(source)
         assert isinstance(base, StoreManifest | PackedManifest)
         key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)

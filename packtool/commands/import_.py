@@ -29,6 +29,7 @@ from packtool.formats.schema import (
     TokenizerInfo,
     TokenShard,
 )
+from packtool.options.check import refuse
 from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS
 from packtool.options.record import as_recorded
@@ -41,10 +42,16 @@ from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 
+_COUNTED = ("documents", "tokens", "empty", "eos_added")
+_COUNTED_WHERE_THERE = ("padding", "divided", "eos_first")
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ImportResult(StoreResult):
-    """The result of `import_`; it counts documents, tokens, empty documents left out, and EOS tokens added."""
+    """The result of `import_`; it counts documents, tokens, empty documents left out, and EOS tokens added.
+
+    Where there are any, also padding that was left out, rows divided into documents, and EOS left out at the beginning.
+    """
 
 
 @takes(ImportArguments)
@@ -52,8 +59,9 @@ def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
     Check every id against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
-    the format does not say where documents end, each EOS ends one. Masks that say which tokens train are kept.
-    Boundaries of documents in rows are refused, since the store would lose them; `ids_only` ignores both.
+    the format does not say where documents end, each EOS ends one. Columns that say which tokens train are kept, those
+    that say which are padding cut it out, and those that number the documents of a row divide it. What else is said of
+    the ids is refused, since the store would lose it; `ids_only` takes the ids alone.
 
     Raises:
         UsageError: options that make no sense.
@@ -64,12 +72,13 @@ def import_(options: ImportArguments) -> ImportResult:
     chosen = format_named(options.format, IMPORTS)
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     paths = list(map(Path, inputs))
+    _check_options(options, chosen)
     files = [file for path in paths for file in _files(path, chosen)]
     if not options.ids_only:
         _require_documents(paths)
     info, tokenizer = _tokenizer(paths, options)
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
-    read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only)
+    read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only, asked=options.dtype is not None)
     says_loss = chosen.says_loss
     with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
     plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
@@ -93,6 +102,14 @@ def import_(options: ImportArguments) -> ImportResult:
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
         return ImportResult(path=place.place.shown, counts=manifest.counts, run=run)
+
+
+def _check_options(options: ImportArguments, chosen: Format) -> None:
+    """Refuse options that say what the files of a format say themselves, or do not have."""
+    if not chosen.bare:
+        refuse(options, ["dtype"], f"files of {chosen.name} say it themselves", "leave it out")
+    if not chosen.columns:
+        refuse(options, ["field"], f"{chosen.name} has no columns", "leave it out")
 
 
 def _read_all(
@@ -132,7 +149,9 @@ def _manifest(
     for tokens, offsets, *loss in (shard for file in done for shard in file.shards):
         shards.append(TokenShard(tokens, offsets, first, loss=loss[0] if loss else UNSET))
         first += offsets.shape[0] - 1
-    counts = {name: sum(getattr(file, name) for file in done) for name in ("documents", "tokens", "empty", "eos_added")}
+    counts = {name: sum(getattr(file, name) for file in done) for name in _COUNTED}
+    further = {name: sum(getattr(file, name) for file in done) for name in _COUNTED_WHERE_THERE}
+    counts |= {name: count for name, count in further.items() if count}
     held = sum(shard.tokens.shape[0] for shard in shards)
     if (counts["documents"], counts["tokens"]) != (first, held):
         raise DataError(
@@ -161,6 +180,9 @@ def _files(path: Path, chosen: Format) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
+    named = chosen.inside(path) if chosen.inside is not None else None
+    if named is not None:
+        return named
     files = sorted(file for file in path.glob(chosen.files) if file.is_file())
     if not files:
         raise DataError(

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from packtool.errors import UsageError
-from packtool.exchange.model import Format
+from packtool.exchange.model import Contents, Format
 from packtool.options.check import suggest
-from packtool.options.names import EXPORTS, IMPORTS
+from packtool.options.names import EXPORTS, IMPORTS, listed
 
 FORMATS: dict[str, Format] = {
     name: import_module(f"packtool.exchange.formats.{name}".replace("-", "_")).FORMAT
@@ -33,3 +33,19 @@ def format_named(name: str, names: Sequence[str]) -> Format:
         what, remedy = f"there is no format {name!r} for this", suggest(name.lower(), names)
         raise UsageError("unknown-exchange", what, remedy=remedy, where="--format")
     return FORMATS[name]
+
+
+def require_held(format: Format, contents: Contents) -> None:
+    """Require that a format can hold the contents.
+
+    Raises:
+        UsageError: it can't; names the formats that can.
+    """
+    reject = format.reject(contents)
+    if reject is None:
+        return
+    able = tuple(sorted(name for name in EXPORTS if FORMATS[name].reject(contents) is None))
+    choices = [f"choose {listed(able)}"] if able else []
+    remedy = ", or ".join([*choices, *([reject.otherwise] if reject.otherwise else [])])
+    what = reject.told(format, contents)
+    raise UsageError(reject.code, what, remedy=remedy or "choose other contents", where="--format")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import xxhash
 
+from packtool.errors import DataError
+from packtool.exchange.model import damaged
 from packtool.formats.files import HashedFile
 from packtool.formats.schema import ExportedFile
 from packtool.places.local import PARTIAL, sync_directory
+
+Content = TypeVar("Content")
 
 
 class FileWriter(HashedFile):
@@ -41,6 +45,40 @@ def write_json(path: Path, value: Any) -> ExportedFile:
     with FileWriter(path) as out:
         out.write(msgspec.json.encode(value))
         return out.finish()
+
+
+def read_json(path: Path, kind: type[Content]) -> Content:
+    """Read a file of JSON that says something of the others.
+
+    Raises:
+        DataError: missing, or not what it should be.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise missing(path) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise damaged(path, f"not as its format has it: {error}") from None
+
+
+def named_file(directory: Path, name: str) -> Path:
+    """Return a file of a directory that another file in it names.
+
+    Raises:
+        DataError: it is missing, or lies elsewhere: a file must not choose what else of this machine is read.
+    """
+    path = directory / name
+    if "\0" in name or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise damaged(directory, f"a file of it is said to lie outside: {name}")
+    if not path.is_file():
+        raise missing(path)
+    return path
+
+
+def missing(path: Path) -> DataError:
+    """Return the error for a file that others need."""
+    what = "no such file, but another one names it"
+    return DataError("missing-input", what, remedy="check the path, or copy it again", where=str(path))
 
 
 def is_intact(directory: Path, file: ExportedFile, region: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +34,9 @@ class ImportedFile(msgspec.Struct, frozen=True):
         empty: documents without a token, left out.
         eos_added: documents that did not end with EOS, and were given one.
         trained: tokens that train, where it is stored which do.
+        padding: tokens left out since a mask says that they are padding.
+        divided: rows that were divided into several documents.
+        eos_first: EOS left out at the beginning, since they begin documents there.
     """
 
     shards: list[list[FileEntry]]
@@ -41,6 +45,9 @@ class ImportedFile(msgspec.Struct, frozen=True):
     empty: int
     eos_added: int
     trained: int = 0
+    padding: int = 0
+    divided: int = 0
+    eos_first: int = 0
 
     @property
     def files(self) -> list[FileEntry]:
@@ -64,7 +71,7 @@ def import_file(
     shards: list[list[FileEntry]] = []
     delivery = output.delivery(Threads(1))
     waiting: list[_Documents] = []
-    documents = tokens = empty = eos_added = trained = 0
+    counts: Counter[str] = Counter(documents=0, tokens=0, empty=0, eos_added=0)
 
     def close() -> None:
         if any(len(part.ids) for part in waiting):
@@ -77,17 +84,15 @@ def import_file(
                 delivery.deliver(attempt, shards[-1])
         waiting.clear()
 
-    for part in _documents(chosen.read(file, options), info, str(file)):
+    for part in _documents(chosen.read(file, options), info, str(file), counts):
         waiting.append(part)
-        documents += len(part.lengths)
-        tokens += len(part.ids)
-        empty += part.empty
-        eos_added += part.eos_added
-        trained += int(np.count_nonzero(part.trains)) if loss else 0
+        counts["documents"] += len(part.lengths)
+        counts["tokens"] += len(part.ids)
+        counts["trained"] += int(np.count_nonzero(part.trains)) if loss else 0
         if sum(len(part.ids) for part in waiting) >= SHARD_TOKENS:
             close()
     close()
-    return ImportedFile(shards, documents, tokens, empty, eos_added, trained)
+    return ImportedFile(shards, **counts)
 
 
 class _Documents(NamedTuple):
@@ -97,15 +102,11 @@ class _Documents(NamedTuple):
         ids: of all of them, each with EOS last.
         lengths: of each.
         loss: whether each id trains; None where all do.
-        empty: documents without a token among them, left out.
-        eos_added: documents among them that did not end with EOS.
     """
 
     ids: Ids
     lengths: I64
     loss: npt.NDArray[np.uint8] | None
-    empty: int
-    eos_added: int
 
     @property
     def trains(self) -> npt.NDArray[np.uint8]:
@@ -113,37 +114,60 @@ class _Documents(NamedTuple):
         return np.ones(len(self.ids), np.uint8) if self.loss is None else self.loss
 
 
-def _documents(parts: Iterable[Found], info: TokenizerInfo, where: str) -> Iterator[_Documents]:
-    """Yield whole documents, each ended by EOS. Where boundaries are not known, a document ends with each EOS."""
+def _documents(parts: Iterable[Found], info: TokenizerInfo, where: str, counts: Counter[str]) -> Iterator[_Documents]:
+    """Yield whole documents, each ended by EOS. Where boundaries are not known, a document ends with each EOS.
+
+    Args:
+        counts: what is left out or added is counted here.
+    """
     begun: list[Ids] = []  # of a document whose end is still to come
     read = 0
     for part in parts:
-        _require_ids(part.tokens, info.vocab_size, read, where)
-        read += len(part.tokens)
+        tokens = part.tokens
+        _require_ids(tokens, info.vocab_size, read, where)
+        _require_eos(tokens, info, where)
+        counts["padding"] += part.padding
+        counts["divided"] += part.divided
         if part.lengths is not None:
-            yield _ended(part.tokens, part.lengths, info.eos_id, part.loss)
+            read += len(tokens)
+            yield _ended(tokens, part.lengths, info.eos_id, counts, part.loss)
             continue
-        ends = np.flatnonzero(part.tokens == info.eos_id) + 1
+        if read == 0 and _begins_with_eos(part, info.eos_id):
+            counts["eos_first"] += 1
+            tokens = tokens[1:]
+        read += len(part.tokens)
+        ends = np.flatnonzero(tokens == info.eos_id) + 1
         last = int(ends[-1]) if len(ends) else 0
         if last:
-            ids = np.concatenate([*begun, part.tokens[:last]])
+            ids = np.concatenate([*begun, tokens[:last]])
             ends += len(ids) - last
             begun = []
-            yield _ended(ids, np.diff(ends, prepend=0), info.eos_id)
-        if last < len(part.tokens):
-            begun.append(part.tokens[last:])
+            yield _ended(ids, np.diff(ends, prepend=0), info.eos_id, counts)
+        if last < len(tokens):
+            begun.append(tokens[last:])
     if begun:
         ids = np.concatenate(begun)
-        yield _ended(ids, np.array([len(ids)]), info.eos_id)
+        yield _ended(ids, np.array([len(ids)]), info.eos_id, counts)
 
 
-def _ended(ids: Ids, lengths: I64, eos_id: int, loss: npt.NDArray[np.uint8] | None = None) -> _Documents:
+def _begins_with_eos(part: Found, eos_id: int) -> bool:
+    """Return whether EOS begins each document of a file, as llm.c and nanochat write it, and not ends it.
+
+    Then it is the first token of the file, and not the last.
+    """
+    return len(part.tokens) > 0 and int(part.tokens[0]) == eos_id and part.last != eos_id
+
+
+def _ended(
+    ids: Ids, lengths: I64, eos_id: int, counts: Counter[str], loss: npt.NDArray[np.uint8] | None = None
+) -> _Documents:
     """End each document that has tokens with an EOS; one that is added trains if the document does.
 
-    >>> found = _ended(np.array([5, 6, 0, 7]), np.array([3, 0, 1]), 0, np.array([0, 1, 0, 1], np.uint8))
+    >>> counts = Counter()
+    >>> found = _ended(np.array([5, 6, 0, 7]), np.array([3, 0, 1]), 0, counts, np.array([0, 1, 0, 1], np.uint8))
     >>> found.ids, found.lengths, found.loss
     (array([5, 6, 0, 7, 0]), array([3, 2]), array([0, 1, 0, 1, 1], dtype=uint8))
-    >>> found.empty, found.eos_added
+    >>> counts["empty"], counts["eos_added"]
     (1, 1)
     """
     kept = lengths[lengths > 0]
@@ -155,7 +179,17 @@ def _ended(ids: Ids, lengths: I64, eos_id: int, loss: npt.NDArray[np.uint8] | No
             trains = np.logical_or.reduceat(loss, ends - kept)
             loss = np.insert(loss, ends[lacking], trains[lacking])
         kept = kept + lacking
-    return _Documents(ids, kept, loss, len(lengths) - len(kept), int(lacking.sum()))
+    counts["empty"] += len(lengths) - len(kept)
+    counts["eos_added"] += int(lacking.sum())
+    return _Documents(ids, kept, loss)
+
+
+def _require_eos(ids: Ids, info: TokenizerInfo, where: str) -> None:
+    """Require ids of a type that holds EOS: a tool chooses it by its tokenizer, so it was another one."""
+    if len(ids) and info.eos_id > np.iinfo(ids.dtype).max:
+        what = f"its ids are of type {ids.dtype.name}, which can't hold EOS, {info.eos_id} in this tokenizer"
+        remedy = "give the tokenizer that made these ids, or its --eos-token"
+        raise DataError("id-out-of-range", what, remedy=remedy, where=where)
 
 
 def _require_ids(ids: Ids, vocab_size: int, before: int, where: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError
 from packtool.formats.schema import ExportedFile
 from packtool.places.place import MappedFile
 from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of
@@ -155,11 +155,17 @@ class Found:
         tokens: ids, of any integer type.
         lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
         loss: whether each token trains, 1 or 0; None where all do.
+        last: the last token of the whole file, where the format has no boundaries.
+        padding: tokens that a mask says are padding, which are not among `tokens`.
+        divided: rows that were divided into several documents.
     """
 
     tokens: npt.NDArray[Any]
     lengths: I64 | None
     loss: npt.NDArray[np.uint8] | None = None
+    last: int | None = None
+    padding: int = 0
+    divided: int = 0
 
 
 @dataclass(frozen=True)
@@ -169,12 +175,14 @@ class ReadOptions:
     Attributes:
         dtype: of the ids, for files that do not say it.
         field: the column of the ids; None for the usual names.
-        ids_only: leave out what says which tokens train, or where documents lie in rows, instead of refusing it.
+        ids_only: read the ids alone, and no column that says more of them.
+        asked: the type of the ids was asked for, so that nothing is said against it.
     """
 
     dtype: np.dtype[Any]
     field: str | None = None
     ids_only: bool = False
+    asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,8 @@ class Format:
 
     Attributes:
         name: as on the command line.
-        summary: whose format it is, in a line.
+        readers: the tools that read it.
+        summary: what it holds, in a line.
         files: what its files are called, as a glob pattern; how `packtool import` finds them in a directory.
         dtypes: the type it stores tokens of 2 and of 4 bytes as; None where it can't.
         documents: it keeps where the documents of a token store end.
@@ -192,8 +201,13 @@ class Format:
         labels: it keeps which tokens are padding.
         loss: it keeps which tokens train.
         several_lengths: its rows may have several lengths.
+        largest_vocab: the most tokens that a vocabulary may have.
         shared: all parts fill one file.
+        bare: its files, or some of them, do not say of which type the ids are.
+        columns: its sequences have columns with names.
         companions: (file) to the files that are read with it; None where there are none.
+        inside: (directory) to the files that an index in it names, or None without such an index; None where its
+            directories never have one.
         part: (directory, contents, part) writes one part; None for what can only be imported.
         finish: (directory, contents, written by the parts, in order) writes what stands for the whole.
         read: (file, options) to what is in it; None for what can only be exported.
@@ -201,6 +215,7 @@ class Format:
     """
 
     name: str
+    readers: str
     summary: str
     files: str
     dtypes: Mapping[int, str | None] = field(default_factory=lambda: {2: "<u2", 4: "<u4"})
@@ -210,8 +225,12 @@ class Format:
     labels: bool = False
     loss: bool = False
     several_lengths: bool = False
+    largest_vocab: int = 1 << 32
     shared: bool = False
+    bare: bool = False
+    columns: bool = False
     companions: Callable[[Path], list[Path]] | None = None
+    inside: Callable[[Path], list[Path] | None] | None = None
     part: Callable[[Path, Contents, Part], list[ExportedFile]] | None = None
     finish: Callable[[Path, Contents, list[ExportedFile]], list[ExportedFile]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
@@ -225,43 +244,127 @@ class Format:
         """Return the type that tokens are stored as."""
         return np.dtype(self.dtypes[contents.dtype.itemsize])
 
-    def check(self, contents: Contents) -> None:
-        """Check that the format can hold the contents.
-
-        Raises:
-            UsageError: it can't, and what can.
-        """
-        if self.dtypes[contents.dtype.itemsize] is None:
-            what = f"{self.name} holds ids of 16 bits, but the vocabulary has {contents.vocab_size} tokens"
-        elif len(contents.row_lengths) > 1 and not self.several_lengths:
-            lengths = ", ".join(map(str, contents.row_lengths))
-            what = f"{self.name} holds rows of one length, but the dataset has rows of {lengths}"
-        elif contents.multiple > 1 and not self.multiples:
-            what = f"{self.name} has no place for padding between documents, which begin at multiples here"
-            remedy = "choose megatron-bridge, or pack without --document-multiple"
-            raise UsageError("format-too-small", what, remedy=remedy, where="--format")
-        elif contents.masked and not self.loss:
-            what = f"{self.name} can't say which tokens train, and {contents.masked:,} of them do not"
-            remedy = "choose one that can: arrow, datatrove, megatron-bridge or parquet"
-            raise UsageError("format-without-loss", what, remedy=remedy, where="--format")
-        else:
-            return
-        raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
+    def reject(self, contents: Contents) -> ExportReject | None:
+        """Return why the format can't hold the contents; None where it can."""
+        for reject in _REJECTS:
+            if not reject.holds(self, contents):
+                return reject
+        return None
 
     def lost(self, contents: Contents) -> list[str]:
         """List the parts of the contents that the format does not keep."""
-        lost = []
-        if contents.kind == "documents" and not self.documents:
-            lost.append("where documents end, except for the EOS after each")
-        if contents.kind == "rows" and contents.bounded and not self.boundaries:
-            lost.append("where documents begin and end in a row")
-        if contents.padding and not self.labels:
-            lost.append(f"which tokens are padding ({contents.padding} are)")
-        if contents.repeated:
-            lost.append(f"which tokens are repeated ({contents.repeated} are)")
-        if contents.batched:
-            lost.append("which rows make a batch")
-        return lost
+        return [loss.told(contents) for loss in _LOSSES if loss.applies(contents) and not loss.kept(self)]
+
+    @property
+    def losses(self) -> list[str]:
+        """List the parts of packed rows that it never keeps, in a word each; what does not come in it is not lost."""
+        return [loss.word for loss in _LOSSES if loss.word and not loss.kept(self) and loss.comes(self)]
+
+
+@dataclass(frozen=True)
+class ExportReject:
+    """A reason why a format can't hold some contents.
+
+    Attributes:
+        holds: whether the format can.
+        told: why not, in a sentence about the format.
+        otherwise: what can be done besides choosing another format, or "".
+    """
+
+    code: str
+    holds: Callable[[Format, Contents], bool]
+    told: Callable[[Format, Contents], str]
+    otherwise: str = ""
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """A part of some contents that a format may not keep.
+
+    Attributes:
+        word: for a table of formats, where packed rows have it; else "".
+        applies: whether the contents have it.
+        kept: whether the format keeps it.
+        told: the part, in words.
+        comes: whether contents with it can be in the format at all.
+    """
+
+    word: str
+    applies: Callable[[Contents], bool]
+    kept: Callable[[Format], bool]
+    told: Callable[[Contents], str]
+    comes: Callable[[Format], bool] = lambda _: True
+
+
+def _lengths(contents: Contents) -> str:
+    return ", ".join(map(str, contents.row_lengths))
+
+
+_REJECTS = (
+    ExportReject(
+        "format-too-small",
+        lambda kind, contents: kind.dtypes[contents.dtype.itemsize] is not None,
+        lambda kind, contents: f"{kind.name} holds ids of 16 bits, but the vocabulary has {contents.vocab_size} tokens",
+    ),
+    ExportReject(
+        "format-too-small",
+        lambda kind, contents: contents.vocab_size <= kind.largest_vocab,
+        lambda kind, contents: (
+            f"{kind.name} holds ids below {kind.largest_vocab}, but the vocabulary has {contents.vocab_size} tokens"
+        ),
+    ),
+    ExportReject(
+        "format-too-small",
+        lambda kind, contents: kind.several_lengths or len(contents.row_lengths) <= 1,
+        lambda kind, contents: (
+            f"{kind.name} holds rows of one length, but the dataset has rows of {_lengths(contents)}"
+        ),
+    ),
+    ExportReject(
+        "format-too-small",
+        lambda kind, contents: kind.multiples or contents.multiple == 1,
+        lambda kind, _: f"{kind.name} has no place for padding between documents, which begin at multiples here",
+        otherwise="pack without --document-multiple",
+    ),
+    ExportReject(
+        "format-without-loss",
+        lambda kind, contents: kind.loss or not contents.masked,
+        lambda kind, contents: f"{kind.name} can't say which tokens train, and {contents.masked:,} of them do not",
+    ),
+)
+_LOSSES = (
+    _Loss(
+        "",
+        lambda contents: contents.kind == "documents",
+        lambda kind: kind.documents,
+        lambda _: "where documents end, except for the EOS after each",
+    ),
+    _Loss(
+        "boundaries",
+        lambda contents: contents.kind == "rows" and contents.bounded,
+        lambda kind: kind.boundaries,
+        lambda _: "where documents begin and end in a row",
+    ),
+    _Loss(
+        "padding",
+        lambda contents: contents.padding > 0,
+        lambda kind: kind.labels,
+        lambda contents: f"which tokens are padding ({contents.padding} are)",
+    ),
+    _Loss(
+        "batches",
+        lambda contents: contents.batched,
+        lambda _: False,
+        lambda _: "which rows make a batch",
+        comes=lambda kind: kind.several_lengths,
+    ),
+    _Loss(
+        "repeated",
+        lambda contents: contents.repeated > 0,
+        lambda _: False,
+        lambda contents: f"which tokens are repeated ({contents.repeated} are)",
+    ),
+)
 
 
 def damaged(path: Path, what: str) -> DataError:

@@ -35,10 +35,10 @@ class ImportArguments(Writing):
     revision: Revision = None
     eos_token: EosToken = None
     dtype: Annotated[
-        Literal["uint16", "uint32"] | None,
+        Literal["uint16", "uint32", "int32", "int64"] | None,
         Option(
             TEXT,
-            "Type of the ids in files that do not state it: uint16 or uint32.",
+            "Type of the ids in files that do not state it: uint16, uint32, int32 or int64.",
             default="the smallest that holds the vocabulary",
         ),
     ] = None
@@ -50,7 +50,7 @@ class ImportArguments(Writing):
         bool,
         Option(
             FLAG,
-            "Import the ids alone: ignore which tokens train, and treat packed rows as documents.",
+            "Import the ids alone: ignore which tokens train or are padding, and treat packed rows as documents.",
         ),
     ] = False
 

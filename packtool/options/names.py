@@ -28,13 +28,14 @@ EXPORTED_FILES = {
     "megatron-bridge": ("*.idx.parquet",),
     "mds": ("*.mds", "index.json"),
     "litdata": ("*.bin", "index.json"),
+    "jsonl": ("*.jsonl",),
 }
 """Every format that `export` writes, with its files; `mds` is `mds.py` in `packtool/exchange/formats/`.
 
 A * stands for train, tokens, shard or chunk and up to two numbers of five digits, such as tokens-00003.
 """
 EXPORTS = tuple(EXPORTED_FILES)
-IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "jsonl")
+IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "mds", "litdata", "jsonl")
 """Every format that `import` reads."""
 
 

@@ -193,6 +193,15 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         str | None,
         _field("Field or column with lists of token ids, to store as they are.", excludes=Excludes(("conversations",))),
     ] = None
+    ids_only: Annotated[
+        bool,
+        Option(
+            FLAG,
+            "Take the ids alone where other fields say which train, which are padding, or where documents begin.",
+            "Rarely needed",
+            only=Only(("token ids",)),
+        ),
+    ] = False
     id_field: Annotated[str | None, _field("Field with the id of each document, to find it by.")] = None
     columns: Annotated[
         Sequence[str],

@@ -293,3 +293,68 @@ def test_ten_thousand_tokens_lead_to_the_right_characters(tmp_path: Path) -> Non
                 assert decoded.replace("\ufffd", "") in characters or characters in decoded
             checked += len(segment.tokens)
     assert checked > 10_000
+
+
+BESIDE: list[tuple[dict[str, Any], str]] = [
+    ({"attention_mask": [1, 1, 0]}, "field 'attention_mask' says more of the ids: some are padding or other documents"),
+    ({"attention_mask": [1, 2, 2]}, "'attention_mask' says more of the ids: some are padding or other documents"),
+    ({"labels": [-100, 6, 7]}, "'labels' says more of the ids: some do not train, or have other labels"),
+    ({"labels": 3}, "'labels' says more of the ids: it is no list of numbers"),
+    ({"loss_mask": [0.0, 1.0, 1.0]}, "'loss_mask' says more of the ids: some do not train"),
+    ({"assistant_masks": [1, 1]}, "'assistant_masks' says more of the ids: some do not train"),
+    ({"document_ids": [0, 1, 1]}, "'document_ids' says more of the ids: several documents are in a row"),
+    ({"segment_ids": [-1, -1, -1]}, "'segment_ids' says more of the ids: several documents are in a row"),
+    ({"position_ids": [0, 0, 1]}, "'position_ids' says more of the ids: several documents are in a row"),
+    ({"seq_lengths": [1, 2]}, "'seq_lengths' says more of the ids: several documents are in a row"),
+    ({"cu_seqlens": [0, 1, 3]}, "'cu_seqlens' says more of the ids: several documents are in a row"),
+    ({"pad_mask": [False, False, True]}, "'pad_mask' says more of the ids: some are padding or other"),
+]
+PLAIN = {
+    "attention_mask": [1, 1, 1],
+    "labels": [5, 6, 7],
+    "loss_mask": [1.0, 1.0, 1.0],
+    "completion_mask": [True, True, True],
+    "document_ids": [4, 4, 4],
+    "segment_id": "s",
+    "position_ids": [0, 1, 2],
+    "seq_lengths": [3],
+    "seq_start_id": [0],
+    "cu_seqlens": [0, 3],
+    "pad_mask": [0, 0, 0],
+    "targets": None,
+}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("kind", ["jsonl", "slow jsonl", "parquet"])
+def test_fields_that_say_more_of_ids_are_refused(tmp_path: Path, kind: str, nested: bool) -> None:
+    """Padding, what does not train, and other documents would silently become text of one document."""
+    path = tmp_path / f"a.{kind.rpartition(' ')[2]}"
+    options: dict[str, Any] = {"ids_field": "x.ids" if nested else "ids", "workers": 1, "overwrite": True}
+
+    def tokenize(*beside: dict[str, Any], **more: Any) -> list[list[int]]:
+        given: list[Any] = [{"ids": [5, 6, 7], **fields} for fields in beside]
+        given = [{"x": record} for record in given] if nested else given
+        if kind == "parquet":
+            parquet.write_table(pa.Table.from_pylist(given), path)
+        else:
+            lines(path, [" " + json.dumps(record) if kind == "slow jsonl" else record for record in given])
+        packtool.tokenize(path, tmp_path / "s", **options, **more)
+        store = TokenStore(tmp_path / "s")
+        return [store.document(number)[:-1].tolist() for number in range(store.documents)]
+
+    assert tokenize(PLAIN) == [[5, 6, 7]]
+    for fields, message in BESIDE:
+        name = next(iter(fields))
+        shown = message.replace(f"'{name}'", f"'x.{name}'") if nested else message
+        with pytest.raises(PacktoolError, match=shown) as caught:
+            tokenize({name: None}, fields)
+        assert caught.value.code == "bad-ids"
+        assert str(caught.value.where).endswith(f"{path.name}:2")
+        assert "packtool import" in str(caught.value)
+        assert tokenize({name: None}, fields, ids_only=True) == [[5, 6, 7]] * 2
+        with pytest.warns(PacktoolWarning, match="1 record could not be used"):
+            assert tokenize({name: None}, fields, on_error="skip") == [[5, 6, 7]]
+    assert TokenStore(tmp_path / "s").manifest.counts["rejected"] == 1
+    with pytest.raises(UsageError, match="--ids-only: "):
+        packtool.tokenize(path, tmp_path / "t", text_field="x", ids_only=True)

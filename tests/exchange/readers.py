@@ -87,6 +87,11 @@ def parquet(path: Path, _: str) -> Iterator[Sequence]:
         yield from _of_table(pq.read_table(file).to_pylist())
 
 
+def jsonl(path: Path, _: str) -> Iterator[Sequence]:
+    for file in sorted(path.glob("*.jsonl")):
+        yield from _of_table(list(map(json.loads, file.read_text().splitlines())))
+
+
 def arrow(path: Path, _: str) -> Iterator[Sequence]:
     state = json.loads((path / "state.json").read_bytes())
     for file in state["_data_files"]:
@@ -156,5 +161,6 @@ READERS: dict[str, Callable[[Path, str], Iterator[Sequence]]] = {
     "megatron-bridge": megatron_bridge,
     "mds": mds,
     "litdata": litdata,
+    "jsonl": jsonl,
 }
 """Readers by the name of the format: of a directory, and the type of its ids where no file says it."""

@@ -129,6 +129,13 @@ def write_arrow(documents: list[np.ndarray], path: Path) -> None:
     dataset.save_to_disk(str(path))
 
 
+def read_jsonl(path: Path, _: int) -> Sequences:
+    from datasets import load_dataset
+
+    dataset = load_dataset("json", data_files=str(path / "*.jsonl"), split="train", cache_dir=str(path / "cache"))
+    return (np.array(row) for row in dataset["input_ids"])
+
+
 def write_jsonl(documents: list[np.ndarray], path: Path) -> None:
     from datasets import Dataset
 
@@ -141,6 +148,30 @@ def read_mds(path: Path, _: int) -> Sequences:
 
     dataset = StreamingDataset(local=str(path), shuffle=False, batch_size=1)
     return (dataset[index]["tokens"] for index in range(len(dataset)))
+
+
+def write_mds(documents: list[np.ndarray], path: Path) -> None:
+    """As llm-foundry's newer scripts do, and compressed, with hashes."""
+    _torchvision()
+    from streaming import MDSWriter
+
+    options = {"compression": "zstd", "hashes": ["sha1", "xxh64"], "size_limit": 1 << 12}
+    with MDSWriter(out=str(path), columns={"tokens": "ndarray:int32"}, **options) as out:
+        for document in documents:
+            out.write({"tokens": document.astype(np.int32)})
+
+
+def write_mds_bytes(documents: list[np.ndarray], path: Path) -> None:
+    """As llm-foundry's older scripts do."""
+    _torchvision()
+    from streaming import MDSWriter
+
+    kinds = ("br:3", "snappy", "gz:1", "bz2:1", None)
+    share = -(-len(documents) // len(kinds))
+    for number, compression in enumerate(kinds):
+        with MDSWriter(out=str(path / str(number)), columns={"tokens": "bytes"}, compression=compression) as out:
+            for document in documents[number * share : (number + 1) * share]:
+                out.write({"tokens": document.astype(np.int64).tobytes()})
 
 
 def _torchvision() -> None:
@@ -161,6 +192,37 @@ def read_litdata(path: Path, length: int) -> Sequences:
 
     dataset = StreamingDataset(str(path), item_loader=TokensLoader(block_size=length), shuffle=False, drop_last=False)
     return (np.asarray(dataset[index]) for index in range(len(dataset)))
+
+
+def write_litdata(documents: list[np.ndarray], path: Path) -> None:
+    """As LitGPT does, in chunks of some documents."""
+    _write_litdata(path, documents, item_loader=True, compression=None)
+
+
+def write_litdata_zstd(documents: list[np.ndarray], path: Path) -> None:
+    _write_litdata(path, documents, item_loader=True, compression="zstd")
+
+
+def write_litdata_trees(documents: list[np.ndarray], path: Path) -> None:
+    """As dictionaries of arrays, one of which says that all train."""
+    items = [{"text": "a", "input_ids": ids.astype(np.int32), "labels": ids.astype(np.int64)} for ids in documents]
+    _write_litdata(path, items, item_loader=False, compression=None)
+
+
+def _write_litdata(path: Path, items: list[Any], *, item_loader: bool, compression: str | None) -> None:
+    import torch
+    from litdata.streaming.item_loader import TokensLoader
+    from litdata.streaming.writer import BinaryWriter
+
+    loader = TokensLoader() if item_loader else None
+    level = None if compression is None else "chunk"
+    out = BinaryWriter(
+        str(path), chunk_bytes=1 << 12, compression=compression, compression_level=level, item_loader=loader
+    )
+    for number, item in enumerate(items):
+        out.add_item(number, torch.from_numpy(item.astype(np.int64)) if item_loader else item)
+    out.done()
+    out.merge()
 
 
 def main(direction: str, name: str, source: str, target: str, length: str = "0") -> None:

@@ -54,7 +54,7 @@ def documents(store: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([*opened.shards]).astype(np.int64), opened.lengths().astype(np.int64)
 
 
-@pytest.mark.parametrize("name", ["megatron", "nanogpt", "llmc", "parquet", "arrow", "mds"])
+@pytest.mark.parametrize("name", ["megatron", "nanogpt", "llmc", "parquet", "arrow", "mds", "jsonl"])
 def test_they_read_documents(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
     packtool.export(store, tmp_path / "out", format=name)
     run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz")
@@ -92,7 +92,7 @@ def test_they_read_rows_of_several_lengths_batch_by_batch(peers: Path, store: Pa
     np.testing.assert_array_equal(found["tokens"], np.concatenate(rows))
 
 
-@pytest.mark.parametrize("name", IMPORTS)
+@pytest.mark.parametrize("name", [*IMPORTS, "mds_bytes", "litdata_zstd", "litdata_trees"])
 def test_what_they_write_is_read(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
     tokens, lengths = documents(store)
     np.savez(tmp_path / "given.npz", tokens=tokens, lengths=lengths)
@@ -103,7 +103,8 @@ def test_what_they_write_is_read(peers: Path, store: Path, tmp_path: Path, name:
     vocab = {f"t{n}": n for n in range(source.vocab_size)} | {"<eos>": EOS}
     vocab = {text: n for text, n in vocab.items() if text != f"t{EOS}"}
     tokenizer.write_bytes(packtool_tokenizer(vocab))
-    packtool.import_(tmp_path / "files", tmp_path / "back", format=name, tokenizer=tokenizer)
+    files = sorted((tmp_path / "files").iterdir()) if name == "mds_bytes" else tmp_path / "files"
+    packtool.import_(files, tmp_path / "back", format=name.partition("_")[0], tokenizer=tokenizer)
     again, sizes = documents(tmp_path / "back")
     np.testing.assert_array_equal(again, tokens)
     np.testing.assert_array_equal(sizes, lengths)

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from xxhash import xxh3_64_hexdigest
 
-from packtool.exchange.columns import columns_to_read
-from packtool.exchange.files import FileWriter, write_json
+from packtool.errors import DataError
+from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
+from packtool.text.corpus.records import in_words
 
 _OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 
@@ -42,42 +44,81 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    try:
-        with pa.OSFile(str(path)) as file:
-            before = 0
-            for batch in _batches(file):
-                columns = columns_to_read(batch.schema.names, options, str(path))
-                yield tables.found(batch, before, columns, str(path))
-                before += batch.num_rows
-    except (pa.ArrowInvalid, OSError) as error:
-        raise damaged(path, f"not a readable Arrow file ({error})") from None
+    return tables.documents(_batches(path), options, path)
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
         with pa.OSFile(str(path)) as file:
-            for batch in _batches(file):
-                return len(columns_to_read(batch.schema.names, options, str(path))) > 1
-    except (pa.ArrowInvalid, OSError):
-        pass  # reading it says what is wrong
-    return False
+            return tables.says_loss(_reader(file).schema, options, path)
+    except tables.ERRORS:
+        return False  # reading it says what is wrong
 
 
-def _batches(file: pa.OSFile) -> Iterator[pa.RecordBatch]:
-    """Record batches of the stream format, or of the file format."""
+def _reader(file: pa.OSFile) -> Any:
+    """Open a file of the stream format, or of the file format."""
     magic = file.read(6)
     file.seek(0)
     if magic == b"ARROW1":
-        reader = pa.ipc.open_file(file, options=_OPTIONS)
-        yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
-    else:
-        yield from pa.ipc.open_stream(file, options=_OPTIONS)
+        return pa.ipc.open_file(file, options=_OPTIONS)
+    return pa.ipc.open_stream(file, options=_OPTIONS)
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """Read the record batches of a file. What they hold is as the file says it, and still to be validated."""
+    try:
+        with pa.OSFile(str(path)) as file:
+            reader = _reader(file)
+            if isinstance(reader, pa.RecordBatchFileReader):
+                for number in range(reader.num_record_batches):
+                    yield reader.get_batch(number)
+            else:
+                yield from reader
+    except tables.ERRORS as error:
+        raise damaged(path, f"not a readable Arrow file ({in_words(error)})") from None
+
+
+def inside(directory: Path) -> list[Path] | None:
+    """List the files of a saved dataset: those that `state.json` names, whatever else lies beside them.
+
+    `map` writes its results into the same directory, and saving anew with fewer files leaves the old ones there.
+    """
+    state = directory / "state.json"
+    if not state.is_file():
+        found = sorted(directory.glob("cache-*.arrow"))
+        if found:
+            what = f"holds {found[0].name}, which datasets made of other files, and no state.json"
+            remedy = "name the files, or save the dataset with save_to_disk"
+            raise DataError("ambiguous-input", what, remedy=remedy, where=str(directory))
+        if (directory / "dataset_dict.json").is_file():
+            what = "holds several splits, each in a directory of its own"
+            raise DataError("ambiguous-input", what, remedy="name the directory of one", where=str(directory))
+        return None
+    known = read_json(state, _State)
+    if known.indices:
+        what = "chooses rows by a file of indices"
+        remedy = "call flatten_indices, and save the dataset again"
+        raise DataError("damaged-input", what, remedy=remedy, where=str(state))
+    return [named_file(directory, file.filename) for file in known.files]
+
+
+class _File(msgspec.Struct):
+    filename: str
+
+
+class _State(msgspec.Struct):
+    """The parts of `state.json` that say where the rows are."""
+
+    files: list[_File] = msgspec.field(name="_data_files")
+    indices: list[_File] | None = msgspec.field(default=None, name="_indices_data_files")
 
 
 FORMAT = Format(
     name="arrow",
-    summary="what datasets saves to disk, mapped into memory: the columns of parquet",
+    readers="Transformers Trainer, TRL, LLaMA-Factory",
+    summary="a directory for `load_from_disk`, with the columns of `parquet`",
     files="*.arrow",
+    columns=True,
     documents=True,
     boundaries=True,
     labels=True,
@@ -87,4 +128,5 @@ FORMAT = Format(
     finish=finish,
     read=read,
     says_loss=says_loss,
+    inside=inside,
 )

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from packtool.exchange.columns import bad_mask, trained
+from packtool.errors import DataError
+from packtool.exchange.columns import bad_mask
 from packtool.exchange.files import FileWriter
-from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
+from packtool.exchange.formats.raw import READ_TOKENS, bare_ids, read_ids, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups, pieces
 from packtool.formats.names import LOSS
 from packtool.formats.schema import ExportedFile
@@ -43,12 +45,14 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     if not index.exists():
         if mask is not None:
             raise bad_mask(f"{mask.name} says which tokens train, but {index.name} is not there", str(path))
-        yield from ids_in(path, options.dtype)
+        yield from bare_ids(path, options)
         return
+    if index.stat().st_size % 8:
+        raise damaged(index, "its size is not a multiple of 8 bytes, the size of one place")
     offsets = np.append(0, np.fromfile(index, "<u8").astype(np.int64))
     size, last = path.stat().st_size, int(offsets[-1])
-    itemsize = size // last if last else options.dtype.itemsize
-    if itemsize not in (2, 4) or size != last * itemsize or (np.diff(offsets) < 0).any():
+    itemsize = size // last if last > 0 else options.dtype.itemsize
+    if itemsize not in (2, 4) or size != last * itemsize or (offsets[1:] < offsets[:-1]).any():
         raise damaged(path, f"{size} bytes of ids do not fit the {last} tokens of its index")
     if mask is not None and mask.stat().st_size != last:
         raise bad_mask(f"{mask.name} has {mask.stat().st_size} values, but there are {last} tokens", str(path))
@@ -62,8 +66,15 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             loss = None
             if masks is not None and mask is not None:
                 loss = read_ids(masks, LOSS, len(tokens), mask)
-                loss = trained(tokens, {mask.name: loss}, str(mask))
+                _require_loss(loss, int(near[0]), mask)
             yield Found(tokens, np.diff(near), loss)
+
+
+def _require_loss(loss: np.ndarray[Any, Any], before: int, path: Path) -> None:
+    wrong = np.flatnonzero(loss > 1)
+    if len(wrong):
+        what = f"byte {before + int(wrong[0])} is {loss[wrong[0]]}, neither 0 nor 1"
+        raise DataError("bad-mask", what, remedy="check the file, or give --ids-only", where=str(path))
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
@@ -76,8 +87,10 @@ def _companion(path: Path, kind: str) -> Path:
 
 FORMAT = Format(
     name="datatrove",
-    summary="datatrove's .ds with .ds.index: bare ids, and where documents end; .ds.loss, where known",
+    readers="nanotron, datatrove",
+    summary="`.ds` and `.ds.index`; `.ds.loss`, where known",
     files="*.ds",
+    bare=True,
     documents=True,
     boundaries=True,
     loss=True,

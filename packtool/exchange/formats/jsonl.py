@@ -1,98 +1,171 @@
-"""JSON Lines of token ids: an object with a list of ids in each line. Imported only."""
+"""JSON Lines of token ids: an object with a list of ids in each line, and the columns of `tables` beside it."""
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from packtool.errors import DataError
-from packtool.exchange.columns import bad_mask, columns_to_read, trained
+from packtool.exchange import columns
+from packtool.exchange.files import FileWriter
+from packtool.exchange.formats import tables
 from packtool.exchange.formats.raw import READ_TOKENS
-from packtool.exchange.model import Format, Found, ReadOptions, damaged
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.formats.schema import ExportedFile
+from packtool.planning.plan import I64
+from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
+from packtool.text.corpus.records import UnusableFileError
+from packtool.text.corpus.token_columns import KNOWN
 
 _DECODER = msgspec.json.Decoder(dict[str, Any])
+_LARGEST = 1 << 63
+
+
+def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
+    encoder = msgspec.json.Encoder()
+    with FileWriter(directory / f"train-{part.number:05d}.jsonl") as out:
+        sequences = tokens = 0
+        for batch in tables.batches(contents, part):
+            out.write(encoder.encode_lines(batch.to_pylist()))
+            sequences += batch.num_rows
+            tokens += len(batch.column(0).flatten())
+        return [out.finish(sequences, tokens)]
+
+
+class _Record(NamedTuple):
+    """A line: its number, the ids, and the columns that may say more of them."""
+
+    number: int
+    ids: list[int]
+    columns: dict[str, list[Any]]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    """Read the documents of a file, plain or gzip."""
-    held: list[_Document] = []
-    first: _Document | None = None
+    """Read the documents of a file, plain or compressed."""
+    rows = columns.Rows(path)
+    held: list[_Record] = []
+    known: list[str] | None = None
     tokens = 0
-    try:
-        with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                document = _document(line, options, first, f"{path}:{number}")
-                first = first or document
-                held.append(document)
-                tokens += len(document.ids)
-                if tokens >= READ_TOKENS:
-                    yield _found(held)
-                    held, tokens = [], 0
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise damaged(path, f"not a whole gzip file ({error})") from None
-    yield _found(held)
+    for record in _records(path, options):
+        names = _known(record)
+        if known is not None and names != known:
+            here, there = (", ".join(each) or "no column" for each in (names, known))
+            what = f"{here} says more of the ids, but {there} in the first record"
+            raise columns.bad_mask(what, f"{path}:{record.number}")
+        known = names
+        held.append(record)
+        tokens += len(record.ids)
+        if tokens >= READ_TOKENS:
+            yield _documents(rows, held, path)
+            held, tokens = [], 0
+    if held:
+        yield _documents(rows, held, path)
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
     """Return whether the first record says which tokens train; all others must agree with it."""
     try:
-        with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
-            first = next((line for line in file if line.strip()), None)
-            return first is not None and bool(_document(first, options, None, str(path)).masks)
-    except (DataError, EOFError, gzip.BadGzipFile):
+        first = next(_records(path, options), None)
+    except DataError:
         return False  # reading it says what is wrong
+    return first is not None and columns.says_loss(first.columns)
 
 
-class _Document(NamedTuple):
-    """The ids of a record, the names of the columns that say which of them train, and whether each does."""
+def _records(path: Path, options: ReadOptions) -> Iterator[_Record]:
+    try:
+        with path.open("rb") as raw:
+            kind = sniff(raw.read(16))
+            if not kind and path.suffix in SUFFIXES and path.stat().st_size:
+                raise damaged(path, f"not compressed, as {path.suffix} says it is")
+            raw.seek(0)
+            with closing(io.BufferedReader(_Stream(open_stream(raw, kind)), 1 << 20)) as lines:
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield _record(line, number, options, f"{path}:{number}")
+    except UnusableFileError as error:
+        raise damaged(path, error.reason) from None
 
-    ids: list[int]
-    masks: list[str]
-    loss: npt.NDArray[np.uint8] | None
+
+class _Stream(io.RawIOBase):
+    """A stream with `read` alone, as `BufferedReader` wants it."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
-def _document(line: bytes, options: ReadOptions, first: _Document | None, where: str) -> _Document:
+def _record(line: bytes, number: int, options: ReadOptions, where: str) -> _Record:
     try:
         record = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
-    name, *names = columns_to_read(record, options, where)
+    name = columns.id_column(record, options, where)
     ids = record[name]
-    if not isinstance(ids, list) or not all(type(number) is int and 0 <= number < 1 << 63 for number in ids):
+    if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < _LARGEST for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
-    if first is not None and names != first.masks:
-        here, there = (", ".join(mask_names) or "nothing" for mask_names in (names, first.masks))
-        raise bad_mask(f"{here} says which tokens train, but {there} in the first record", where)
-    masks = {}
-    for mask in names:
-        values = record[mask]
-        if not isinstance(values, list) or len(values) != len(ids):
-            raise bad_mask(f"{mask} is not a list of {len(ids)} values, one for each id", where)
-        if not all(isinstance(value, int | float) for value in values):
-            raise bad_mask(f"{mask} has values that are not numbers", where)
-        masks[mask] = np.array(values)
-    return _Document(ids, names, trained(np.array(ids, np.int64), masks, where) if masks else None)
+    found = {}
+    for other, values in record.items():
+        if options.ids_only or other == name or values is None:
+            continue
+        if not columns.beside(other, is_list=isinstance(values, list)):
+            continue
+        if _are_numbers(values):
+            found[other] = values
+        elif other in KNOWN:
+            raise columns.bad_mask(f"{other} is not a list of numbers", where)
+    return _Record(number, ids, found)
 
 
-def _found(held: list[_Document]) -> Found:
-    lengths = np.array([len(document.ids) for document in held], np.int64)
-    known = [document.loss for document in held if document.loss is not None]
-    ids = np.array([number for document in held for number in document.ids], np.int64)
-    return Found(ids, lengths, np.concatenate(known) if known else None)
+def _are_numbers(values: Any) -> bool:
+    if not isinstance(values, list):
+        return False
+    return all(isinstance(value, int | float) and abs(value) < _LARGEST for value in values)
+
+
+def _known(record: _Record) -> list[str]:
+    return sorted(name for name in record.columns if name in KNOWN)
+
+
+def _documents(rows: columns.Rows, held: list[_Record], path: Path) -> Found:
+    shared = set.intersection(*(set(record.columns) for record in held))
+    found = {name: _column([record.columns[name] for record in held]) for name in sorted(shared)}
+    return rows.documents(_column([record.ids for record in held]), found, lambda row: f"{path}:{held[row].number}")
+
+
+def _column(lists: Sequence[list[Any]]) -> columns.Column:
+    values: list[Any] = []
+    for each in lists:
+        values += each
+    lengths: I64 = np.array([len(each) for each in lists], np.int64)
+    return columns.Column(np.array(values) if values else np.empty(0, np.int64), lengths)
 
 
 FORMAT = Format(
     name="jsonl",
-    summary="JSON Lines with lists of ids; imported only",
+    readers="whatever reads JSON Lines",
+    summary="JSON Lines: objects with the columns of `parquet`",
     files="*.jsonl*",
+    columns=True,
+    documents=True,
+    boundaries=True,
+    labels=True,
+    loss=True,
+    several_lengths=True,
+    part=part,
     read=read,
     says_loss=says_loss,
 )

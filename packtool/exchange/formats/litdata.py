@@ -1,22 +1,39 @@
 """litdata's chunks for its `TokensLoader`: `index.json`, and files of tokens that are read in blocks of one length.
 
 A chunk: the number of items (u4), where each begins and the last ends (u4), then the items. Each sequence is an item;
-the loader counts tokens, so its `block_size` is the row length.
+the loader counts tokens, so its `block_size` is the row length. Items of its other loader are trees of arrays: the size
+of each leaf (u4), then the leaves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from packtool.exchange.files import FileWriter, write_json
-from packtool.exchange.model import FILE_BYTES, Contents, Format, Part, cut
+from packtool.errors import DataError
+from packtool.exchange.columns import IDS
+from packtool.exchange.columns import says_loss as columns_say_loss
+from packtool.exchange.files import FileWriter, named_file, read_json, write_json
+from packtool.exchange.formats import samples
+from packtool.exchange.model import FILE_BYTES, Contents, Format, Found, Part, ReadOptions, cut, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
 
+_INDEX = "index.json"
 _TYPES = {"<u2": 5, "<u4": 6}
 """litdata's numbers of NumPy's types."""
+_NUMPY = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+_TORCH = {11: "u1", 12: "i1", 13: "i2", 14: "i2", 15: "i4", 16: "i4", 17: "i8", 18: "i8", 20: "u2"}
+_READ = {
+    "no_header_numpy": {str(number): name for number, name in enumerate(_NUMPY)},
+    "no_header_tensor": {str(number): name for number, name in _TORCH.items()} | {"0": "f4", "1": "f4"},
+}
+"""Types of arrays without a header, by litdata's numbers: of NumPy's types, and of PyTorch's."""
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
@@ -49,10 +66,140 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
     return [write_json(directory / "index.json", {"chunks": chunks, "config": config})]
 
 
+class _Chunk(msgspec.Struct):
+    """What the index says of a chunk."""
+
+    filename: str
+    chunk_bytes: int
+    chunk_size: int
+    dim: int | None = None
+
+
+class _Config(msgspec.Struct):
+    """How all chunks were written."""
+
+    data_format: list[str]
+    item_loader: str
+    data_spec: str | None = None
+    compression: str | None = None
+    compression_level: str | None = None
+    encryption: Any = None
+
+
+class _Index(msgspec.Struct):
+    chunks: list[_Chunk]
+    config: _Config
+
+
+class _Spec(msgspec.Struct):
+    """A level of the tree of an item; a leaf has no type."""
+
+    type: str | None
+    context: Any = None
+    children_spec: list[_Spec] = []
+
+
+def inside(directory: Path) -> list[Path] | None:
+    """List the chunks that the index names."""
+    if not (directory / _INDEX).is_file():
+        return None
+    return [named_file(directory, chunk.filename) for chunk in read_json(directory / _INDEX, _Index).chunks]
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    index = read_json(path.with_name(_INDEX), _Index)
+    chunk = next((chunk for chunk in index.chunks if chunk.filename == path.name), None)
+    if chunk is None:
+        raise damaged(path, f"{_INDEX} beside it does not name it")
+    if index.config.encryption or index.config.compression_level not in (None, "chunk"):
+        what = "its items are encrypted or compressed one by one"
+        raise DataError("damaged-input", what, remedy="write it without, or compressed as a whole", where=str(path))
+    with samples.unpacked(path, index.config.compression, chunk.chunk_bytes) as file:
+        offsets = samples.offsets_in(file, path)
+        known = (len(offsets) - 1, int(offsets[-1]))
+        if known != (chunk.chunk_size, chunk.chunk_bytes):
+            what = f"has {known[0]} items in {known[1]} bytes, but its index says {chunk.chunk_size}"
+            raise damaged(path, f"{what} in {chunk.chunk_bytes}")
+        leaves = _leaves(index.config, path)
+        is_tokens = index.config.item_loader == "TokensLoader"
+        if not leaves or (is_tokens and len(leaves) > 1):
+            raise damaged(path, f"items of {len(leaves)} parts, for the loader {index.config.item_loader}")
+        if is_tokens and chunk.dim is not None:
+            _require_tokens(chunk, leaves, int(offsets[-1] - offsets[0]), path)
+        items = (_divided(item, leaves, is_tokens, path) for item in samples.samples_in(file, offsets, path))
+        yield from samples.documents(items, leaves, options, path)
+
+
+def says_loss(path: Path, options: ReadOptions) -> bool:
+    try:
+        leaves = _leaves(read_json(path.with_name(_INDEX), _Index).config, path)
+    except DataError:
+        return False  # reading it says what is wrong
+    return columns_say_loss([] if options.ids_only else [leaf.name for leaf in leaves])
+
+
+def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
+    """List the columns of an item. An array by itself is the ids; others have their names, or numbers from 0."""
+    names = _names(config.data_spec, path)
+    if len(names) != len(config.data_format):
+        names = [str(number) for number in range(len(config.data_format))]
+    if len(names) == 1 and names[0] not in IDS:
+        names = ["input_ids"]
+    leaves = []
+    for name, kind in zip(names, config.data_format, strict=True):
+        serializer, _, number = kind.partition(":")
+        dtype = _READ.get(serializer, {}).get(number)
+        decode = None if dtype is None else partial(samples.numbers, dtype=np.dtype(dtype))
+        leaves.append(samples.Leaf(name, kind, decode))
+    return leaves
+
+
+def _names(spec: str | None, path: Path) -> list[str]:
+    """List the names of the leaves of an item: keys of its dictionary; none where it is something else."""
+    if spec is None:
+        return []
+    try:
+        _, tree = msgspec.json.decode(spec, type=tuple[int, _Spec])
+        keys = msgspec.json.decode(tree.context, type=list[str]) if tree.context else []
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        raise damaged(path.with_name(_INDEX), f"its data_spec is not one of litdata: {error}") from None
+    return keys if all(child.type is None for child in tree.children_spec) else []
+
+
+def _require_tokens(chunk: _Chunk, leaves: list[samples.Leaf], size: int, path: Path) -> None:
+    """Require that the index counts the tokens of a chunk, in `size` bytes."""
+    decode = leaves[0].decode
+    itemsize = decode(b"").itemsize if decode is not None else 0
+    if itemsize and chunk.dim != size / itemsize:
+        what = f"has {size} bytes of ids of {leaves[0].kind}, but its index says {chunk.dim} ids"
+        raise damaged(path, what)
+
+
+def _divided(item: bytes, leaves: list[samples.Leaf], is_tokens: bool, path: Path) -> dict[str, bytes]:
+    """Divide an item into its leaves, whose sizes come first (u4); that of a `TokensLoader` is one leaf."""
+    if is_tokens:
+        return {leaves[0].name: item}
+    at = 4 * len(leaves)
+    sizes = np.frombuffer(item[:at], "<u4").tolist() if len(item) >= at else []
+    if len(sizes) != len(leaves) or at + sum(sizes) != len(item):
+        raise damaged(path, "an item is not as long as its parts")
+    found = {}
+    for leaf, size in zip(leaves, sizes, strict=True):
+        found[leaf.name] = item[at : at + size]
+        at += size
+    return found
+
+
 FORMAT = Format(
     name="litdata",
-    summary="litdata's chunks for its TokensLoader: tokens in blocks of one length",
+    readers="LitGPT",
+    summary="litdata's chunks, for `TokensLoader(block_size=row length)`",
     files="*.bin",
+    columns=True,
+    companions=lambda path: [path.with_name(_INDEX)],
     part=part,
     finish=finish,
+    read=read,
+    says_loss=says_loss,
+    inside=inside,
 )

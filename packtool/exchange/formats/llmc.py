@@ -41,15 +41,16 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     if not names:
         raise DataError("damaged-input", "not an llm.c file", remedy="check the file and --format", where=str(path))
     dtype = np.dtype(names[0])
-    held = (path.stat().st_size - 4 * _HEADER) // dtype.itemsize
-    if held != header[2]:
-        raise damaged(path, f"holds {held} ids, but its header says {header[2]}")
+    size = path.stat().st_size - 4 * _HEADER
+    if size != int(header[2]) * dtype.itemsize:
+        raise damaged(path, f"has {size} bytes of ids, but its header says {header[2]} of {dtype.itemsize} bytes")
     return ids_in(path, dtype, 4 * _HEADER)
 
 
 FORMAT = Format(
     name="llmc",
-    summary="llm.c's .bin: a short header, then bare ids of 16 or 32 bits",
+    readers="llm.c, NeMo AutoModel",
+    summary="`.bin` with a header of 1,024 bytes",
     files="*.bin",
     part=part,
     read=read,

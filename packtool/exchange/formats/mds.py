@@ -7,6 +7,8 @@ says its dimensions and the width of each (a byte), then the dimensions, then it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,43 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.exchange.files import FileWriter, write_json
-from packtool.exchange.model import FILE_BYTES, Block, Contents, Format, Part, cut, pieces
+from packtool.errors import DataError
+from packtool.exchange.columns import IDS
+from packtool.exchange.columns import says_loss as columns_say_loss
+from packtool.exchange.files import FileWriter, named_file, read_json, write_json
+from packtool.exchange.formats import samples
+from packtool.exchange.model import (
+    FILE_BYTES,
+    Block,
+    Contents,
+    Format,
+    Found,
+    Part,
+    ReadOptions,
+    cut,
+    damaged,
+    pieces,
+)
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
+from packtool.text.corpus.token_columns import KNOWN
+
+_INDEX = "index.json"
+_COLUMNS = ("column_names", "column_encodings", "column_sizes")
+_TYPES = {
+    8: "uint8",
+    9: "int8",
+    16: "uint16",
+    17: "int16",
+    18: "float16",
+    32: "uint32",
+    33: "int32",
+    34: "float32",
+    64: "uint64",
+    65: "int64",
+    66: "float64",
+}
+"""The types of arrays, by the number that stands for each in a sample."""
 
 
 def _columns(contents: Contents) -> dict[str, Any]:
@@ -49,15 +84,15 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     fixed = columns["column_sizes"][-1] is not None
     written = []
     for number, block in enumerate(cut(contents.blocks(part), contents.dtype.itemsize)):
-        samples = [_sample(*sequence, fixed) for sequence in _sequences(block, contents)]
-        sizes = np.array([len(sample) for sample in samples], np.int64)
-        begin = 4 + 4 * (len(samples) + 1) + len(config)
+        encoded = [_sample(*sequence, fixed) for sequence in _sequences(block, contents)]
+        sizes = np.array([len(sample) for sample in encoded], np.int64)
+        begin = 4 + 4 * (len(encoded) + 1) + len(config)
         with FileWriter(directory / f"shard-{part.number:05d}-{number:05d}.mds") as out:
-            out.write(np.array([len(samples)], "<u4"))
+            out.write(np.array([len(encoded)], "<u4"))
             out.write((begin + offsets_of(sizes)).astype("<u4"))
             out.write(config)
-            out.write(b"".join(samples))
-            written.append(out.finish(len(samples), len(block.tokens)))
+            out.write(b"".join(encoded))
+            written.append(out.finish(len(encoded), len(block.tokens)))
     return written
 
 
@@ -98,13 +133,178 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
     return [write_json(directory / "index.json", {"version": 2, "shards": shards})]
 
 
+class _File(msgspec.Struct):
+    """What an index says of a file."""
+
+    basename: str
+    bytes: int
+    hashes: dict[str, str] = {}
+
+
+class _Columns(msgspec.Struct):
+    """The columns of a shard."""
+
+    column_encodings: list[str]
+    column_names: list[str]
+    column_sizes: list[int | None]
+
+
+class _Shard(_Columns, kw_only=True):
+    """What an index says of a shard."""
+
+    format: str
+    version: int
+    samples: int
+    raw_data: _File
+    zip_data: _File | None = None
+    compression: str | None = None
+
+
+class _Index(msgspec.Struct):
+    shards: list[_Shard]
+
+
+def inside(directory: Path) -> list[Path] | None:
+    """List the shards that the index names: as they are read, or compressed."""
+    if not (directory / _INDEX).is_file():
+        return None
+    files = []
+    for shard in read_json(directory / _INDEX, _Index).shards:
+        packed = shard.zip_data
+        if packed is None or (directory / shard.raw_data.basename).is_file():
+            files.append(named_file(directory, shard.raw_data.basename))
+        else:
+            files.append(named_file(directory, packed.basename))
+    return files
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    shard = _known(path)
+    compression, size = None, None
+    if shard is not None:
+        if (shard.format, shard.version) != ("mds", 2):
+            raise damaged(path, f"version {shard.version} of {shard.format} can't be read")
+        is_packed = shard.zip_data is not None and path.name == Path(shard.zip_data.basename).name
+        said = shard.zip_data if is_packed and shard.zip_data is not None else shard.raw_data
+        if path.stat().st_size != said.bytes:
+            raise damaged(path, f"has {path.stat().st_size} bytes, but its index says {said.bytes}")
+        samples.require_hashes(path, said.hashes)
+        if is_packed:
+            compression, size = shard.compression, shard.raw_data.bytes
+    with samples.unpacked(path, compression, size) as file:
+        offsets = samples.offsets_in(file, path)
+        if shard is not None and shard.samples != len(offsets) - 1:
+            raise damaged(path, f"has {len(offsets) - 1} samples, but its index says {shard.samples}")
+        columns = _own_columns(file.read(int(offsets[0]) - file.tell()), path)
+        if shard is not None and any(getattr(shard, name) != getattr(columns, name) for name in _COLUMNS):
+            raise damaged(path, "has other columns than its index says")
+        leaves = [_leaf(*each, options) for each in zip(columns.column_names, columns.column_encodings, strict=True)]
+        found = (_divided(sample, columns, path) for sample in samples.samples_in(file, offsets, path))
+        yield from samples.documents(found, leaves, options, path)
+
+
+def says_loss(path: Path, options: ReadOptions) -> bool:
+    """Return whether a shard says which tokens train, by its index or its own header."""
+    try:
+        shard = _known(path)
+        if shard is None:
+            with path.open("rb") as file:
+                offsets = samples.offsets_in(file, path)
+                names = _own_columns(file.read(int(offsets[0]) - file.tell()), path).column_names
+        else:
+            names = shard.column_names
+    except DataError:
+        return False  # reading it says what is wrong
+    return columns_say_loss([] if options.ids_only else names)
+
+
+def _known(path: Path) -> _Shard | None:
+    """Return what the index says of a shard; None where there is no index, since a shard has its columns itself."""
+    for directory in (path.parent, path.parent.parent):  # a merged index lies above the shards
+        if (directory / _INDEX).is_file():
+            name = path.relative_to(directory).as_posix()
+            for shard in read_json(directory / _INDEX, _Index).shards:
+                if name in (shard.raw_data.basename, shard.zip_data.basename if shard.zip_data else None):
+                    return shard
+    return None
+
+
+def _own_columns(header: bytes, path: Path) -> _Columns:
+    try:
+        columns = msgspec.json.decode(header, type=_Columns)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise damaged(path, f"not a shard of MDS: {error}") from None
+    if len({len(getattr(columns, name)) for name in _COLUMNS}) > 1:
+        raise damaged(path, "has more names than types of columns, or fewer")
+    return columns
+
+
+def _divided(sample: bytes, columns: _Columns, path: Path) -> dict[str, bytes]:
+    """Divide a sample into its columns."""
+    at = 4 * sum(1 for size in columns.column_sizes if not size)
+    sizes = iter(np.frombuffer(sample[:at], "<u4").tolist() if len(sample) >= at else [])
+    found = {}
+    for name, size in zip(columns.column_names, columns.column_sizes, strict=True):
+        length = size or next(sizes, -1)
+        if not 0 <= length <= len(sample) - at:
+            raise damaged(path, f"column {name} of a sample reaches beyond it")
+        found[name] = sample[at : at + length]
+        at += length
+    if at != len(sample):
+        raise damaged(path, "a sample is longer than its columns")
+    return found
+
+
+def _leaf(name: str, encoding: str, options: ReadOptions) -> samples.Leaf:
+    """Return how to read a column of this encoding.
+
+    Bytes do not say which numbers they are; those of llm-foundry are of 64 bits.
+    """
+    kind, *given = encoding.split(":")
+    if kind == "bytes" and name not in KNOWN:
+        asked = options.dtype if options.asked else np.dtype("<i8")
+        decode = partial(samples.numbers, dtype=asked) if name in (options.field, *IDS) else None
+        return samples.Leaf(name, encoding, decode)
+    if kind != "ndarray" or len(given) > 2 or (given and given[0] not in _TYPES.values()):
+        return samples.Leaf(name, encoding, None)
+    dtype = np.dtype(given[0]) if given else None
+    return samples.Leaf(name, encoding, partial(_from_array, dtype=dtype, shape=given[1] if len(given) == 2 else None))
+
+
+def _from_array(data: bytes, dtype: np.dtype[Any] | None, shape: str | None) -> npt.NDArray[Any]:
+    """Read an array; the parts of it that the encoding does not fix come before its values."""
+    if dtype is None:
+        if not data or data[0] not in _TYPES:
+            raise ValueError("it has no type of numbers")
+        dtype, data = np.dtype(_TYPES[data[0]]), data[1:]
+    if shape is not None:
+        values = samples.numbers(data, dtype)
+        if str(len(values)) != shape:
+            raise ValueError(f"it has {len(values)} values, not {shape}")
+        return values
+    if not data or data[0] >> 2 != 1:
+        raise ValueError(f"it has {data[0] >> 2 if data else 0} dimensions, not one")
+    begin = 1 + (1 << (data[0] & 3))
+    values = samples.numbers(data[begin:], dtype)
+    if int.from_bytes(data[1:begin], "little") != len(values):
+        raise ValueError(f"it has {len(values)} values, not {int.from_bytes(data[1:begin], 'little')}")
+    return values
+
+
 FORMAT = Format(
     name="mds",
-    summary="MosaicML Streaming's MDS: samples of tokens; of rows also seq_lengths",
+    readers="llm-foundry, Composer",
+    summary="MDS: `tokens`; of rows also `seq_lengths`",
     files="*.mds",
     documents=True,
     boundaries=True,
     several_lengths=True,
+    columns=True,
+    bare=True,
+    companions=lambda path: [path.with_name(_INDEX)],
     part=part,
     finish=finish,
+    read=read,
+    says_loss=says_loss,
+    inside=inside,
 )

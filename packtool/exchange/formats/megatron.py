@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import FileWriter, publish
+from packtool.exchange.files import FileWriter, missing, publish
 from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups
 from packtool.formats.schema import ExportedFile
-from packtool.planning.plan import offsets_of
+from packtool.planning.plan import I64, offsets_of
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEAD = struct.Struct("<9sQBQQ")
@@ -28,9 +28,6 @@ _LONGEST = (1 << 31) - 1
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     dtype = FORMAT.dtype(contents)
-    if contents.vocab_size > _LONGEST:
-        what = f"megatron holds ids below {_LONGEST}, but the vocabulary has {contents.vocab_size} tokens"
-        raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
     return fill(directory, "tokens.bin", contents, part, dtype)
 
 
@@ -61,8 +58,14 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     _, version, code, sequences, bounds = _HEAD.unpack(head)
     if version != 1 or code not in _CODES:
         raise damaged(path, f"version {version} with ids of type {code} can't be read")
-    if size < _HEAD.size + 12 * sequences + 8 * bounds:
+    known = _HEAD.size + 12 * sequences + 8 * bounds
+    if size < known:
         raise damaged(path, "shorter than its header says")
+    if size == known + sequences and sequences:
+        what = "says of each sequence whether it is text: a dataset of several modalities"
+        raise DataError("damaged-input", what, remedy="import datasets of text alone", where=str(path))
+    if size > known:
+        raise damaged(path, f"{size - known} bytes longer than its header says")
     with path.open("rb") as file:
         file.seek(_HEAD.size)
         counts = (("<i4", sequences), ("<i8", sequences), ("<i8", bounds))
@@ -72,20 +75,16 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     dtype = np.dtype(_CODES[code])
     ids = path.with_suffix(".bin")
     if not ids.exists():
-        raise DataError(
-            "missing-input", "no such file, but the index needs it", remedy="check the path", where=str(ids)
-        )
-    if (lengths < 0).any() or (np.diff(first) < 0).any() or (bounds and (first[0] != 0 or first[-1] != sequences)):
+        raise missing(ids)
+    in_order = not (lengths < 0).any() and not (first[1:] < first[:-1]).any()
+    if not in_order or (first[:1].tolist(), first[-1:].tolist()) != ([0], [sequences]):
         raise damaged(path, "its documents are not contiguous")
-    begins = pointers // dtype.itemsize
-    held = ids.stat().st_size // dtype.itemsize
-    if sequences and ((begins < 0).any() or int((begins + lengths).max()) > held):
-        raise damaged(ids, "shorter than its index says")
+    _require_tiled(ids, pointers, lengths * dtype.itemsize)
     ends = offsets_of(lengths)
     with ids.open("rb") as file:
-        for begin, end in groups(ends[first] if len(first) else ends[:1], READ_TOKENS):
+        for begin, end in groups(ends[first], READ_TOKENS):
             inside = slice(int(first[begin]), int(first[end]))
-            places = zip((begins[inside] * dtype.itemsize).tolist(), lengths[inside].tolist(), strict=True)
+            places = zip(pointers[inside].tolist(), lengths[inside].tolist(), strict=True)
             data = b"".join(os.pread(file.fileno(), length * dtype.itemsize, at) for at, length in places)
             sizes = np.diff(ends[first[begin : end + 1]])
             if len(data) != int(sizes.sum()) * dtype.itemsize:
@@ -93,14 +92,33 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
             yield Found(np.frombuffer(data, dtype), sizes, None)
 
 
+def _require_tiled(ids: Path, pointers: I64, sizes: I64) -> None:
+    """Require that the sequences of an index cover its file of ids, each byte once, in whatever order.
+
+    With another type of ids in the index, or another file, they do not.
+
+    Args:
+        pointers: the first byte of each sequence.
+        sizes: of each, in bytes.
+    """
+    order = np.lexsort((sizes, pointers))
+    ends = offsets_of(sizes[order])
+    size = ids.stat().st_size
+    if not np.array_equal(pointers[order], ends[:-1]) or ends[-1] != size:
+        what = f"its {size} bytes are not those of the {len(sizes)} sequences of {int(ends[-1])} bytes of its index"
+        raise damaged(ids, what)
+
+
 FORMAT = Format(
     name="megatron",
-    summary="Megatron-Core's indexed dataset: documents of a store, or rows, one a document",
+    readers="Megatron-Core",
+    summary="`.bin` and `.idx`; of rows each is a document",
     files="*.idx",
     shared=True,
     dtypes={2: "<u2", 4: "<i4"},
     documents=True,
     several_lengths=True,
+    largest_vocab=_LONGEST,
     companions=lambda path: [path.with_suffix(".bin")],
     part=part,
     finish=finish,

@@ -87,7 +87,8 @@ def _padded_columns(block: Block) -> list[pa.Array]:
 
 FORMAT = Format(
     name="megatron-bridge",
-    summary="Megatron-Bridge's packed Parquet: input_ids, seq_start_id and loss_mask",
+    readers="Megatron-Bridge",
+    summary="Parquet: `input_ids`, `seq_start_id` and `loss_mask`",
     files="*.idx.parquet",
     documents=True,
     boundaries=True,

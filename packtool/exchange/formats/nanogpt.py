@@ -1,4 +1,4 @@
-"""nanoGPT's `train.bin`: ids of 16 bits, one after the other, and nothing else."""
+"""nanoGPT's `train.bin`: ids of 16 bits, one after the other, and nothing else; of 32 where --dtype says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.exchange.files import publish
-from packtool.exchange.formats.raw import fill, ids_in
+from packtool.exchange.formats.raw import bare_ids, fill
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 from packtool.formats.schema import ExportedFile
 
@@ -23,14 +23,16 @@ def finish(directory: Path, _: Contents, written: list[ExportedFile]) -> list[Ex
     return [publish(directory / "train.bin", written)]
 
 
-def read(path: Path, _: ReadOptions) -> Iterator[Found]:
-    return ids_in(path, _IDS)
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    return bare_ids(path, options)
 
 
 FORMAT = Format(
     name="nanogpt",
-    summary="nanoGPT's train.bin: bare ids of 16 bits",
+    readers="nanoGPT",
+    summary="`train.bin`, 16 bits",
     files="*.bin",
+    bare=True,
     shared=True,
     dtypes={2: "<u2", 4: None},
     part=part,

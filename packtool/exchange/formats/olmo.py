@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from packtool.exchange.files import FileWriter
-from packtool.exchange.formats.raw import ids_in, write_ids
+from packtool.exchange.formats.raw import bare_ids, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 from packtool.formats.schema import ExportedFile
 
@@ -17,13 +17,15 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    return ids_in(path, options.dtype)
+    return bare_ids(path, options)
 
 
 FORMAT = Format(
     name="olmo",
-    summary="OLMo-core's token files: bare ids of 16 or 32 bits, called .npy",
+    readers="OLMo-core",
+    summary="`.npy` without NumPy's header; it finds documents by EOS",
     files="*.npy",
+    bare=True,
     part=part,
     read=read,
 )

@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from packtool.exchange.columns import columns_to_read
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
+from packtool.text.corpus.records import in_words
 
 _ROWS = 10_000  # rows that are decoded at a time
 
@@ -25,28 +25,32 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    return tables.documents(_batches(path, options), options, path)
+
+
+def _batches(path: Path, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Decode the columns that are needed, some rows at a time."""
     try:
-        with pq.ParquetFile(path) as file:
-            columns = columns_to_read(file.schema_arrow.names, options, str(path))
-            before = 0
-            for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
-                yield tables.found(batch, before, columns, str(path))
-                before += batch.num_rows
-    except (pa.ArrowInvalid, OSError) as error:
-        raise damaged(path, f"not a readable Parquet file ({error})") from None
+        with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+            columns = tables.columns_to_read(file.schema_arrow, options, path)
+            yield from file.iter_batches(_ROWS, columns=columns, use_threads=False)
+    except tables.ERRORS as error:
+        raise damaged(path, f"not a readable Parquet file ({in_words(error)})") from None
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
-        return len(columns_to_read(pq.read_schema(path).names, options, str(path))) > 1
-    except (pa.ArrowInvalid, OSError):
+        return tables.says_loss(pq.read_schema(path), options, path)
+    except tables.ERRORS:
         return False  # reading it says what is wrong
 
 
 FORMAT = Format(
     name="parquet",
-    summary="Parquet for datasets, TRL and axolotl: input_ids; of rows also position_ids, seq_lengths and labels",
+    readers="Transformers Trainer, TRL, Axolotl",
+    summary="Parquet: `input_ids`; of rows also `position_ids`, `seq_lengths` and `labels`",
     files="*.parquet",
+    columns=True,
     documents=True,
     boundaries=True,
     labels=True,

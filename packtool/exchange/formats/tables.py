@@ -8,8 +8,10 @@ strategy inserted belongs to the segment before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
-from packtool.exchange.columns import MASKS, bad_mask, trained
-from packtool.exchange.model import Block, Contents, Found, Part
+from packtool.exchange.columns import Column, Rows, beside, id_column
+from packtool.exchange.columns import says_loss as columns_say_loss
+from packtool.exchange.model import Block, Contents, Found, Part, ReadOptions, damaged
 from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED, make_batch
+from packtool.text.corpus.records import in_words
+from packtool.text.corpus.token_columns import KNOWN
 
+ERRORS = (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError)
+"""What Arrow raises at a damaged file."""
 _LIST = pa.list_(pa.int32())
 _BATCH = 1000
 """Rows of a record batch, as `datasets` writes them itself."""
@@ -37,11 +44,6 @@ def schema(contents: Contents) -> pa.Schema:
     return pa.schema([pa.field(name, _LIST, nullable=False) for name in names])
 
 
-def columns_of_tokens(contents: Contents) -> int:
-    """Count the columns that have an entry for each token."""
-    return len(schema(contents)) - ("seq_lengths" in schema(contents).names)
-
-
 def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
     """Write the sequences of one part; returns the sequences and tokens that were written.
 
@@ -49,14 +51,19 @@ def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
         writer: has a `write_batch`, as Parquet's and Arrow's.
     """
     sequences = tokens = 0
+    for records in batches(contents, part):
+        writer.write_batch(records)
+        sequences += records.num_rows
+        tokens += len(records.column(0).flatten())
+    return sequences, tokens
+
+
+def batches(contents: Contents, part: Part) -> Iterator[pa.RecordBatch]:
+    """Yield the sequences of one part, some rows at a time."""
     for block in contents.blocks(part):
         batch = pa.record_batch(_columns(block), schema=schema(contents))
         for first in range(0, batch.num_rows, _BATCH):
-            records = batch.slice(first, _BATCH)
-            writer.write_batch(records)
-            sequences += records.num_rows
-            tokens += len(records.column(0).flatten())
-    return sequences, tokens
+            yield batch.slice(first, _BATCH)
 
 
 def _columns(block: Block) -> list[pa.Array]:
@@ -98,47 +105,82 @@ def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -
     return pa.ListArray.from_arrays(pa.array(offsets_of(lengths).astype(np.int32)), pa.array(values.astype(dtype)))
 
 
-def found(batch: pa.RecordBatch, before: int, columns: Sequence[str], where: str) -> Found:
-    """Return the documents of a record batch, and which of their tokens train.
-
-    Args:
-        before: rows of the file before it.
-        columns: that of the ids, then those that say which tokens train.
+def documents(batches: Iterable[pa.RecordBatch], options: ReadOptions, path: Path) -> Iterator[Found]:
+    """Yield the documents of record batches, and which of their tokens train.
 
     Raises:
-        DataError: something in it that is not a list of ids, or does not fit them.
+        DataError: something in them that is not a list of ids, or does not fit them.
     """
-    name, *names = columns
-    ids, lengths = _listed(batch, before, name, where)
-    masks = {}
-    for mask in names:
-        masks[mask], sizes = _listed(batch, before, mask, where)
-        if (wrong := np.flatnonzero(sizes != lengths)).size:
-            row = int(wrong[0])
-            what = f"row {before + row}: {sizes[row]} values in column {mask}, but {lengths[row]} ids"
-            raise bad_mask(what, where)
-    return Found(ids, lengths, trained(ids, masks, f"{where}, from row {before} on") if masks else None)
+    rows, before = Rows(path), 0
+    for batch in batches:
+        name, *others = columns_to_read(batch.schema, options, path)
+        ids = _listed(batch, before, name, path)
+        columns = {other: _listed(batch, before, other, path) for other in others}
+        yield rows.documents(ids, columns, partial(_row, path, before))
+        before += batch.num_rows
 
 
-def _listed(batch: pa.RecordBatch, before: int, name: str, where: str) -> tuple[npt.NDArray[Any], I64]:
-    """Return the values of a column of lists of integers, booleans or floats of masks, and the length of each list."""
+def _row(path: Path, before: int, row: int) -> str:
+    return f"{path}, row {before + row}"
 
-    def bad(what: str) -> DataError:
-        return DataError("bad-ids", what, remedy="check the file and --field", where=where)
 
-    column, kind = batch.column(name), None
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        kind = column.type.value_type
-    is_mask = name in MASKS
-    if kind is None or not (
-        pa.types.is_integer(kind) or (is_mask and (pa.types.is_boolean(kind) or pa.types.is_floating(kind)))
-    ):
-        raise bad(f"column {name} holds {column.type}, not lists of integers")
+def columns_to_read(schema: pa.Schema, options: ReadOptions, path: Path) -> list[str]:
+    """List the columns to read: that of the ids, then those that may say more of them.
+
+    Raises:
+        DataError: there are no ids, or several columns with one of these names.
+    """
+    ids = id_column(schema.names, options, str(path))
+    names = [ids]
+    for field in schema:
+        is_list = _value_type(field.type) is not None
+        known = field.name in KNOWN or _is_number(_value_type(field.type))
+        if field.name != ids and not options.ids_only and known and beside(field.name, is_list=is_list):
+            names.append(field.name)
+    for name in names:
+        if schema.names.count(name) > 1 or names.count(name) > 1:
+            what = f"{schema.names.count(name)} columns are called {name}"
+            raise DataError("bad-ids", what, remedy="rename all but one", where=str(path))
+    return names
+
+
+def says_loss(schema: pa.Schema, options: ReadOptions, path: Path) -> bool:
+    """Return whether a table says which tokens train."""
+    return columns_say_loss(columns_to_read(schema, options, path)[1:])
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type of the values of a type of lists; None for other types."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return kind.value_type if is_list else None
+
+
+def _is_number(kind: pa.DataType | None) -> bool:
+    if kind is None:
+        return False
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind))
+
+
+def _listed(batch: pa.RecordBatch, before: int, name: str, path: Path) -> Column:
+    """Return a column of lists: integers, or for a mask also booleans or floats."""
+
+    def bad(what: str, where: str = str(path)) -> DataError:
+        return DataError("bad-ids", what, remedy="check the file and --field, or give --ids-only", where=where)
+
+    column = batch.column(name)
+    kind = _value_type(column.type)
+    fits = _is_number(kind) if name in KNOWN else kind is not None and pa.types.is_integer(kind)
+    if not fits:
+        raise bad(f"column {name} holds {column.type}, not lists of {'numbers' if name in KNOWN else 'integers'}")
+    try:
+        column.validate(full=True)  # else offsets may point anywhere in memory
+    except ERRORS as error:
+        raise damaged(path, f"column {name} is damaged: {in_words(error)}") from None
     if column.null_count:
         missing = column.is_null().to_pylist().index(True)
-        raise bad(f"row {before + missing}: no list of {'values' if is_mask else 'ids'} in column {name}")
+        raise bad(f"no list in column {name}", _row(path, before, missing))
     values = column.flatten()
     if values.null_count:
-        raise bad(f"a value is missing in column {name}, after row {before}")
+        raise bad(f"a value is missing in column {name}", f"{path}, from row {before} on")
     lengths = column.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    return values.to_numpy(zero_copy_only=False), lengths
+    return Column(values.to_numpy(zero_copy_only=False), lengths)

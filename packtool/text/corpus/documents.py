@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, no_conversation, scalar
+from packtool.text.corpus.token_columns import said
 
 KINDS = {
     type(None): "null",
@@ -41,7 +42,10 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
             raise UnusableFieldError("missing-text", f"{no_conversation(fields)}; {listed(known)}")
         return conversation
     if fields.ids:
-        return _ids(values, fields.text, known)
+        ids = _ids(values, fields.text, known)
+        for name in fields.beside:
+            _require_nothing_more(name, values.get(name), ids)
+        return ids
     return _text(values, fields.text, known)
 
 
@@ -128,6 +132,16 @@ def _ids(values: Mapping[str, Any], name: str, known: Iterable[str]) -> list[int
         what = f"field {name!r} holds something else than whole numbers, not a list of token ids"
         raise UnusableFieldError("bad-ids", what)
     return [int(item) for item in value]
+
+
+def _require_nothing_more(name: str, value: Any, ids: list[int]) -> None:
+    """Refuse a record in which another field says more of its ids."""
+    if isinstance(value, list):
+        value = [int(item) if isinstance(item, Literal) and len(item) < _LARGEST_ID else item for item in value]
+    what = said(name.rpartition(".")[2], value, ids)
+    if what:
+        remedy = "packtool import obeys or explains it, --ids-only takes the ids alone"
+        raise UnusableFieldError("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
 
 
 def _is_id(item: Any) -> bool:

@@ -23,6 +23,7 @@ from packtool.text.corpus.discover import STDIN, copy_stdin
 from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile, Fields, shown
+from packtool.text.corpus.token_columns import KNOWN
 from packtool.warnings import warn
 
 
@@ -182,7 +183,17 @@ def _fields(options: TokenizeArguments, kind: Input) -> Fields:
         columns=tuple(dict.fromkeys(kept)),
         required=options.id_field or "",
         chat=kind == "conversations",
+        beside=_beside(options) if kind == "token ids" else (),
     )
+
+
+def _beside(options: TokenizeArguments) -> tuple[str, ...]:
+    """List the fields of the same object as the ids that may say more of them; those that are kept are scalars."""
+    if options.ids_only:
+        return ()
+    above, dot, _ = str(options.ids_field).rpartition(".")
+    names = [f"{above}{dot}{name}" for name in KNOWN]
+    return tuple(name for name in names if name not in (options.ids_field, options.id_field, *options.columns))
 
 
 def find_files(

@@ -113,6 +113,7 @@ class Fields(msgspec.Struct, frozen=True):
         chat: it holds a conversation: documents are mappings with what `packtool.text.conversations` reads.
         columns: scalars that are kept.
         required: the one of them that no record may lack; "" for none.
+        beside: fields that may say more of the ids; a record in which one does can't be used.
     """
 
     text: str = "text"
@@ -120,18 +121,19 @@ class Fields(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
     required: str = ""
     chat: bool = False
+    beside: tuple[str, ...] = ()
 
     @property
     def document(self) -> tuple[str, ...]:
         """The fields that make a document."""
         if not self.chat:
-            return (self.text,)
+            return (self.text, *self.beside)
         return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
 
     @property
     def plain(self) -> bool:
         """Whether one field is the document as it is."""
-        return not self.chat
+        return not self.chat and not self.beside
 
     def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Extract the conversation of a record; None if it has none.

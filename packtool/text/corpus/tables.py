@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -172,6 +173,8 @@ class Columns:
     def _held(self, schema: Any) -> list[str]:
         """List the columns of documents that there are, of the types they need."""
         fields = self._fields
+        if fields.ids:
+            return self._held_with_ids(schema)
         held = [name for name in fields.document if _is_there(schema, name)]
         if fields.chat:
             if fields.conversation(dict.fromkeys(held, "")) is None:
@@ -179,10 +182,21 @@ class Columns:
             return held
         for name in held or [fields.text]:
             _, kind = _find(schema, name, "missing-text")
-            if fields.ids and not _holds_ids(kind):
-                raise UnusableFileError("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
-            if not fields.ids and not _holds_text(kind):
+            if not _holds_text(kind):
                 raise UnusableFileError("missing-text", f"column {name!r} holds {kind}, not strings")
+        return held
+
+    def _held_with_ids(self, schema: Any) -> list[str]:
+        """List the column of ids, and those that may say more of them."""
+        name = self._fields.text
+        _, kind = _find(schema, name, "missing-text")
+        if not _holds_ids(kind):
+            raise UnusableFileError("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
+        held = [name]
+        for other in self._fields.beside:
+            with suppress(UnusableFileError):  # it is not there
+                _find(schema, other, "bad-ids")
+                held.append(other)
         return held
 
     def batch(self, table: Any) -> RecordBatch:

@@ -52,6 +52,8 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, options: TokenizeArguments, texts: Texts, tokenizer: Tokenizer) -> StoreRecipe:
         """Return the recipe that options, input and tokenizer make together."""
         written = recorded(options)
+        if options.ids_only:
+            written["ids_only"] = True
         if tokenizer.chat is not None:
             written |= as_recorded(tokenizer.chat.recorded(options.conversations or AUTO))
         if tokenizer.fim is not None:
