@@ -304,7 +304,8 @@ def _tokenizer(path: Path) -> Info:
         eos = f"{text} ({number})"
     except UsageError:
         eos = f"to name: {', '.join(candidates('eos', found.vocab, marked(found.spec))) or 'none is known'}"
-    named = [f"{text} ({found.vocab[text]})" for text in sentinels(found.vocab) or ()]
+    known = sentinels(found.vocab)
+    named = [f"{text} ({found.vocab[text]})" for text in known.texts] if known else []
     facts = {
         "model": found.spec["model"].get("type"),
         "vocabulary": found.vocab_size,

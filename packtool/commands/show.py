@@ -135,7 +135,7 @@ def _origins(dataset: PackedDataset, stores: Sequence[Typed] | None, *, asked: b
 def _roles(
     dataset: PackedDataset | TokenStore, stores: Sequence[Typed], tokenizer: Tokenizer | None
 ) -> list[dict[int, str]]:
-    """Say for each store which tokens begin prefix, suffix and middle.
+    """Say for each store which tokens begin prefix, suffix and middle, and the text behind it.
 
     A store that was tokenized to fill in the middle records its sentinels. Where the stores are not at hand, they are
     the tokens that the tokenizer has by the usual names.
@@ -146,7 +146,8 @@ def _roles(
     if stores:
         recorded = [manifests.read_as(store, StoreManifest).options.get("fim_tokens") for store in stores]
     else:
-        recorded = [sentinels(added)] * max(len(dataset.manifest.inputs), 1)
+        known = sentinels(added)
+        recorded = [known.texts if known else None] * max(len(dataset.manifest.inputs), 1)
     ids: Mapping[str, int] = added
     if tokenizer is not None:
         ids = tokenizer.get_vocab()
@@ -157,7 +158,7 @@ def _roles_of(texts: Sequence[str] | None, ids: Mapping[str, int]) -> dict[int, 
     """Return what each sentinel begins, by its id."""
     if not texts:
         return {}
-    named = zip(texts, ("prefix", "suffix", "middle"), strict=True)
+    named = zip(texts, ("prefix", "suffix", "middle", "text"), strict=False)  # some models have two, or three
     return {ids[text]: role for text, role in named if text in ids}
 
 

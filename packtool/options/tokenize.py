@@ -135,8 +135,8 @@ class FimOptions:
         Sequence[str],
         _with_fim(
             NAMES,
-            "Sentinels before prefix, suffix and middle, by text or id.",
-            metavar="PRE,SUF,MID",
+            "Sentinels before prefix, suffix and middle, and after it, by text or id; only two are Codestral's form.",
+            metavar="PRE,SUF[,MID[,END]]",
             default="the tokenizer's own, by their usual names",
         ),
     ] = ()

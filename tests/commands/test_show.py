@@ -194,15 +194,14 @@ def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(
     [segment] = show(tmp_path / "store", document=0).segments
     assert [(part.trained, part.text) for part in segment.runs] == [
         (False, "<user>2 + 2?<assistant>"),
-        (True, "Four."),
-        (False, "<|endoftext|>"),
+        (True, "Four.<|endoftext|>"),
     ]
     assert segment.id == "a"
     assert run(["show", str(tmp_path / "store"), "--json"]) == 0
     [said] = json.loads(capfd.readouterr().out)["segments"]
-    assert [part["trained"] for part in said["runs"]] == [False, True, False]
+    assert [part["trained"] for part in said["runs"]] == [False, True]
     coloured = printed(show(tmp_path / "store"), force_terminal=True, color_system="standard")
-    assert "\x1b[1;4;36mFour.\x1b[0m" in coloured
+    assert "\x1b[1;4;36mFour.<|endoftext|>\x1b[0m" in coloured
 
 
 def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:

@@ -40,25 +40,40 @@ END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]",
 """Special tokens that pad, mask or begin."""
 
 
+class Sentinels(NamedTuple):
+    """The tokens between the parts of a text that is to fill in the middle.
+
+    Attributes:
+        texts: of those before prefix, suffix and middle, and of the one after the middle; a model may have only the
+            first two, or three.
+        suffix_leads: the model knows one form alone, in which the suffix comes first of all.
+    """
+
+    texts: tuple[str, ...]
+    suffix_leads: bool = False
+
+
 SENTINELS = (
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite
-    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
-    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen Coder, CodeGemma, Granite 4
-    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # DeepSeek-Coder
-    ("▁<PRE>", "▁<SUF>", "▁<MID>"),  # Code Llama
-    ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),  # Seed-Coder
-    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # CodeGeeX, GLM
+    Sentinels(("<fim_prefix>", "<fim_suffix>", "<fim_middle>")),  # StarCoder, Granite
+    Sentinels(("<fim-prefix>", "<fim-suffix>", "<fim-middle>")),  # SantaCoder
+    Sentinels(("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")),  # Qwen Coder, CodeGemma, Granite 4
+    Sentinels(("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")),  # DeepSeek-Coder
+    Sentinels(("▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>")),  # Code Llama
+    Sentinels(("▁<PRE>", "▁<SUF>", "▁<MID>")),
+    Sentinels(("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"), suffix_leads=True),  # Seed-Coder
+    Sentinels(("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>")),  # CodeGeeX, GLM
+    Sentinels(("[PREFIX]", "[SUFFIX]"), suffix_leads=True),  # Codestral
 )
-"""Tokens that begin prefix, suffix and middle where models fill in the middle."""
+"""Those of known models; what comes first is looked for first."""
 
 
-def sentinels(vocab: Collection[str]) -> tuple[str, str, str] | None:
-    """Return the sentinels of prefix, suffix and middle that a vocabulary has; None if it has none.
+def sentinels(vocab: Collection[str]) -> Sentinels | None:
+    """Return the sentinels of a known model that a vocabulary has; None if it has none.
 
     >>> sentinels({"<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>"})
-    ('<fim_prefix>', '<fim_suffix>', '<fim_middle>')
+    Sentinels(texts=('<fim_prefix>', '<fim_suffix>', '<fim_middle>'), suffix_leads=False)
     """
-    return next((texts for texts in SENTINELS if all(text in vocab for text in texts)), None)
+    return next((known for known in SENTINELS if all(text in vocab for text in known.texts)), None)
 
 
 def marked(spec: Mapping[str, Any]) -> set[str]:

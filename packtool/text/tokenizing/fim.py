@@ -6,12 +6,18 @@ uniformly among its code points, into P, M and S, and written in one of two form
     PSM   <pre> P <suf> S <mid> M
     SPM   <pre> <suf> S <mid> P M
 
+Code Llama has one more sentinel behind M, where a model is to stop. Two models know another form alone:
+
+    Codestral    <suf> S <pre> P M
+    Seed-Coder   <suf> S <pre> P <mid> M
+
 The hash of seed and text decides whether, where and in which form, so neither order nor workers matter. What is between
 two sentinels is encoded alone, so a cut is also a bound of tokens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -19,11 +25,13 @@ import msgspec
 import xxhash
 
 from packtool.errors import UsageError
+from packtool.options.check import given
+from packtool.options.kinds import parse_share
 from packtool.options.tokenize import FimOptions
 from packtool.text.encoding.families import guard
 from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.encoding.special import SENTINELS, Sentinels, sentinels
 from packtool.text.encoding.special import named as named_token
-from packtool.text.encoding.special import sentinels
 
 _PURPOSE = int.from_bytes(b"fim")
 """Keeps what is drawn here apart from other hashes of the text by the same seed."""
@@ -38,8 +46,9 @@ class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
         rate: share of the texts.
         spm_rate: share of these that are written suffix first.
         seed: below 2^63.
-        texts: of the three sentinels: prefix, suffix, middle.
+        texts: of the sentinels before prefix, suffix and middle, and after the middle, as far as there are these.
         ids: of the same.
+        suffix_leads: see `special.Sentinels`.
         split: separator of the parts of a text that are rearranged each by itself; empty for none.
         guard: see `families.guard`; empty where the tokenizer puts no mark before a text. Where it does, P and M of the
             suffix-first form are encoded as one, as Code Llama was trained.
@@ -48,8 +57,9 @@ class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
     rate: Fraction
     spm_rate: Fraction
     seed: int
-    texts: tuple[str, str, str]
-    ids: tuple[int, int, int]
+    texts: tuple[str, ...]
+    ids: tuple[int, ...]
+    suffix_leads: bool = False
     split: str = ""
     guard: str = ""
 
@@ -68,30 +78,40 @@ def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddl
     """Settle how texts are rearranged to fill in the middle; None if they are not.
 
     Raises:
-        UsageError: the tokenizer has no sentinels, or not those that are named.
+        UsageError: the tokenizer has no sentinels, or not those that are named; or these leave no choice of a form.
     """
     if options.fim_rate is None:
         return None
     if options.fim_split == "":
         raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--fim-split")
-    wanted = options.fim_tokens or sentinels(tokenizer.vocab)
-    if wanted is None:
+    found = _named(options.fim_tokens, tokenizer) if options.fim_tokens else sentinels(tokenizer.vocab)
+    if found is None:
         what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
         raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
-    named = [named_token("--fim-tokens", token, tokenizer.vocab) for token in wanted]
-    if len(named) != 3 or len(set(named)) < 3:
-        what, remedy = "three different tokens are needed", "name those of prefix, suffix and middle"
-        raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")
-    (before, before_text), (after, after_text), (middle, middle_text) = named
+    if found.suffix_leads and given(options, ["fim_spm_rate"]):
+        what = f"with {' and '.join(found.texts)} there is one form alone, suffix first"
+        raise UsageError("bad-option", what, remedy="leave it out", where="--fim-spm-rate")
     return FillInTheMiddle(
-        rate=options.rearranged,
-        spm_rate=options.suffix_first,
+        rate=parse_share(options.fim_rate),
+        spm_rate=parse_share(options.fim_spm_rate),
         seed=options.fim_seed,
-        texts=(before_text, after_text, middle_text),
-        ids=(before, after, middle),
+        texts=found.texts,
+        ids=tuple(tokenizer.vocab[text] for text in found.texts),
+        suffix_leads=found.suffix_leads,
         split=options.fim_split or "",
         guard=guard(tokenizer.spec),
     )
+
+
+def _named(wanted: Sequence[str | int], tokenizer: FoundTokenizer) -> Sentinels:
+    """Return the sentinels that are named, in the form that a known model has with them; two have Codestral's."""
+    texts = tuple(named_token("--fim-tokens", token, tokenizer.vocab)[1] for token in wanted)
+    if not 2 <= len(texts) <= 4 or len(set(texts)) < len(texts):
+        what = "two to four different tokens are needed"
+        remedy = "name those of prefix and suffix, of the middle if there is one, and of its end"
+        raise UsageError("bad-option", what, remedy=remedy, where="--fim-tokens")
+    default = Sentinels(texts, suffix_leads=len(texts) == 2)
+    return next((known for known in SENTINELS if known.texts == texts), default)
 
 
 class Piece(NamedTuple):
@@ -129,7 +149,7 @@ def cut(text: str, fim: FillInTheMiddle) -> Cut | None:
         return None
     places = divmod(xxhash.xxh3_128_intdigest(data, seed ^ _PLACES), 1 << 64)
     begin, end = sorted(place * (len(text) + 1) >> 64 for place in places)
-    return Cut(begin, end, _below(form, fim.spm_rate))
+    return Cut(begin, end, fim.suffix_leads or _below(form, fim.spm_rate))
 
 
 def _below(drawn: int, rate: Fraction) -> bool:
@@ -174,11 +194,19 @@ def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
 
 
 def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[Piece]:
-    before, after, middle = fim.ids
+    """Return the parts of a text in the order of its form."""
+    before, after, *others = fim.ids
+    middle, end = tuple(others[:1]), tuple(others[1:])
     p, m, s = text[: at.begin], text[at.begin : at.end], text[at.end :]
     if not at.suffix_first:
-        return [Piece(p, (before,)), Piece(s, (after,), begins=False), Piece(m, (middle,), begins=not p)]
-    first = Piece(s, (before, after), begins=False)
-    if fim.guard:
-        return [first, Piece(p + m, (middle,))]
-    return [first, Piece(p, (middle,)), Piece(m, begins=False)]
+        pieces = [Piece(p, (before,)), Piece(s, (after,), begins=False), Piece(m, middle, begins=not p)]
+    elif fim.suffix_leads and middle:
+        pieces = [Piece(s, (after,), begins=False), Piece(p, (before,)), Piece(m, middle, begins=not p)]
+    else:
+        # P and M follow each other here. A tokenizer that marks the begin of a text was trained with both as one.
+        first, second = ((after,), (before,)) if fim.suffix_leads else ((before, after), middle)
+        rest = [Piece(p + m, second)] if fim.guard else [Piece(p, second), Piece(m, begins=False)]
+        pieces = [Piece(s, first, begins=False), *rest]
+    if end:
+        pieces.append(Piece("", end, begins=False))
+    return pieces

@@ -49,7 +49,7 @@ class Rearranged:
         before = np.array([len(piece.sentinels) for piece in pieces], np.int64)
         sentinels = np.fromiter(chain.from_iterable(piece.sentinels for piece in pieces), np.uint32)
         counts.encoded += len(parts.ids)
-        counts.sentinels += 3 * int(self._forms.sum())
+        counts.sentinels += len(self._fim.ids) * int(self._forms.sum())
         # At equal places np.insert keeps the order: that of pieces without ids, too.
         ids = np.insert(parts.ids, np.repeat(np.cumsum(parts.lengths) - parts.lengths, before), sentinels)
         first = np.cumsum([0, *map(len, self._pieces)])[:-1]
@@ -68,7 +68,7 @@ class Rearranged:
             "fim_documents": int(np.count_nonzero(self._forms[stored].sum(axis=1))),
             "fim_prefix_first": prefix_first,
             "fim_suffix_first": suffix_first,
-            "fim_sentinels": 3 * parts,
+            "fim_sentinels": len(self._fim.ids) * parts,
         }
         counts.fim = {name: counts.fim.get(name, 0) + number for name, number in found.items()}
         for number in set(self._fim.ids) & set(special_ids):

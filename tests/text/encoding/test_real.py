@@ -118,7 +118,9 @@ def test_ids_are_those_of_the_prompts_that_models_publish(name: str, tmp_path: P
     form, ids = SENTINELS[name]
     data = fetch.tokenizer(name)
     library, vocab = ReferenceEncoder(data), FoundTokenizer({"tokenizer.json": data}, name).vocab
-    assert tuple(vocab[text] for text in sentinels(vocab) or ()) == ids
+    known = sentinels(vocab)
+    assert known is not None
+    assert tuple(vocab[text] for text in known.texts) == ids
     eos = next(text for text in ("<|endoftext|>", "<｜end▁of▁sentence｜>") if text in vocab)
     (tmp_path / "tokenizer.json").write_bytes(data)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
@@ -135,14 +137,16 @@ def test_code_llama_marks_where_a_text_begins_alone(tmp_path: Path) -> None:
     spec = json.loads(data)
     normalizer = shapes.normalizers_of(shapes.SPACES)
     unmarked = ReferenceEncoder(json.dumps(spec | {"normalizer": normalizer}).encode())
-    before, after, middle = (library.tokenizer.token_to_id(text) for text in ("▁<PRE>", "▁<SUF>", "▁<MID>"))
+    texts = ("▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>")
+    before, after, middle, end = (library.tokenizer.token_to_id(text) for text in texts)
     p, m, s = published.PREFIX, published.MIDDLE, published.SUFFIX
     marked = [*library.spell(p), after, *unmarked.spell(s), middle, *unmarked.spell(m)]
-    assert published.stored(tmp_path, suffix_first=False) == [before, *marked]
+    assert published.stored(tmp_path, suffix_first=False) == [before, *marked, end]
     assert published.stored(tmp_path, suffix_first=True) == [
         before,
         after,
         *unmarked.spell(s),
         middle,
         *library.spell(p + m),
+        end,
     ]

@@ -6,6 +6,7 @@ import tempfile
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,6 +21,9 @@ FORMS = {
     "StarCoder, suffix first": "<fim_prefix><fim_suffix>{suffix}<fim_middle>{prefix}",
     "DeepSeek-Coder": "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
     "Qwen Coder, CodeGemma": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+    "Code Llama": "▁<PRE>{prefix}▁<SUF>{suffix}▁<MID>",
+    "Seed-Coder, suffix first": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
+    "Codestral, suffix first": "[SUFFIX]{suffix}[PREFIX]{prefix}",
 }
 """What each card gives to its tokenizer as one text."""
 
@@ -29,14 +33,20 @@ def prompt(form: str) -> str:
     return FORMS[form].format(prefix=PREFIX, suffix=SUFFIX)
 
 
-def stored(tokenizer: Path, *, suffix_first: bool) -> list[int]:
-    """The ids that `tokenize` stores of the document, cut as in the prompts, without EOS."""
+def stored(tokenizer: Path, *, suffix_first: bool, leads: bool = False) -> list[int]:
+    """The ids that `tokenize` stores of the document, cut as in the prompts, without EOS.
+
+    Args:
+        leads: the model knows this form alone.
+    """
     text, begin, rate = PREFIX + MIDDLE + SUFFIX, len(PREFIX), Fraction(suffix_first)
     wanted = Cut(begin, begin + len(MIDDLE), suffix_first)
     fim = FillInTheMiddle(rate=Fraction(1), spm_rate=rate, seed=0, texts=("", "", ""), ids=(0, 0, 0))
     seed = next(seed for seed in count() if cut(text, msgspec.structs.replace(fim, seed=seed)) == wanted)
     with tempfile.TemporaryDirectory() as place:
-        options = {"tokenizer": tokenizer, "fim_rate": 1, "fim_spm_rate": rate, "fim_seed": seed, "workers": 1}
+        options: dict[str, Any] = {"tokenizer": tokenizer, "fim_rate": 1, "fim_seed": seed, "workers": 1}
+        if not leads:
+            options["fim_spm_rate"] = rate
         packtool.tokenize([{"text": text}], f"{place}/store", **options)
         found: list[int] = TokenStore(f"{place}/store").document(0).tolist()
     return found[:-1]

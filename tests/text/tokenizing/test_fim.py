@@ -50,7 +50,7 @@ def decoded(ids: list[int], begins: bool) -> str:
 
 def restored(ids: list[int], fim: FillInTheMiddle, decode: Callable[[list[int], bool], str]) -> str:
     """The text that ids were made of; `decode` is told whether a text begins where they do."""
-    before, after, middle = fim.ids
+    before, after, middle = fim.ids[:3]
     ends = [place for place, number in enumerate(ids) if number == before] + [len(ids)]
     out = decode(ids[: ends[0]], True)
     for at, end in pairwise(ends):
@@ -79,6 +79,31 @@ def test_a_text_comes_back(text: str, seed: int, split: str, guard: str, rate: F
         naive = f"\1{before}\2{after}\3{middle}" if not last else f"\1\2{after}\3{before}{middle}"
         marks = {1: "\1", 2: "\2", 3: "\3"}
         assert "".join("".join(marks[n] for n in piece.sentinels) + piece.text for piece in pieces) == naive
+
+
+@given(st.text(min_size=1), st.integers(0, 99), st.sampled_from(["", "\4"]))
+def test_the_forms_of_single_models(text: str, seed: int, guard: str) -> None:
+    """Codestral's and Seed-Coder's, whose suffix leads, and Code Llama's, whose middle has an end."""
+    text = text.encode(errors="ignore").decode()
+    for texts, ids, leads, form in (
+        (("[P]", "[S]"), (1, 2), True, "\2{s}\1{p}{m}"),
+        (("[P]", "[S]", "[M]"), (1, 2, 3), True, "\2{s}\1{p}\3{m}"),
+        (("[P]", "[S]", "[M]", "[E]"), (1, 2, 3, 5), False, "\1{p}\2{s}\3{m}\5"),
+        (("[P]", "[S]", "[M]", "[E]"), (1, 2, 3, 5), False, "\1\2{s}\3{p}{m}\5"),
+    ):
+        rate = Fraction(form.startswith("\1\2"))
+        how = fim(texts=texts, ids=ids, suffix_leads=leads, spm_rate=rate, seed=seed, guard=guard)
+        pieces, prefix_first, suffix_first = rearranged(text, how)
+        found = cut(text, how)
+        if found is None:
+            continue
+        p, m, s = text[: found.begin], text[found.begin : found.end], text[found.end :]
+        made = "".join("".join(map(chr, piece.sentinels)) + piece.text for piece in pieces)
+        assert made == form.format(p=p, m=m, s=s)
+        assert (prefix_first, suffix_first) == ((0, 1) if leads or rate else (1, 0))
+        assert not any(piece.begins for piece in pieces if 2 in piece.sentinels)
+        if guard and "{p}{m}" in form:  # encoded as one, and a text begins there
+            assert any(piece.text == p + m and piece.begins for piece in pieces)
 
 
 def test_each_file_of_a_document_is_rearranged_by_itself() -> None:
@@ -121,12 +146,15 @@ def test_a_text_that_spells_a_sentinel_stays() -> None:
     assert cut("", fim()) is None
 
 
-FAMILIES = {texts: shapes.with_added(*(AddedToken(text, special=True) for text in texts)) for texts in SENTINELS}
+FAMILIES = {
+    known.texts: shapes.with_added(*(AddedToken(text, special=True) for text in known.texts)) for known in SENTINELS
+}
+BOTH_FORMS = {known.texts: FAMILIES[known.texts] for known in SENTINELS if not known.suffix_leads}
 SENTENCES = shapes.normalizers_of(shapes.PREPEND, shapes.SPACES)
 DECODER = decoders.Sequence(
     [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
 )
-MARKED = shapes.sentencepiece(*(AddedToken(text, special=True) for text in SENTINELS[4]), normalizer=SENTENCES)
+MARKED = shapes.sentencepiece(*(AddedToken(text, special=True) for text in SENTINELS[5].texts), normalizer=SENTENCES)
 MARKED["decoder"] = json.loads(DECODER.__getstate__())
 
 
@@ -158,7 +186,9 @@ def tokenizer_of(folder: Path, spec: dict[str, Any]) -> tuple[Path, Tokenizer]:
     return folder, Tokenizer.from_str(json.dumps(spec))
 
 
-@pytest.mark.parametrize("spec", [*FAMILIES.values(), MARKED], ids=[*("-".join(each) for each in FAMILIES), "marked"])
+@pytest.mark.parametrize(
+    "spec", [*BOTH_FORMS.values(), MARKED], ids=[*("-".join(each) for each in BOTH_FORMS), "marked"]
+)
 def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[str, Any], tmp_path: Path) -> None:
     folder, tokenizer = tokenizer_of(tmp_path, spec)
     texts = corpus()
@@ -166,9 +196,10 @@ def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[st
     options: dict[str, Any] = {"tokenizer": folder, "fim_rate": "80%", "workers": 1}
     result = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "o", **options)
     store = TokenStore(tmp_path / "o")
-    names = sentinels(tokenizer.get_vocab())
-    assert names is not None
-    before, after, middle = ids = tuple(tokenizer.token_to_id(name) for name in names)
+    known = sentinels(tokenizer.get_vocab())
+    assert known is not None
+    names = known.texts
+    before, after, middle, *end = ids = tuple(tokenizer.token_to_id(name) for name in names)
     how = fim(texts=names, ids=ids, rate=Fraction(4, 5), guard="\1" if spec is MARKED else "")
     unmarked = tokenizer
     if spec is MARKED:  # suffix and middle begin no text, and get no mark
@@ -193,12 +224,13 @@ def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[st
             if found.suffix_first:
                 rest = encode(p + m, begins=True) if how.guard else encode(p) + encode(m)
                 expected = [before, after, *encode(s), middle, *rest]
+            expected += end
         assert stored == expected
-        assert restored(stored, how, decode) == text
+        assert restored([number for number in stored if number not in end], how, decode) == text
     assert min(forms) > 50
     counts = result.counts
     assert (counts["fim_prefix_first"], counts["fim_suffix_first"]) == tuple(forms)
-    assert (counts["fim_documents"], counts["fim_sentinels"]) == (sum(forms), 3 * sum(forms))
+    assert (counts["fim_documents"], counts["fim_sentinels"]) == (sum(forms), len(ids) * sum(forms))
     assert "special_tokens" not in counts, "sentinels stand in no text"
     assert store.manifest.options["fim_tokens"] == list(names)
 
@@ -276,10 +308,11 @@ def test_a_text_that_spells_a_sentinel_is_warned_of(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", published.FORMS)
 def test_ids_are_those_of_the_prompts_that_models_publish(form: str, tmp_path: Path) -> None:
-    texts = next(texts for texts in SENTINELS if all(text in published.FORMS[form] for text in texts))
-    folder, tokenizer = tokenizer_of(tmp_path, FAMILIES[texts])
-    ids = [number for text in (published.prompt(form), published.MIDDLE) for number in tokenizer.encode(text).ids]
-    assert published.stored(folder, suffix_first=form.endswith("suffix first")) == ids
+    known = next(known for known in SENTINELS if all(text in published.FORMS[form] for text in known.texts[:3]))
+    folder, tokenizer = tokenizer_of(tmp_path, FAMILIES[known.texts])
+    said = (published.prompt(form), published.MIDDLE, *known.texts[3:])
+    ids = [number for text in said for number in tokenizer.encode(text).ids]
+    assert published.stored(folder, suffix_first=form.endswith("suffix first"), leads=known.suffix_leads) == ids
 
 
 @pytest.mark.parametrize(
@@ -290,13 +323,17 @@ def test_ids_are_those_of_the_prompts_that_models_publish(form: str, tmp_path: P
             "--fim-rate: the tokenizer has no known sentinels to fill in the middle. Name three of its",
         ),
         ({"fim_seed": 1}, "--fim-seed: has no effect without --fim-rate. Give --fim-rate with it, such as 50%."),
-        ({"fim_rate": 0.5, "fim_tokens": ["!", "a"]}, "--fim-tokens: three different tokens are needed. "),
-        ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "!"]}, "--fim-tokens: three different tokens are needed. "),
+        ({"fim_rate": 0.5, "fim_tokens": ["!"]}, "--fim-tokens: two to four different tokens are needed. "),
+        ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "!"]}, "--fim-tokens: two to four different tokens are needed. "),
         ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "no such"]}, "--fim-tokens: 'no such' is not in the vocabulary. "),
         ({"fim_rate": 0.5, "ids_field": "ids"}, "--fim-rate: has no effect on token ids. Leave it out."),
         ({"fim_rate": 0.5, "conversations": "auto"}, "--fim-rate: has no effect on conversations. Leave it out."),
         ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "b"], "fim_split": ""}, "--fim-split: an empty separator. "),
         ({"fim_rate": 2}, "--fim-rate: "),
+        (
+            {"fim_rate": 0.5, "fim_tokens": ["!", "a"], "fim_spm_rate": 1},
+            "--fim-spm-rate: with ! and a there is one form alone, suffix first. Leave it out.",
+        ),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
