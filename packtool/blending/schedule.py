@@ -153,8 +153,9 @@ def pieces_of(
     [(0, 100, [0.5, 0.5]), (100, 200, [0.9, 0.1]), (200, 300, [0.9, 0.1])]
     """
     lines: list[Piece] = []
-    for number, stage in enumerate(stages):
-        last = min(stages[number + 1].first if number + 1 < len(stages) else samples, samples)
+    ends = [*(stage.first for stage in stages[1:]), samples]
+    for stage, end in zip(stages, ends, strict=True):
+        last = min(end, samples)
         if stage.first >= last:
             continue
         wanted, first = _shares(stage.weights, names), stage.first
@@ -164,7 +165,9 @@ def pieces_of(
             lines.append(ramp.until(first))
         if first < last:
             lines.append(Piece(first, last, wanted, wanted))
-    return _stopped(lines, names, limits, use_all=use_all) if limits else lines
+    if not limits:
+        return lines
+    return _stopped(lines, names, limits, use_all=use_all)
 
 
 def _shares(weights: Mapping[str, Fraction], names: Sequence[str]) -> Shares:
@@ -180,12 +183,16 @@ def _stopped(lines: Sequence[Piece], names: Sequence[str], limits: Mapping[str, 
         rest = line
         while rest.first < line.last:
             going = most - given > _CLOSE
-            left: Shares = most - given if use_all else np.zeros(len(names))
+            left: Shares = np.zeros(len(names))
+            if use_all:
+                left = most - given
             piece = _without(rest, going, left)
-            stops = [_reaches(piece, k, most[k] - given[k]) if going[k] else math.inf for k in range(len(names))]
-            last = min(piece.last, *stops)
+            stops = np.full(len(names), math.inf)
+            for source in np.flatnonzero(going).tolist():
+                stops[source] = _reaches(piece, source, most[source] - given[source])
+            last = min(piece.last, float(stops.min()))
             out.append(piece.until(last))
-            given = np.where(np.array(stops) <= last + _CLOSE, most, given + piece.rows(np.array([last]))[0])
+            given = np.where(stops <= last + _CLOSE, most, given + piece.rows(np.array([last]))[0])
             rest = rest.since(last)
     return out
 
@@ -194,21 +201,23 @@ def _without(piece: Piece, going: npt.NDArray[np.bool_], instead: Shares) -> Pie
     """Give the shares of sources that have stopped to the others.
 
     Args:
-        going: the others.
+        going: the sources that have not stopped.
         instead: their weights where all that have a share have stopped.
     """
     begin, end = piece.begin * going, piece.end * going
     if not begin.any() and not end.any():
         begin = end = np.where(going, instead, 0)
-    begin = begin if begin.any() else end  # a ramp from or to those that have stopped
-    end = end if end.any() else begin
+    if not begin.any():  # a ramp from sources that have stopped
+        begin = end
+    if not end.any():  # a ramp to such sources
+        end = begin
     if not begin.any():
         raise Exhausted(piece.first)
     return replace(piece, begin=begin / begin.sum(), end=end / end.sum())
 
 
 def _reaches(piece: Piece, source: int, rows: float) -> float:
-    """Return the place in a piece at which a source has given this number of rows of it; infinity if it never does."""
+    """Return where a source reaches this many rows in a piece; infinity if it never does."""
     if piece.rows(np.array([piece.last]))[0, source] < rows - _CLOSE:
         return math.inf
     begin, end = float(piece.begin[source]), float(piece.end[source])
