@@ -85,8 +85,10 @@ def parse_amount(value: str | int) -> int:
 
 def _with_suffix(value: str | int, factors: Mapping[str, int]) -> int:
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]?)\s*", str(value).lower().replace("_", ""))
-    number = None if match is None or match[2] not in factors else Fraction(match[1]) * factors[match[2]]
-    if number is None or number.denominator != 1:
+    if match is None or match[2] not in factors:
+        raise ValueError(value)
+    number = Fraction(match[1]) * factors[match[2]]
+    if number.denominator != 1:
         raise ValueError(value)
     return int(number)
 
@@ -151,7 +153,9 @@ def parse_part(value: Part | float | str) -> Part:
     if match is None:
         raise ValueError(value)
     amount = parse_amount(match[1])
-    return Part(str(value), tokens=amount) if (match[2] or "").startswith("t") else Part(str(value), documents=amount)
+    if match[2] in ("token", "tokens"):
+        return Part(str(value), tokens=amount)
+    return Part(str(value), documents=amount)
 
 
 def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:
@@ -249,14 +253,17 @@ def parse_inputs(value: Any) -> list[Any] | Records:
     """
     if isinstance(value, Records):
         return value
-    return _several(value) if names_files(value) else Records(value)
+    if names_files(value):
+        return _several(value)
+    return Records(value)
 
 
 def _local(value: Any) -> Any:
     """Refuse URLs of object stores where a file of this machine is needed."""
     from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
-    for item in value if isinstance(value, list | tuple) else [value]:
+    items = value if isinstance(value, list | tuple) else [value]
+    for item in items:
         if is_remote(as_typed(item)):
             what, remedy = "does not take the URL of an object store", "give a local path"
             raise UsageError("unsupported-store", what, remedy=remedy, where=str(item))
