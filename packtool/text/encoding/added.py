@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,9 @@ ADDED_TOKENS = "added_tokens.json"
 _NAMED = ("bos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LISTED = ("additional_special_tokens", "extra_special_tokens")
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+_NULL = msgspec.Raw(b"null")
 
 
 def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -55,40 +58,88 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
     return tokens
 
 
-def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]]) -> bytes:
-    """Add to a tokenizer.json the tokens that it lacks.
+def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged: Collection[str] = ()) -> bytes:
+    """Add to a tokenizer.json the tokens that it lacks, and give those that it has the flags that are wanted.
 
     Each gets the id that `tokenizers` gives it: that of the vocabulary if it is there, else the next one.
 
     Args:
         data: the tokenizer.json.
         wanted: as `added_tokens` lists them.
+        flagged: texts of those whose flags come before the file's; none of them makes a special token ordinary.
 
     Returns:
-        The same bytes where nothing is missing, or where it is not a tokenizer.json.
+        The same bytes where nothing is to do, or where it is not a tokenizer.json.
     """
     try:
         entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        known = msgspec.json.decode(entries.get("added_tokens", msgspec.Raw(b"null")), type=list[_Added] | None) or []
+        written = entries.get("added_tokens", _NULL)
+        known = {token.content: token for token in msgspec.json.decode(written, type=list[_Added] | None) or []}
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return data
-    there = {token.content for token in known}
-    missing = [token for token in wanted if token["content"] and token["content"] not in there]
-    if not missing:
+    tokens = [_Added(str(token["content"]), **_flags(token)) for token in wanted if token["content"]]
+    missing = [token for token in tokens if token.content not in known]
+    other: dict[str, dict[str, Any]] = {}
+    for token in tokens:
+        there = known.get(token.content)
+        if there is not None and token.content in flagged:
+            flags = msgspec.structs.asdict(token) | {"special": token.special or there.special}
+            if flags != msgspec.structs.asdict(there):
+                other[token.content] = flags
+    if not missing and not other:
         return data
+    before = [{**token, **other.get(token["content"], {})} for token in msgspec.json.decode(written) or ()]
+    return msgspec.json.encode({**entries, "added_tokens": [*before, *_numbered(data, missing)]})
+
+
+def with_special(data: bytes, texts: Collection[str]) -> bytes:
+    """Return a tokenizer.json whose added tokens of these texts are special: it encodes them as plain text if asked to.
+
+    >>> with_special(b'{"added_tokens": [{"id": 7, "content": "<x>", "special": false}]}', {"<x>"})
+    b'{"added_tokens":[{"id":7,"content":"<x>","special":true}]}'
+    """
+    entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    tokens = msgspec.json.decode(entries.get("added_tokens", _NULL)) or []
+    ordinary = [token for token in tokens if token["content"] in texts and not token.get("special")]
+    if not ordinary:
+        return data
+    for token in ordinary:
+        token["special"] = True
+    return msgspec.json.encode({**entries, "added_tokens": tokens})
+
+
+def _numbered(data: bytes, missing: Sequence[_Added]) -> list[dict[str, Any]]:
+    """Return tokens that a tokenizer.json lacks as it writes them, with the ids that `tokenizers` gives them."""
+    if not missing:
+        return []
     from tokenizers import AddedToken
 
     tokenizer = reference_tokenizer(data)
     for token in missing:
-        flags = {name: bool(token[name]) for name in _FLAGS if name in token}
-        tokenizer.add_tokens([AddedToken(str(token["content"]), **flags)])
-    more = [
+        tokenizer.add_tokens([AddedToken(**msgspec.structs.asdict(token))])
+    contents = {token.content for token in missing}
+    return [
         {"id": number, "content": token.content, **{name: getattr(token, name) for name in _FLAGS}}
         for number, token in sorted(tokenizer.get_added_tokens_decoder().items())
-        if token.content not in there
+        if token.content in contents
     ]
-    before = msgspec.json.decode(entries.get("added_tokens", msgspec.Raw(b"null"))) or []
-    return msgspec.json.encode({**entries, "added_tokens": [*before, *more]})
+
+
+def _flags(token: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the flags of a token, with the defaults that `tokenizers` has: special tokens are not normalized."""
+    flags = {name: bool(token.get(name, False)) for name in _FLAGS}
+    flags["normalized"] = bool(token.get("normalized", not flags["special"]))
+    return flags
+
+
+def named_special(configs: Sequence[Mapping[str, Any]]) -> set[str]:
+    """List the texts of the tokens that configurations give a special role, such as EOS.
+
+    >>> sorted(named_special([{"eos_token": "</s>", "pad_token": {"content": "<pad>"}}, {"bos_token": None}]))
+    ['</s>', '<pad>']
+    """
+    texts = {_content(config.get(name)) for config in configs for name in ("eos_token", *_NAMED)}
+    return {text for text in texts if text is not None}
 
 
 def moved_tokens(config: Mapping[str, Any], vocab: Mapping[str, int]) -> dict[str, tuple[int, int]]:
@@ -102,7 +153,14 @@ def moved_tokens(config: Mapping[str, Any], vocab: Mapping[str, int]) -> dict[st
 
 
 class _Added(msgspec.Struct):
+    """An added token; what a file does not say is false, as `tokenizers` reads it."""
+
     content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = False
+    special: bool = False
 
 
 def _values(value: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, TOKENIZER,
 from packtool.formats.schema import TokenizerInfo
 from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.support.sizes import plural
-from packtool.text.encoding.added import ADDED_TOKENS, added_tokens, moved_tokens, with_added_tokens
+from packtool.text.encoding.added import ADDED_TOKENS, added_tokens, moved_tokens, named_special, with_added_tokens
 from packtool.text.encoding.encoders import reference_tokenizer
 from packtool.text.encoding.spec import not_applied, parse
 from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
@@ -59,8 +59,10 @@ class FoundTokenizer:
 
     @property
     def special(self) -> tuple[str, ...]:
-        """The texts of its special tokens, ascending."""
-        return tuple(sorted(marked(self.spec)))
+        """The texts of its special tokens, ascending: also of added tokens that are special by their role in its
+        configuration alone, as Command R+ has its EOS."""
+        named = named_special(self.configs).intersection(self.added)
+        return tuple(sorted(marked(self.spec) | named))
 
     @cached_property
     def vocab(self) -> dict[str, int]:
@@ -217,10 +219,12 @@ def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer
         if ADDED_TOKENS in files:
             configs[ADDED_TOKENS] = msgspec.json.decode(files[ADDED_TOKENS], type=dict[str, Any])
         wanted = added_tokens(configs)
+        decoder = configs.get(TOKENIZER_CONFIGS[0], {}).get("added_tokens_decoder") or {}
+        flagged = {token["content"] for token in decoder.values()}
     except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
         what = f"its added tokens can't be read ({error})"
         raise DataError("bad-tokenizer-config", what, remedy="fix or remove them", where=where) from None
-    return replace(found, files={**kept, TOKENIZER: with_added_tokens(found.data, wanted)})
+    return replace(found, files={**kept, TOKENIZER: with_added_tokens(found.data, wanted, flagged)})
 
 
 def _tokenizer(path: Path) -> bytes:

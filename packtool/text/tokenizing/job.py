@@ -72,7 +72,7 @@ def run_blocks(
             output.discard()
         raise
     tokenizer_at = output.passing(engine, far=False).place
-    tokenizer_at.write(TOKENIZER, tokenizer.files[TOKENIZER])
+    tokenizer_at.write(TOKENIZER, tokenizer.data)
     work = tasks.Work(
         recipe=recipe,
         encoder=tokenizer.encoder,

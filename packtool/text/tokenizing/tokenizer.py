@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from packtool.formats.names import TOKENIZER
 from packtool.formats.schema import TokenizerInfo
 from packtool.options.declare import Input
 from packtool.options.tokenize import TokenizeArguments
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.choose import check_conversations, choose_chat, with_template
+from packtool.text.encoding.added import with_special
 from packtool.text.encoding.encoder_choice import choose
 from packtool.text.encoding.encoders import EncoderRecipe
 from packtool.text.encoding.load import find, info_of
 from packtool.text.tokenizing.fim import FillInTheMiddle, choose_fim
+from packtool.warnings import warn
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Tokenizer:
 
     Attributes:
         files: that the store keeps, by name: the tokenizer.json, its configuration, the chat template.
+        data: the tokenizer.json that encodes.
         info: what the manifest records: EOS and BOS among it.
         special: texts of its special tokens, ascending.
         encoder: which one encodes, and why.
@@ -30,6 +34,7 @@ class Tokenizer:
     """
 
     files: Mapping[str, bytes]
+    data: bytes
     info: TokenizerInfo
     special: tuple[str, ...]
     encoder: EncoderRecipe
@@ -53,11 +58,21 @@ def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
     # Of a conversation, what the template writes is encoded as special tokens in any case; `chat` tells what a message
     # spells from it.
     as_text = options.special_tokens == "text" and not chats
-    encoder = choose(found, options.encoder, special_as_text=as_text)
+    special = tuple(sorted({*found.special, info.eos_token} & {*found.added}))
+    if options.special_tokens == "token" and any(
+        config.get("split_special_tokens") is True for config in found.configs
+    ):
+        what = "its configuration asks for split_special_tokens, which is not done by itself"
+        remedy = "give --special-tokens text to encode special tokens in texts as plain text"
+        warn("tokenizer-options", what, remedy=remedy, where=found.where)
+    encodes = found
+    if as_text:  # encoders know special tokens by the file alone
+        encodes = replace(found, files={**found.files, TOKENIZER: with_special(found.data, special)})
+    encoder = choose(encodes, options.encoder, special_as_text=as_text)
     files, chat = found.files, None
     if chats:
         stops = found.stops(info.eos_token)
-        chat = choose_chat(options, found.files, found.added, found.special, stops, found.where)
+        chat = choose_chat(options, found.files, found.added, special, stops, found.where)
         if options.chat_template is not None:
             files = with_template(found.files, chat)
-    return Tokenizer(files, info, found.special, encoder, chat, choose_fim(options, found))
+    return Tokenizer(files, encodes.data, info, special, encoder, chat, choose_fim(options, found))

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 
+import packtool
 from packtool.errors import DataError
+from packtool.formats.token_store import TokenStore
 from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.text.encoding.load import find, info_of
 from packtool.warnings import PacktoolWarning
@@ -80,3 +82,57 @@ def test_what_is_no_decoder_is_one_error(tmp_path: Path, decoder: Any) -> None:
         find(place)
     assert error.value.code == "bad-tokenizer-config"
     assert error.value.what.startswith("its added tokens can't be read")
+
+
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+def with_token(place: Path, flags: dict[str, bool], **config: Any) -> Path:
+    """A tokenizer with an added token <x> of these flags, and this configuration."""
+    place.mkdir(exist_ok=True)
+    tokenizer = Tokenizer.from_str(default_tokenizer().decode())
+    tokenizer.add_tokens([AddedToken("<x>", **flags)])
+    tokenizer.save(str(place / "tokenizer.json"))
+    (place / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|endoftext|>", **config}))
+    return place
+
+
+@pytest.mark.parametrize(
+    "said", [{"lstrip": True}, {"rstrip": True, "normalized": False}, {"special": True}, {}], ids=str
+)
+@pytest.mark.parametrize("there", [{}, {"lstrip": True}, {"special": True}], ids=str)
+def test_flags_of_the_configuration_come_first(tmp_path: Path, there: dict[str, bool], said: dict[str, bool]) -> None:
+    """As Transformers adds a token again whose flags differ; a special token stays one."""
+    place = with_token(tmp_path / "m", there, added_tokens_decoder={str(SIZE): {"content": "<x>", **said}})
+    expected = Tokenizer.from_file(str(place / "tokenizer.json"))
+    expected.add_tokens([AddedToken("<x>", **said)])
+    token = expected.get_added_tokens_decoder()[SIZE]
+    (found,) = [token for token in find(place).spec["added_tokens"] if token["content"] == "<x>"]
+    assert found["special"] == (token.special or bool(there.get("special")))
+    assert {name: found[name] for name in FLAGS[:4]} == {name: getattr(token, name) for name in FLAGS[:4]}
+    assert ids(place, "a <x> b") == expected.encode("a <x> b", add_special_tokens=False).ids
+
+
+@pytest.mark.filterwarnings("ignore:.*an ordinary token")
+@pytest.mark.parametrize("role", ["eos_token", "bos_token", "pad_token"])
+def test_a_token_is_special_by_its_role(tmp_path: Path, role: str) -> None:
+    """Command R+ ends documents with a token that its tokenizer.json calls ordinary."""
+    place = with_token(tmp_path / "m", {}, **{role: "<x>"})
+    assert "<x>" in find(place).special
+    options: dict[str, Any] = {"tokenizer": place, "workers": 1, "eos_token": "<x>" if role == "eos_token" else None}
+    for encoder in ("auto", "tokenizers"):
+        packtool.tokenize([{"text": "a<x>b"}], tmp_path / encoder, special_tokens="text", encoder=encoder, **options)
+        store = TokenStore(tmp_path / encoder)
+        assert SIZE not in store.document(0)[:-1]
+        assert (tmp_path / encoder / "tokenizer.json").read_bytes() == (place / "tokenizer.json").read_bytes()
+    with pytest.warns(PacktoolWarning, match=r"texts hold special tokens.*<x> \(1\)"):
+        packtool.tokenize([{"text": "a<x>b"}], tmp_path / "token", **options)
+
+
+def test_a_configuration_that_asks_for_plain_text_is_told(tmp_path: Path) -> None:
+    place = with_token(tmp_path / "m", {"special": True}, split_special_tokens=True)
+    with pytest.warns(
+        PacktoolWarning, match="its configuration asks for split_special_tokens, which is not done by it"
+    ):
+        packtool.tokenize([{"text": "a"}], tmp_path / "o", tokenizer=place, workers=1)
+    packtool.tokenize([{"text": "a"}], tmp_path / "p", tokenizer=place, workers=1, special_tokens="text")
