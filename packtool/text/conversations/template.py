@@ -43,8 +43,8 @@ class Rendered:
     Attributes:
         text: what the template made.
         marked: (begin, end) of what it marks as generated, in characters, ascending.
-        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text. They are empty
-            where the template took such a text apart, which is no reason for its parts to join again.
+        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text. Empty spans
+            mark tokens that the template split; their parts stay separate.
     """
 
     text: str
@@ -274,36 +274,43 @@ def _replaced(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
-    """Return the text without marks, and where they were: round what is generated, and in braces."""
-    first, *parts = text.split(key)
-    spans: list[tuple[int, int]] = []
+    """Return the text without marks, and where they were. A mark is the key, here *, and a character that says which.
+
+        *(Ho *(ho*)*)        generated, (0, 5): marks may lie in each other, and the outermost counts
+        *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
+        *{<en    d>*}        one that the template took apart: two empty spans keep its parts from joining again
+
+    Raises:
+        ConversationError: the template cut a mark, or lost one of a pair.
+    """
+    kept: list[str] = []
+    marked: list[tuple[int, int]] = []
     apart: list[tuple[int, int]] = []
-    kept = [first]
-    at, depth, begin, closed = len(first), 0, 0, -1
-    for number, part in enumerate(parts):
-        kind, said = part[:1], part[1:]
-        if kind == "(":
-            begin = at if depth == 0 else begin
-            depth += 1
-        elif kind == ")":
-            depth -= 1
-            if depth == 0:
-                spans.append((begin, at))
-        elif kind in ("{", "}") and control is not None:
-            following = "".join(parts[number + 1 : number + 2])[:1]
-            whole = kind == "{" and following == "}" and control.fullmatch(said) is not None
-            if number != closed:
-                apart.append((at, at + whole * len(said)))
-            closed = number + 1 if whole else closed
-        else:
-            raise ConversationError(_CUT)
-        if depth < 0:
-            raise ConversationError(_CUT)
+    at = last = depth = begin = 0  # `at` in the text without marks, `last` in the text with them
+    before = ""
+    for mark in re.finditer(f"{re.escape(key)}(.?)", text, re.DOTALL):
+        said, kind = text[last : mark.start()], mark[1]
         kept.append(said)
         at += len(said)
+        last = mark.end()
+        if kind == "(":
+            if depth == 0:
+                begin = at
+            depth += 1
+        elif kind == ")" and depth:
+            depth -= 1
+            if depth == 0:
+                marked.append((begin, at))
+        elif kind == "}" and before == "{" and control is not None and control.fullmatch(said):
+            apart[-1] = (at - len(said), at)  # the span that its brace opened, which was empty until now
+        elif kind in ("{", "}") and control is not None:
+            apart.append((at, at))
+        else:
+            raise ConversationError(_CUT)
+        before = kind
     if depth:
         raise ConversationError(_CUT)
-    return Rendered("".join(kept), tuple(spans), tuple(apart))
+    return Rendered("".join(kept) + text[last:], tuple(marked), tuple(apart))
 
 
 def _tojson(
