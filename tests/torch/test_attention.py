@@ -68,3 +68,27 @@ def test_a_batch_of_no_rows_has_masks(tmp_path: Path) -> None:
     assert scaled_dot_product_attention(query, query, query, attn_mask=masks[1]).shape == (0, 2, 128, 8)
     flat = query.transpose(1, 2).flatten(0, 1)
     assert varlen_attention(flat, flat, flat, empty["cu_seqlens"], empty["max_seqlen"]).shape == (0, 2, 8)
+
+
+def recurred(values: list[float], sequence: list[int]) -> list[float]:
+    """A state-space layer in short: the state decays, and is empty where a sequence begins, as with `seq_idx`."""
+    out: list[float] = []
+    for place, value in enumerate(values):
+        goes_on = place > 0 and sequence[place] == sequence[place - 1]
+        out.append(value + 0.5 * out[-1] if goes_on else value)
+    return out
+
+
+def test_document_ids_are_the_seq_idx_of_state_space_layers(batch: dict[str, torch.Tensor]) -> None:
+    """Each document of a row gets what it gets alone; they have the shape and type that the kernels ask for."""
+    documents = batch["document_ids"]
+    assert (documents.shape, documents.dtype, documents.is_contiguous()) == ((4, 128), torch.int32, True)
+    begins = batch["cu_seqlens"][:-1].tolist()
+    for row, sequence in zip(batch["input_ids"].tolist(), documents.tolist(), strict=True):
+        found = recurred(row, sequence)
+        for number in range(max(sequence) + 1):
+            places = [place for place, each in enumerate(sequence) if each == number]
+            assert [found[place] for place in places] == recurred([row[place] for place in places], [0] * len(places))
+    flat = documents.flatten().tolist()
+    changes = [place for place in range(len(flat)) if place % 128 == 0 or flat[place] != flat[place - 1]]
+    assert changes == begins
