@@ -119,7 +119,7 @@ def laid_out() -> dict[str, float]:
 def reading(place: Path) -> list[dict[str, Any]]:
     """Million tokens a CPU second: a blend and its sources, by loaders; and each by a call for every batch."""
     import packtool as tool
-    from packtool.reading.blend_stream import open_stream
+    from packtool.reading.stream import Stream
     from packtool.torch import Loader
 
     weights = {"web": 0.5, "code": 0.25, "wiki": 0.15, "chat": 0.1}
@@ -137,8 +137,8 @@ def reading(place: Path) -> list[dict[str, Any]]:
         steps = {name: round(READ / rows * share) for name, share in shares.items()}
         loaders = {name: Loader(path, batch_size=rows, **_endless(name)) for name, path in paths.items()}
         ways = {"loader": {name: iter(loader) for name, loader in loaders.items()}}
-        streams = {name: open_stream(path, **_endless(name)) for name, path in paths.items()}
-        ways["call"] = {name: map(stream.batch, _consecutive(rows)) for name, stream in streams.items()}
+        streams = {name: Stream(path, **_endless(name)) for name, path in paths.items()}
+        ways["call"] = {name: _consecutive(stream, rows) for name, stream in streams.items()}
         took: dict[str, list[float]] = {}
         for _ in range(1 + ROUNDS):
             for way, batches in ways.items():
@@ -159,8 +159,10 @@ def _endless(name: str) -> dict[str, int]:
     return {} if name == "blend" else {"epochs": 1000, "seed": 1}
 
 
-def _consecutive(rows: int) -> Iterator[range]:
-    return (range(first, first + rows) for first in count(0, rows))
+def _consecutive(stream: Any, rows: int) -> Iterator[Any]:
+    """Read one batch after another, each by a call of its own."""
+    for first in count(0, rows):
+        yield stream.batch(stream.addresses(first, first + rows))
 
 
 def _cpu(batches: Iterator[Any], steps: int) -> float:

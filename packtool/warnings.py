@@ -28,9 +28,9 @@ CODES = frozenset(
         "no-workers",
         "other-reasoning",
         "records-rejected",
+        "run-ended",
         "shards-fetched-again",
         "special-tokens",
-        "state-unnamed",
         "tokenizer-options",
         "tool-calls-in-text",
     }

@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -39,13 +39,16 @@ from packtool.options.kinds import parse_amount, parse_share
 from packtool.places.url import as_typed, is_remote
 from packtool.support.toml_file import Key, TomlFile, read_toml
 
+if TYPE_CHECKING:
+    from packtool.places.typed import Typed
+
 _UNITS = ("tokens", "rows", "steps")
 """Units of the length of a run, and of where a stage begins."""
 _KEYS = ("sources", "stages", *_UNITS, "batch_size", "batch_tokens")
 
 
 @dataclass(frozen=True)
-class Source:
+class WrittenSource:
     """A source as it was written.
 
     Attributes:
@@ -60,13 +63,13 @@ class Source:
     """
 
     where: str
-    path: str | None = None
+    path: Typed | None = None
     max_epochs: int | None = None
     stop: bool = False
     repack: bool = False
     shuffle: bool = True
     seed: int | None = None
-    stores: tuple[str, ...] = ()
+    stores: tuple[Typed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Amount:
     """A part of a run, or all of it.
 
     Attributes:
-        where: as in `Source`.
+        where: as in `WrittenSource`.
         unit: ``tokens``, ``rows``, ``steps``, or ``share`` of the run.
         number: how many.
     """
@@ -89,7 +92,7 @@ class WrittenStage:
     """A stage as it was written.
 
     Attributes:
-        where: as in `Source`.
+        where: as in `WrittenSource`.
         weights: by source, or by row length.
         begin: where it begins; None for the begin of the run.
         ramp: where a ramp reaches the weights; True for the end of the stage, False for no ramp.
@@ -167,16 +170,14 @@ class Blend:
         top = reader.table((), values, _KEYS)
         written = reader.mapping(("sources",), top.get("sources"), "sources: at least one packed dataset by its name")
         self.sources = {key: reader.source(key, value, base) for key, value in written.items()}
-        self.batch_size = reader.count_in(top, (), "batch_size")
-        self.batch_tokens = reader.count_in(top, (), "batch_tokens")
+        self.batch_size = None if "batch_size" not in top else reader.count(("batch_size",), top["batch_size"])
+        self.batch_tokens = None if "batch_tokens" not in top else reader.count(("batch_tokens",), top["batch_tokens"])
         lengths = [unit for unit in _UNITS if unit in top]
         if len(lengths) > 1:
             raise reader.error(
                 "bad-option", lengths[1:2], f"the run has {lengths[0]} already", "give one length of the run"
             )
-        self.length: Amount | None = None
-        if lengths:
-            self.length = reader.length(lengths[0], top[lengths[0]])
+        self.length = None if not lengths else reader.length(lengths[0], top[lengths[0]])
         stages = top.get("stages", ())
         if not isinstance(stages, Sequence) or isinstance(stages, str):
             raise reader.error("bad-type", ("stages",), "stages are not a list", "write [[stages]] for each")
@@ -187,9 +188,8 @@ class Blend:
 
     def digest(self) -> str:
         """Return the digest of the stages, as they are written."""
-        plain = []
-        for stage in self.stages:
-            plain.append([_plain(stage.begin), _plain(stage.ramp), *map(str, sorted(stage.weights.items()))])
+        written = [(stage.begin, stage.ramp, sorted(stage.weights.items())) for stage in self.stages]
+        plain = [[_plain(begin), _plain(ramp), *map(str, weights)] for begin, ramp, weights in written]
         return xxhash.xxh3_64_hexdigest(repr(plain).encode())
 
     def samples(self, amount: Amount, sizes: Sizes) -> int:
@@ -218,24 +218,18 @@ class Blend:
         Raises:
             UsageError: as in `samples`; stages out of order; ramps that end before they begin.
         """
-        begins = []
-        for stage in self.stages:
-            begins.append(self.samples(stage.begin, sizes) if stage.begin is not None else 0)
+        begins = [0 if stage.begin is None else self.samples(stage.begin, sizes) for stage in self.stages]
         ends = [*begins[1:], sizes.samples]
         out: list[Stage] = []
         for stage, first, after in zip(self.stages, begins, ends, strict=False):
             if out and first <= out[-1].first:
                 what = f"begins with sample {first:,}, and the stage before it with {out[-1].first:,}"
                 raise UsageError("bad-option", what, remedy="write stages in their order", where=stage.where)
-            reached = None
-            if isinstance(stage.ramp, Amount):
-                reached = self.samples(stage.ramp, sizes)
-            elif stage.ramp:
-                reached = after
-            if reached is not None and reached <= first:
+            reached = self.samples(stage.ramp, sizes) if isinstance(stage.ramp, Amount) else after
+            if stage.ramp and reached <= first:
                 what = f"the ramp would end at sample {reached:,}, but begins at {first:,}"
                 raise UsageError("bad-option", what, remedy="let it end later", where=stage.where)
-            out.append(Stage(first, stage.weights, reached))
+            out.append(Stage(first, stage.weights, reached if stage.ramp else None))
         return out
 
 
@@ -299,19 +293,15 @@ class _Reader:
         self._spelled: dict[tuple[Key, ...], Key] = {}
 
     def _place(self, *keys: Key) -> str:
-        """Return where a value was written, with each key as it was spelled there."""
-        spelled = [self._spelled.get(keys[: size + 1], key) for size, key in enumerate(keys)]
-        return self._named(*spelled)
+        return self._named(*(self._spelled.get(keys[:size], keys[size - 1]) for size in range(1, len(keys) + 1)))
 
     def error(self, code: str, keys: Sequence[Key], what: str, remedy: str) -> UsageError:
         where = self._place(*keys)
         return UsageError(code, what, remedy=remedy, where=where)
 
     def mapping(self, keys: tuple[Key, ...], value: Any, words: str) -> Mapping[str, Any]:
-        if value is None:
-            raise self.error("missing-option", keys, f"no {keys[-1]}", f"give {words}")
         if not isinstance(value, Mapping) or not value or not all(isinstance(key, str) and key for key in value):
-            raise self.error("bad-type", keys, f"no {keys[-1]}", f"give {words}")
+            raise self.error("missing-option" if value is None else "bad-type", keys, f"no {keys[-1]}", f"give {words}")
         return value
 
     def table(self, keys: tuple[Key, ...], value: Any, known: Sequence[str]) -> dict[str, Any]:
@@ -331,7 +321,7 @@ class _Reader:
             self._spelled[*keys, name] = key
         return out
 
-    def source(self, name: str, value: Any, base: Path | None) -> Source:
+    def source(self, name: str, value: Any, base: Path | None) -> WrittenSource:
         keys = ("sources", name)
         known = ("path", "max_epochs", "stop", "repack", "shuffle", "seed", "stores")
         given: dict[str, Any] = {"path": value}
@@ -346,31 +336,21 @@ class _Reader:
             if key in given and (not isinstance(given[key], kind) or given[key] == ""):
                 raise self.error("bad-type", (*keys, key), f"{key} can't be {given[key]!r}", f"give {words}")
         stores = given.get("stores", ())
-        if isinstance(stores, str | Path):
-            stores = [stores]
+        stores = [stores] if isinstance(stores, str | Path) else stores
         if not isinstance(stores, Sequence) or not all(isinstance(store, str | Path) for store in stores):
             raise self.error(
                 "bad-type", (*keys, "stores"), f"stores can't be {stores!r}", "give a list of paths or URLs"
             )
-        path = None
-        if "path" in given:
-            path = _relative(given["path"], base)
-        return Source(
+        return WrittenSource(
             self._place(*keys),
-            path,
-            self.count_in(given, keys, "max_epochs"),
+            _relative(given["path"], base) if "path" in given else None,
+            self.count((*keys, "max_epochs"), given["max_epochs"]) if "max_epochs" in given else None,
             given.get("stop", False),
             given.get("repack", False),
             given.get("shuffle", True),
-            self.count_in(given, keys, "seed", 0),
+            self.count((*keys, "seed"), given["seed"], 0) if "seed" in given else None,
             tuple(_relative(store, base) for store in stores),
         )
-
-    def count_in(self, table: Mapping[str, Any], keys: tuple[Key, ...], name: str, low: int = 1) -> int | None:
-        """Return a whole number of a table; None where the table does not have it."""
-        if name not in table:
-            return None
-        return self.count((*keys, name), table[name], low)
 
     def count(self, keys: tuple[Key, ...], value: Any, low: int = 1) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < low:
@@ -389,18 +369,13 @@ class _Reader:
         keys: tuple[Key, ...] = ("stages", number)
         given = self.table(keys, value, ("from", "ramp", "weights"))
         weights = self.weights((*keys, "weights"), given.get("weights"))
-        begin, ramp = None, given.get("ramp", False)
-        if "from" in given:
-            begin = self._amount((*keys, "from"), given["from"])
-        begins_with_the_run = begin is None or not begin.number
-        if number == 0 and not begins_with_the_run:
-            what = "the first stage does not begin with the run"
-            raise self.error("bad-option", keys, what, "leave out its from")
-        if number > 0 and begins_with_the_run:
-            what, remedy = "it is not said where it begins", 'give from = "60%", or tokens, rows or steps'
+        begin = self._amount((*keys, "from"), given["from"]) if "from" in given else None
+        if (begin is None or not begin.number) is not (number == 0):
+            what = "the first stage does not begin with the run" if number == 0 else "it is not said where it begins"
+            remedy = "leave out its from" if number == 0 else 'give from = "60%", or tokens, rows or steps'
             raise self.error("bad-option", keys, what, remedy)
-        if not isinstance(ramp, bool):
-            ramp = self._amount((*keys, "ramp"), ramp)
+        ramp = given.get("ramp", False)
+        ramp = ramp if isinstance(ramp, bool) else self._amount((*keys, "ramp"), ramp)
         if ramp and number == 0:
             raise self.error(
                 "bad-option", (*keys, "ramp"), "there is nothing to ramp from", "leave it out in the first stage"
@@ -419,14 +394,10 @@ class _Reader:
         number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or value < 0:
             raise self.error("bad-type", keys, f"a weight can't be {value!r}", "give a number of 0 or more")
-        if isinstance(value, Fraction):
-            return value
-        return Fraction(str(value))  # as it is written: 0.1, not the binary number next to it
+        return value if isinstance(value, Fraction) else Fraction(str(value))  # as it is written
 
     def _amount(self, keys: tuple[Key, ...], value: Any) -> Amount:
-        text = str(value).strip()
-        if value == 0:  # of any unit, so it needs none
-            text = "0 rows"
+        text = "0 rows" if value == 0 else str(value).strip()
         try:
             if text.endswith("%"):
                 return Amount(self._place(*keys), "share", parse_share(text))
@@ -441,9 +412,7 @@ class _Reader:
 
 
 def _plain(amount: Amount | bool | None) -> str:
-    if isinstance(amount, Amount):
-        return f"{amount.number} {amount.unit}"
-    return str(amount)
+    return f"{amount.number} {amount.unit}" if isinstance(amount, Amount) else str(amount)
 
 
 def _in_python(*keys: Key) -> str:
@@ -461,6 +430,4 @@ def _in_python(*keys: Key) -> str:
 def _relative(path: str | Path, base: Path | None) -> str:
     """Return a path relative to the directory that it was written in, or a URL."""
     typed = as_typed(path)
-    if base is None or is_remote(typed):
-        return str(typed)
-    return str(base / path)
+    return str(typed) if base is None or is_remote(typed) else str(base / path)

@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 Shares = npt.NDArray[np.float64]
 """The share of each source: (sources), 1 in all."""
+Exact = npt.NDArray[np.object_]
+"""The same in fractions: (sources) of `Fraction`."""
 _CLOSE = 1e-6
-"""Rows, or samples, that count as none: rounding errors of integrals over a billion samples."""
+"""Rows, or samples, that count as none: the rounding error of a ramp over a billion samples."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Exhausted(Exception):  # noqa: N818 - whoever asked makes an error of it
         sample: from which on.
     """
 
-    def __init__(self, sample: float) -> None:
+    def __init__(self, sample: Fraction) -> None:
         super().__init__(sample)
         self.sample = math.ceil(sample)
 
@@ -75,16 +77,48 @@ class Piece:
         """Return the part of it before a place."""
         return replace(self, last=place, end=self.at(place))
 
-    def since(self, place: float) -> Piece:
-        """Return the part of it from a place on."""
-        return replace(self, first=place, begin=self.at(place))
-
     def rows(self, places: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Integrate the shares from `first` to some places: (places, sources)."""
         inside = (np.clip(places, self.first, self.last) - self.first)[:, None]
         bend = (self.end - self.begin) / (2 * (self.last - self.first))
         whole: npt.NDArray[np.float64] = inside * self.begin + inside * inside * bend
         return whole
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A `Piece` in fractions, while it is cut where sources stop.
+
+    Floating-point numbers, added up, let sources seem to have used up their rows before the last sample of a run that
+    needs all of them.
+    """
+
+    first: Fraction
+    last: Fraction
+    begin: Exact
+    end: Exact
+
+    def _at(self, place: Fraction) -> Exact:
+        shares: Exact = self.begin + (place - self.first) / (self.last - self.first) * (self.end - self.begin)
+        return shares
+
+    def until(self, place: Fraction) -> _Line:
+        """Return the part of it before a place."""
+        return replace(self, last=place, end=self._at(place))
+
+    def since(self, place: Fraction) -> _Line:
+        """Return the part of it from a place on."""
+        return replace(self, first=place, begin=self._at(place))
+
+    def rows(self) -> Exact:
+        """Integrate the shares over all of it: (sources)."""
+        whole: Exact = (self.last - self.first) * (self.begin + self.end) / 2
+        return whole
+
+    def rounded(self) -> Piece:
+        """Return it in floating-point numbers, in which many samples are integrated at once."""
+        begin, end = self.begin.astype(np.float64), self.end.astype(np.float64)
+        return Piece(float(self.first), float(self.last), begin, end)
 
 
 @dataclass(frozen=True)
@@ -150,81 +184,89 @@ def pieces_of(
     >>> half, most = Fraction(1, 2), Fraction(9, 10)
     >>> stages = [Stage(0, {"a": half, "b": half}), Stage(100, {"a": most, "b": 1 - most}, reached=200)]
     >>> [(piece.first, piece.last, piece.end.tolist()) for piece in pieces_of(stages, ["a", "b"], 300)]
-    [(0, 100, [0.5, 0.5]), (100, 200, [0.9, 0.1]), (200, 300, [0.9, 0.1])]
+    [(0.0, 100.0, [0.5, 0.5]), (100.0, 200.0, [0.9, 0.1]), (200.0, 300.0, [0.9, 0.1])]
     """
-    lines: list[Piece] = []
-    ends = [*(stage.first for stage in stages[1:]), samples]
-    for stage, end in zip(stages, ends, strict=True):
-        last = min(end, samples)
-        if stage.first >= last:
-            continue
-        wanted, first = _shares(stage.weights, names), stage.first
-        if stage.reached is not None and stage.reached > first:
-            ramp = Piece(first, stage.reached, lines[-1].end, wanted)
-            first = min(stage.reached, last)
+    lines: list[_Line] = []
+    reached: Exact | None = (
+        None  # the weights at the end of the last stage, also of one that another takes the place of at once
+    )
+    for number, stage in enumerate(stages):
+        wanted, first = _shares(stage.weights, names), Fraction(stage.first)
+        last = Fraction(min(stages[number + 1].first if number + 1 < len(stages) else samples, samples))
+        if first < last and stage.reached is not None and stage.reached > first and reached is not None:
+            ramp = _Line(first, Fraction(stage.reached), reached, wanted)
+            first = min(ramp.last, last)
             lines.append(ramp.until(first))
         if first < last:
-            lines.append(Piece(first, last, wanted, wanted))
-    if not limits:
-        return lines
-    return _stopped(lines, names, limits, use_all=use_all)
+            lines.append(_Line(first, last, wanted, wanted))
+        reached = lines[-1].end if lines else wanted
+    if limits:
+        lines = _stopped(lines, names, limits, use_all=use_all)
+    return [line.rounded() for line in lines]
 
 
-def _shares(weights: Mapping[str, Fraction], names: Sequence[str]) -> Shares:
+def _shares(weights: Mapping[str, Fraction], names: Sequence[str]) -> Exact:
     whole = sum(weights.values())
-    return np.array([float(weights.get(name, Fraction(0)) / whole) for name in names])
+    return np.array([weights.get(name, Fraction(0)) / whole for name in names], object)
 
 
-def _stopped(lines: Sequence[Piece], names: Sequence[str], limits: Mapping[str, int], *, use_all: bool) -> list[Piece]:
-    """Cut pieces where sources stop, and give their shares to the others."""
-    most = np.array([limits.get(name, math.inf) for name in names])
-    given, out = np.zeros(len(names)), []
+def _stopped(lines: Sequence[_Line], names: Sequence[str], limits: Mapping[str, int], *, use_all: bool) -> list[_Line]:
+    """Cut lines where sources stop, and give their shares to the others."""
+    left: list[Fraction | float] = [Fraction(limits[name]) if name in limits else math.inf for name in names]
+    out: list[_Line] = []
     for line in lines:
         rest = line
         while rest.first < line.last:
-            going = most - given > _CLOSE
-            left: Shares = np.zeros(len(names))
-            if use_all:
-                left = most - given
-            piece = _without(rest, going, left)
-            stops = np.full(len(names), math.inf)
-            for source in np.flatnonzero(going).tolist():
-                stops[source] = _reaches(piece, source, most[source] - given[source])
-            last = min(piece.last, float(stops.min()))
-            out.append(piece.until(last))
-            given = np.where(stops <= last + _CLOSE, most, given + piece.rows(np.array([last]))[0])
+            going = np.array([rows > _CLOSE for rows in left])
+            if not going.any() and line.last - rest.first <= _CLOSE:  # what the rounding of a ramp has left over
+                out[-1] = replace(out[-1], last=line.last)
+                break
+            instead = np.array(left if use_all else [Fraction(0)] * len(left), object)
+            whole = _without(rest, going, instead)
+            stops = [_reaches(whole, number, left[number]) for number in range(len(left))]
+            last = min([whole.last, *(stop for stop in stops if stop is not None)])
+            part = whole.until(last)
+            out.append(part)
+            for number, rows in enumerate(part.rows().tolist()):
+                left[number] -= rows
+                stop = stops[number]
+                if stop is not None and stop <= last + _CLOSE:
+                    left[number] = Fraction(0)  # also where its place was rounded
             rest = rest.since(last)
     return out
 
 
-def _without(piece: Piece, going: npt.NDArray[np.bool_], instead: Shares) -> Piece:
+def _without(line: _Line, going: npt.NDArray[np.bool_], instead: Exact) -> _Line:
     """Give the shares of sources that have stopped to the others.
 
     Args:
-        going: the sources that have not stopped.
+        going: the others.
         instead: their weights where all that have a share have stopped.
     """
-    begin, end = piece.begin * going, piece.end * going
+    begin, end = line.begin * going, line.end * going
     if not begin.any() and not end.any():
-        begin = end = np.where(going, instead, 0)
+        begin = end = instead * going
     if not begin.any():  # a ramp from sources that have stopped
         begin = end
-    if not end.any():  # a ramp to such sources
+    if not end.any():  # a ramp to sources that have stopped
         end = begin
     if not begin.any():
-        raise Exhausted(piece.first)
-    return replace(piece, begin=begin / begin.sum(), end=end / end.sum())
+        raise Exhausted(line.first)
+    return replace(line, begin=begin / begin.sum(), end=end / end.sum())
 
 
-def _reaches(piece: Piece, source: int, rows: float) -> float:
-    """Return where a source reaches this many rows in a piece; infinity if it never does."""
-    if piece.rows(np.array([piece.last]))[0, source] < rows - _CLOSE:
-        return math.inf
-    begin, end = float(piece.begin[source]), float(piece.end[source])
-    # The root of begin x + bend x² = rows, in the form that also holds where there is no bend.
-    bend = (end - begin) / (2 * (piece.last - piece.first))
-    inside = 2 * rows / (begin + math.sqrt(max(0.0, begin * begin + 4 * bend * rows)))
-    return min(piece.first + inside, piece.last)
+def _reaches(line: _Line, source: int, rows: Fraction | float) -> Fraction | None:
+    """Return where a source reaches this many rows of a line; None if it does not, or had them before."""
+    if rows <= _CLOSE or line.rows()[source] < rows - _CLOSE:
+        return None
+    begin: Fraction = line.begin[source]
+    end: Fraction = line.end[source]
+    if begin == end:
+        return min(line.first + Fraction(rows) / begin, line.last)
+    # The root of begin x + bend x² = rows, in the form that also holds where the line is nearly flat.
+    bend = float((end - begin) / (2 * (line.last - line.first)))
+    root = math.sqrt(max(0.0, float(begin) ** 2 + 4 * bend * float(rows)))
+    return min(line.first + Fraction(2 * float(rows) / (float(begin) + root)), line.last)
 
 
 def past_of(pieces: Sequence[Piece], names: Sequence[str], sample: int) -> list[tuple[str, str, dict[str, list[str]]]]:

@@ -99,8 +99,7 @@ class Result:
 
     def __repr__(self) -> str:
         what = self.preview or self.held()
-        kept = ", kept" if self.kept else ""
-        return f"<{type(self).__name__}: {self.path}, {what}{kept}>"
+        return f"<{type(self).__name__}: {self.path}, {what}{', kept' if self.kept else ''}>"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Literal, cast
 
+import msgspec
 import numpy as np
 
 from packtool.blending.blend import Blend
@@ -15,10 +16,10 @@ from packtool.options.check import refuse
 from packtool.options.declare import declared
 from packtool.options.stats import StatsArguments
 from packtool.places.typed import Typed
-from packtool.reading import BucketDataset
-from packtool.reading import open as packtool_open
 from packtool.reading.blend_schedule import lengths_schedule
-from packtool.reading.blend_sources import Sources, several_lengths
+from packtool.reading.dataset import BucketDataset
+from packtool.reading.order import Dealt
+from packtool.reading.stream import Stream
 from packtool.report.blend_schema import BlendedSource, BlendReport, BlendStage, StageShare, WeightPoint
 
 _TAKEN = ("path", "html", "quiet", "workers", "scheduler")
@@ -34,22 +35,25 @@ def blend_report(path: Typed, options: StatsArguments) -> BlendReport:
     others = [name for name in declared(StatsArguments) if name not in _TAKEN]
     refuse(options, others, "a blend does not take this option", "give it for one of its sources")
     blend = Blend.read(str(path))
-    if several_lengths(blend, {}) is not None:
-        return _of_lengths(cast("BucketDataset", packtool_open(blend)), blend, str(path))
-    sources = Sources(blend)
+    stream = Stream(blend, drop_rest=True)  # as the loader reads it, unless it is told otherwise
+    if not isinstance(stream.order, Dealt):
+        return _of_lengths(stream, blend, str(path))
     most = {name: source.max_epochs for name, source in blend.sources.items()}
-    rows = {name: extent.rows for name, extent in sources.extents.items()}
-    return _report(str(path), sources.schedule, rows, most, sources.sequence_length, "rows")
+    rows = {name: 0 if source is None else source.items for name, source in stream.sources.items()}
+    length = stream.source(0).lengths[0]
+    return _report(str(path), stream.order.schedule, rows, most, length, "rows")
 
 
-def _of_lengths(dataset: BucketDataset, blend: Blend, path: str) -> BlendReport:
+def _of_lengths(stream: Stream, blend: Blend, path: str) -> BlendReport:
     """Report on the row lengths of one dataset, in batches."""
+    dataset = cast("BucketDataset", stream.source(0).epoch(0))
     epoch, table = dataset.recipe.epoch, dataset.batches
     assert epoch is not None and epoch.batch_tokens is not None and table is not None  # noqa: PT018
     counts = {length: int(np.count_nonzero(table["bucket"] == length)) for length in dataset.buckets}
     schedule = lengths_schedule(blend, counts, epoch.batch_tokens)
     batches = {str(length): count for length, count in counts.items()}
-    return _report(path, schedule, batches, dict.fromkeys(batches), epoch.batch_tokens, "batches")
+    report = _report(path, schedule, batches, dict.fromkeys(batches), epoch.batch_tokens, "batches")
+    return msgspec.structs.replace(report, left_out=stream.left_out(0))
 
 
 def _report(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -65,13 +64,8 @@ def shard_file(kind: str, number: int | tuple[int, int]) -> str:
     >>> shard_file("tokens", 7), shard_file("columns", (12, 0))
     ('tokens-00007.npy', 'columns-00012-000.parquet')
     """
-    if isinstance(number, int):
-        name = f"{kind}-{number:05d}"
-    else:
-        piece, inside = number
-        name = f"{kind}-{piece:05d}-{inside:03d}"
-    suffix = "parquet" if kind == "columns" else "npy"
-    return f"{name}.{suffix}"
+    ending = f"{number:05d}" if isinstance(number, int) else f"{number[0]:05d}-{number[1]:03d}"
+    return f"{kind}-{ending}.{'parquet' if kind == 'columns' else 'npy'}"
 
 
 def bucket_directory(sequence_length: int) -> str:
@@ -85,7 +79,8 @@ def bucket_directory(sequence_length: int) -> str:
 
 _EXPORTED = [
     re.escape(file).replace(r"\*", r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}")
-    for file in chain.from_iterable(EXPORTED_FILES.values())
+    for files in EXPORTED_FILES.values()
+    for file in files
 ]
 OTHERS = "|".join(
     [*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}(-\d{3,})?\.parquet", *_EXPORTED]
@@ -106,7 +101,7 @@ def is_ours(name: str) -> bool:
 
 
 def is_begun(name: str) -> bool:
-    """Return whether a file says that a run has started here; one that was killed earlier leaves only its lock.
+    """Return whether a file says that there is work here: a run that was killed earlier leaves its lock at most.
 
     >>> [is_begun(f"unfinished/{name}") for name in ("lock", "state.json.0123abcd.partial", "state.json")]
     [False, False, True]

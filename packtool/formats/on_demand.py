@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from packtool.formats.unchanged import Unchanged
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
@@ -64,7 +64,7 @@ def open_all(
     """Open what lies at a place: all now, so that errors show at once, or one by one where opening is costly.
 
     Args:
-        sizes: length of each array, as `len` returns it.
+        sizes: of each one, as `len` says it.
         keep: how many a reader wants to keep open; None for all that the place allows.
     """
     if place.near and keep is None:
@@ -74,27 +74,32 @@ def open_all(
 
 
 def open_arrays(
-    place: Place, entries: Sequence[FileEntry], dtype: np.dtype[Any], keep: int | None = None
+    place: Place,
+    entries: Sequence[FileEntry],
+    dtype: np.dtype[Any],
+    keep: int | None = None,
+    unchanged: Unchanged | None = None,
 ) -> Sequence[npt.NDArray[Any]]:
-    """Open array files of a dataset as `open_all` does."""
-    return open_all([entry.shape[0] for entry in entries], lambda n: place.array(entries[n], dtype), place, keep)
+    """Open array files of a dataset as `open_all` does.
+
+    Args:
+        unchanged: the dataset that they must be of, where they may be opened late; None where nobody looks.
+    """
+
+    def open_one(number: int) -> npt.NDArray[Any]:
+        if unchanged is None:
+            return place.array(entries[number], dtype)
+        return unchanged.opened(lambda: place.array(entries[number], dtype))
+
+    return open_all([entry.shape[0] for entry in entries], open_one, place, keep)
 
 
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
     """Join the contents of several datasets, one after another."""
     if all(_is_held(part) for part in parts):
-        return list(chain.from_iterable(parts))
-    sizes: list[int] = []
-    places: list[tuple[Sequence[_Content], int]] = []
-    for part in parts:
-        sizes += sizes_of(part)
-        places += [(part, number) for number in range(len(part))]
-
-    def open_one(number: int) -> _Content:
-        part, number = places[number]
-        return part[number]
-
-    return OnDemand(sizes, open_one, keep=0)
+        return [item for part in parts for item in part]
+    places = [(part, number) for part in parts for number in range(len(part))]
+    return OnDemand([size for part in parts for size in sizes_of(part)], lambda n: places[n][0][places[n][1]], keep=0)
 
 
 def flat(arrays: Sequence[npt.NDArray[Any]], width: int) -> Sequence[npt.NDArray[Any]]:
@@ -110,16 +115,12 @@ def _is_held(arrays: Sequence[Any]) -> bool:
 
 def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:
     """Return the length of each array, without opening it."""
-    if isinstance(arrays, OnDemand):
-        return arrays.sizes
-    return list(map(len, arrays))
+    return arrays.sizes if isinstance(arrays, OnDemand) else [len(array) for array in arrays]
 
 
 def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
-    """Return the arrays of `open_all` that are open now."""
-    if isinstance(arrays, OnDemand):
-        return arrays.made()
-    return arrays
+    """Return those arrays of `open_all` that are open now."""
+    return arrays.made() if isinstance(arrays, OnDemand) else arrays
 
 
 def slice_reader(files: Sequence[tuple[Place, FileEntry]], dtype: np.dtype[Any]) -> SliceReader | None:

@@ -34,6 +34,7 @@ from packtool.formats.segment_table import (
     require_segments,
     to_table,
 )
+from packtool.formats.unchanged import Unchanged
 from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.slices import SliceReader
@@ -78,6 +79,7 @@ class PackedBucket:
         column: what is read of each shard: its tokens, or their loss.
         has_loss: the dataset says which tokens train.
         index_only: its rows are gathered from token stores; only the manifest knows, since a bucket may be empty.
+        unchanged: the dataset that files must be of, however late they are opened; None where nobody looks.
 
     Attributes:
         place: where the bucket lies.
@@ -97,6 +99,7 @@ class PackedBucket:
         column: Literal["tokens", "loss"] = "tokens",
         has_loss: bool = False,
         index_only: bool = False,
+        unchanged: Unchanged | None = None,
     ) -> None:
         self._dataset = dataset
         self.place = dataset.below(entry.directory)
@@ -106,22 +109,24 @@ class PackedBucket:
         self.rows = entry.rows
         self._keep = keep
         self._column = column
-        held: list[FileEntry] = list(filter(None, (getattr(shard, column) for shard in entry.shards)))
+        held: list[FileEntry] = [file for shard in entry.shards if (file := getattr(shard, column))]
         self._files = [(self.place, file) for file in held]
         self.index_only = index_only
         self.gather: Gather | None = None
-        self.shards = open_arrays(self.place, held, dtype, keep)
+        self._unchanged = unchanged
+        self.shards = open_arrays(self.place, held, dtype, keep, unchanged)
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
         self.loss: PackedBucket | None = None
-        """The loss of the tokens, read like tokens of a bucket of its own; None where all of them train."""
         if has_loss:
-            self.loss = PackedBucket(dataset, entry, LOSS, lengths, keep, "loss", index_only=index_only)
+            self.loss = PackedBucket(
+                dataset, entry, LOSS, lengths, keep, "loss", index_only=index_only, unchanged=unchanged
+            )
         self._lengths = lengths
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column, False, self.index_only)
-        return PackedBucket, made, {"gather": self.gather, "loss": self.loss}
+        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column, False)
+        return PackedBucket, (*made, self.index_only, self._unchanged), {"gather": self.gather, "loss": self.loss}
 
     @property
     def has_segments(self) -> bool:
@@ -137,9 +142,8 @@ class PackedBucket:
         if self.index_only:
             return self.gathered(self.segments(first, last))
         parts = [self.shards[number][a:b] for number, a, b in self._ranges(first, last)]
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate([np.empty((0, self.sequence_length), self.dtype), *parts])
+        none = np.empty((0, self.sequence_length), self.dtype)
+        return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
     def take(self, rows: I64) -> npt.NDArray[Any]:
         """Copy these rows, (rows, sequence_length)."""
@@ -193,8 +197,7 @@ class PackedBucket:
         for (table, offsets), (_, here, at) in zip(tables, groups, strict=True):
             first[at], last[at], sizes[at] = offsets[here], offsets[here + 1], len(table)
         counts = last - first
-        wrong = np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))
-        if len(wrong):
+        if len(wrong := np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))):
             one = int(wrong[0])
             near = np.array([first[one], last[one]])
             require_rows(near, int(sizes[one]), int(rows[order[one]]), str(self.place))
@@ -298,7 +301,12 @@ class PackedBucket:
         shard = self.entry.shards[number]
         assert shard.segments is not None
         assert shard.segment_offsets is not None
-        return self.place.array(shard.segments, SEGMENT), self.place.array(shard.segment_offsets, OFFSET)
+        segments, offsets = shard.segments, shard.segment_offsets
+
+        def both() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+            return self.place.array(segments, SEGMENT), self.place.array(offsets, OFFSET)
+
+        return both() if self._unchanged is None else self._unchanged.opened(both)
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """List (shard, first, last row in it) of the shards that rows ``first:last`` touch."""
@@ -332,13 +340,14 @@ class PackedDataset:
         place: where it lies.
         keep: as in `PackedBucket`. Where it is given, opening looks at the sizes of files only, and segments are not
             checked against the lengths of documents.
+        unchanged: as in `PackedBucket`.
 
     Raises:
         DataError: missing, unfinished or damaged.
         UsageError: a token store rather than a packed dataset.
     """
 
-    def __init__(self, place: Typed, keep: int | None = None) -> None:
+    def __init__(self, place: Typed, keep: int | None = None, unchanged: Unchanged | None = None) -> None:
         self.place = place_of(place)
         manifest = manifests.read_as(self.place, PackedManifest)
         self.manifest = manifest
@@ -355,6 +364,7 @@ class PackedDataset:
                 keep,
                 has_loss=manifest.has_loss,
                 index_only=manifest.index_only,
+                unchanged=unchanged,
             )
             for bucket in manifest.buckets
         ]
@@ -443,12 +453,13 @@ class PackedShardWriter:
     ) -> None:
         self._directory = directory
         self._number = number
-        self._columns: dict[str, NpyWriter] = {}
-        if with_tokens:
-            columns = dtype.fields or {"token": (dtype,)}
-            for kind, name in (("tokens", "token"), ("loss", "loss")):
-                if name in columns:
-                    self._columns[kind] = NpyWriter(self._path(kind), columns[name][0], (rows, sequence_length))
+        columns = dtype.fields or {"token": (dtype,)}
+        kinds = {"tokens": "token", "loss": "loss"} if with_tokens else {}
+        self._columns = {
+            kind: NpyWriter(self._path(kind), columns[name][0], (rows, sequence_length))
+            for kind, name in kinds.items()
+            if name in columns
+        }
         self._with_segments = with_segments
         self._segments = 0
         # Where atoms are small, the segments of a shard can take more memory than its tokens.
@@ -478,7 +489,7 @@ class PackedShardWriter:
 
     def close(self, atoms: I64 | None = None) -> PackedShard:
         """Finish the shard's files; `atoms` are the rows of this shard at which an atom begins."""
-        segments = segment_offsets = atoms_entry = None
+        segments = segment_offsets = None
         if self._with_segments:
             self._table.seek(0)
             with NpyWriter(self._path("segments"), SEGMENT, (self._segments,)) as out:
@@ -487,7 +498,6 @@ class PackedShardWriter:
                 segments = out.close()
             counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
             segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
-        if atoms is not None:
-            atoms_entry = write_array(self._path("atoms"), atoms)
+        entry = None if atoms is None else write_array(self._path("atoms"), atoms)
         written = {kind: column.close() for kind, column in self._columns.items()}
-        return PackedShard(written.get("tokens"), segments, segment_offsets, atoms_entry, written.get("loss", UNSET))
+        return PackedShard(written.get("tokens"), segments, segment_offsets, entry, written.get("loss", UNSET))

@@ -85,10 +85,8 @@ def parse_amount(value: str | int) -> int:
 
 def _with_suffix(value: str | int, factors: Mapping[str, int]) -> int:
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]?)\s*", str(value).lower().replace("_", ""))
-    if match is None or match[2] not in factors:
-        raise ValueError(value)
-    number = Fraction(match[1]) * factors[match[2]]
-    if number.denominator != 1:
+    number = None if match is None or match[2] not in factors else Fraction(match[1]) * factors[match[2]]
+    if number is None or number.denominator != 1:
         raise ValueError(value)
     return int(number)
 
@@ -153,9 +151,7 @@ def parse_part(value: Part | float | str) -> Part:
     if match is None:
         raise ValueError(value)
     amount = parse_amount(match[1])
-    if match[2] in ("token", "tokens"):
-        return Part(str(value), tokens=amount)
-    return Part(str(value), documents=amount)
+    return Part(str(value), tokens=amount) if (match[2] or "").startswith("t") else Part(str(value), documents=amount)
 
 
 def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:
@@ -253,17 +249,14 @@ def parse_inputs(value: Any) -> list[Any] | Records:
     """
     if isinstance(value, Records):
         return value
-    if names_files(value):
-        return _several(value)
-    return Records(value)
+    return _several(value) if names_files(value) else Records(value)
 
 
 def _local(value: Any) -> Any:
     """Refuse URLs of object stores where a file of this machine is needed."""
     from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
-    items = value if isinstance(value, list | tuple) else [value]
-    for item in items:
+    for item in value if isinstance(value, list | tuple) else [value]:
         if is_remote(as_typed(item)):
             what, remedy = "does not take the URL of an object store", "give a local path"
             raise UsageError("unsupported-store", what, remedy=remedy, where=str(item))

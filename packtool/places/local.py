@@ -91,6 +91,13 @@ class LocalPlace(Place):
         finally:
             os.close(handle)
 
+    def stamp(self, name: str) -> object:
+        try:
+            about = (self.path / name).stat()
+        except OSError:
+            return None
+        return about.st_ino, about.st_size, about.st_mtime_ns
+
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
         with os.fdopen(open_inside(self.path, name), "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -186,8 +193,7 @@ def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: 
 def require_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> int:
     """Raise a DataError unless an open file is the array that its entry promises; return the bytes of the file."""
     size = os.fstat(handle).st_size
-    problem = header_problem(os.pread(handle, HEADER_BYTES, 0), size, np.dtype(dtype), entry.shape)
-    if problem:
+    if problem := header_problem(os.pread(handle, HEADER_BYTES, 0), size, np.dtype(dtype), entry.shape):
         raise place.damaged(entry.name, problem)
     return size
 

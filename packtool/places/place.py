@@ -107,6 +107,11 @@ class Place(ABC):
     def size(self, name: str) -> int | None:
         """Return the bytes of a file; None where there is none."""
 
+    def stamp(self, name: str) -> object:
+        """Return what differs once a file was replaced, without reading it; None where nothing can be told."""
+        del name
+        return None
+
     @abstractmethod
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
         """Return all of a small file.

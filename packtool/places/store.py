@@ -103,8 +103,7 @@ class StorePlace(Place):
             size, header = self._ask(lambda bucket: bucket.begin(self._key(entry.name), HEADER_BYTES), entry.name)
         except FileNotFoundError:
             raise self.missing(entry.name) from None
-        problem = header_problem(header, size, wanted, entry.shape)
-        if problem:
+        if problem := header_problem(header, size, wanted, entry.shape):
             raise self.damaged(entry.name, problem)
         return cast("Array", RangedArray(self, entry.name, wanted, entry.shape))
 

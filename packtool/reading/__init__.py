@@ -14,7 +14,6 @@ array([(0, 0, 812, 0), (1, 0, 212, 0)], dtype=[('document', '<i8'), ('start', '<
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,10 @@ from packtool.blending.blend import Blend, names_blend
 from packtool.errors import UsageError
 from packtool.places.typed import places_of
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.blended import BlendedRows, open_blend
+from packtool.reading.blended_rows import BlendedRows, open_blend
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
-from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
+from packtool.reading.recipe import CACHE_BYTES, SHARDS
+from packtool.reading.sources import Kept
 
 __all__ = ["Batch", "BlendedRows", "BucketDataset", "Dataset", "make_batch", "open"]
 
@@ -64,11 +64,5 @@ def open(
             raise UsageError("option-not-taken", what, remedy=remedy, where="stores")
         blend = path if isinstance(path, Blend) else Blend.read(path)
         return open_blend(blend, dtype=dtype, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
-    place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
-    return open_recipe(
-        Recipe(
-            place=place(path),
-            dtype=None if dtype is None else np.dtype(dtype).str,
-            stores=tuple(map(place, places_of(stores))),
-        )
-    )
+    kind = None if dtype is None else np.dtype(dtype).str
+    return open_recipe(Kept(cache, cache_bytes, fetch).recipe(path, places_of(stores), kind))

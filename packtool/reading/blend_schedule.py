@@ -132,6 +132,21 @@ def check_names(blend: Blend, names: Sequence[str], what: str) -> None:
             )
 
 
+def require_rows(
+    weights: Mapping[str, Fraction], extents: Mapping[str, Extent], gone: frozenset[str], places: Mapping[str, str]
+) -> None:
+    """Refuse a weight for a source that has no rows to give.
+
+    Args:
+        gone: sources whose rows all lie in the past of a run that is resumed: their weights are of the past.
+        places: where each weight was written.
+    """
+    for name, weight in weights.items():
+        if weight and name in extents and name not in gone and not extents[name].rows:
+            what, remedy = f"{name} has a weight, but no rows", "give it the weight 0, or take it out of the blend"
+            raise UsageError("source-empty", what, remedy=remedy, where=places[name])
+
+
 def check_limits(blend: Blend, schedule: Schedule, extents: Mapping[str, Extent]) -> None:
     """Refuse a run that takes a source more often than it may.
 

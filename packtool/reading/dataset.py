@@ -35,7 +35,7 @@ class _Packed:
     """
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
-        self.recipe = recipe
+        self.recipe = replace(recipe, digest=opened.digest)
         self.manifest = opened.manifest
         self.pad_id = opened.manifest.pad_id
         self.eos_id = opened.manifest.tokenizer.eos_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import xxhash
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
+from packtool.formats.manifest import input_entry
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import PackedManifest
+from packtool.formats.unchanged import Unchanged
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
@@ -72,21 +74,28 @@ class Recipe:
         dtype: of the tokens that are returned; None as stored.
         epoch: an order to compute; None for none.
         stores: places of the token stores of a dataset without tokens; none for where its manifest says.
+        digest: of the manifest, once it was opened: from then on another dataset in its place is refused.
     """
 
     place: Place
     dtype: str | None = None
     epoch: Epoch | None = None
     stores: tuple[Place, ...] = ()
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The rows of each length, and the batches of a dataset of several lengths, if it has any."""
+    """The rows of each length, and the batches of a dataset of several lengths, if it has any.
+
+    Attributes:
+        digest: of the manifest.
+    """
 
     manifest: PackedManifest
     rows: list[Rows]
     batches: npt.NDArray[Any] | None
+    digest: str = ""
 
 
 def training_place(typed: Typed, directory: str | Path | None, size: str | int, fetch: str) -> Place:
@@ -131,7 +140,26 @@ def read(recipe: Recipe) -> Opened:
         DataError: it is missing, unfinished or damaged.
         UsageError: not a packed dataset; the epoch can't be computed.
     """
-    dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED)
+    digest = recipe.digest
+    if digest is None:
+        digest = _digest_at(recipe.place)
+    unchanged = Unchanged(recipe.place, digest)
+
+    def opened() -> Opened:
+        return _in_order(open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged), recipe)
+
+    return replace(unchanged.opened(opened), digest=digest)
+
+
+def _digest_at(place: Place) -> str:
+    try:
+        return input_entry(place).xxh3_128
+    except OSError:
+        return ""  # to open what is not there says why
+
+
+def _in_order(dataset: PackedDataset, recipe: Recipe) -> Opened:
+    """Return rows in the order of a recipe."""
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.epoch is not None and recipe.epoch.repack:
         return _repacked(dataset, recipe.epoch, dtype)

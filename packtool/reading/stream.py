@@ -1,78 +1,76 @@
-"""All epochs of a dataset as one stream of samples, so that one number names a sample and its epoch.
+"""What is trained on, as one stream of samples: a dataset, or several in a blend.
 
-Sample k is item ``k % n`` of epoch ``k // n``, n the items of an epoch: a row, or for a dataset of several lengths a
-batch. Where every epoch is packed anew, they may differ in items, and each begins where the one before it ends. What
-any process reads depends on k alone, which is what makes order and resuming independent of world size. The stream has
-no end: a pass is a number of epochs, and the next pass has the epochs that follow.
+    sample n  ──order──▶  source, item  ──source──▶  address: source, epoch, row length, row  ──worker──▶  tokens
+
+A sample is an item of a source: a row; or, of a dataset with rows of several lengths, a batch of them. Which rows it
+has depends on its number alone, whatever ranks, workers or batch sizes there are. Numbers become addresses in the
+process that trains, and addresses become rows in a worker: a worker needs no order.
 """
 
 from __future__ import annotations
 
-import secrets
-import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from packtool.blending.blend import Blend
-from packtool.errors import DataError, UsageError
-from packtool.formats.manifest import input_entry
-from packtool.places.typed import cache_directory, places_of
-from packtool.planning.plan import I64, by_value
-from packtool.planning.shuffling.balance import pairs_of
+from packtool.blending.blend import Blend, WrittenSource, names_blend
+from packtool.errors import UsageError
+from packtool.places.typed import Typed, places_of
+from packtool.planning.plan import I64
 from packtool.reading.batch import Batch, check_options, make_batch
-from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
+from packtool.reading.order import Dealt, Order, Straight
 from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
-from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
-from packtool.reading.rows import Rows
-from packtool.warnings import warn
+from packtool.reading.recipe import CACHE_BYTES, SHARDS
+from packtool.reading.source import Source
+from packtool.reading.sources import Kept, open_sources
 
-Key: TypeAlias = "int | tuple[int, int]"
-"""A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
-
-_BY_WEIGHTS = ", row lengths by weights "
-"""In the order of a state, before the digest of the weights."""
-_COSTS = "row-pairs"
-"""Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
+SOURCE, EPOCH, LENGTH, ROW = range(4)
+"""Columns of an address: number of the source, its epoch, length of the row, and its number among those of that length
+in that epoch."""
 _CALL = 1 << 18  # tokens of a source that are read at once: most of what a call costs is then what it reads
 _AHEAD = 1 << 21  # tokens of all sources that are read at once, at most
-_ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
 
 
 class Stream:
-    """Epochs of a packed dataset.
+    """The samples of a dataset, pass after pass; or of a blend, from the first to the last.
 
-    It pickles by path; a worker process opens an epoch when it is first asked for a sample of it, and keeps one open.
+    It pickles with what it was opened with; a worker process opens the epochs of its sources when it needs them.
 
     Args:
-        source: path or URL of a packed dataset.
+        source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which says itself, of
+            each source, its epochs, shuffle, seed, repack and stores.
         epochs: of a pass, each with every sample once.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
-        batch_tokens: tokens in a batch; for rows of several lengths by default as the dataset's own batches, for rows
-            of one length a row.
+        batch_tokens: tokens in a global batch; for rows of several lengths by default as the dataset's own batches.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
         repack: pack the documents again for each epoch; for a dataset without tokens.
-        blend: says by its weights of row lengths when which length comes.
         cache, cache_bytes, fetch, stores: as in `packtool.open`.
-        options: of `packtool.reading.make_batch`.
+        options: of `packtool.reading.make_batch`; of a blend, ``source`` may be one of the fields, and is by
+            default but with ``same`` labels.
+
+    Raises:
+        UsageError: options that make no sense, or that a blend does not take; sources that don't go together.
+        DataError: a source is missing, unfinished or damaged.
 
     Attributes:
-        items: samples in the first epoch, and in every other one that is not packed anew.
-        bucketed: samples are batches.
-        batch_rows: rows of one length that make `batch_tokens`.
-        rows_ahead: rows to read at once, for several batches; 0 where each is read when it is needed.
+        blend: as it was written; None for a dataset.
+        sources: by name; None for a source of a blend whose rows all lie in the past. That of a dataset is called "".
+        past_identities: by name, `Source.identity` of sources whose rows all lie in the past, as a state has them.
+        order: which source each sample is from.
+        names: by the numbers that `source` has in a batch: of a blend the sources, else the stores of the rows.
+        several: rows have several lengths, so samples are batches.
+        options: of `packtool.reading.make_batch`.
+        batch_size: samples in a global batch, and whose choice that is.
+        rows_ahead: rows to read at once, for several batches; 0 where each batch is read when it is needed.
     """
 
     def __init__(
         self,
-        source: str | Path,
+        source: Typed | Blend,
         *,
         epochs: int = 1,
         shuffle: bool = True,
@@ -80,298 +78,262 @@ class Stream:
         batch_tokens: int | None = None,
         drop_rest: bool = False,
         repack: bool = False,
-        blend: Blend | None = None,
+        stores: Typed | Sequence[Typed] = (),
         cache: str | Path | None = None,
         cache_bytes: str | int = CACHE_BYTES,
         fetch: str = SHARDS,
-        stores: str | Path | Sequence[str | Path] = (),
         **options: Any,
     ) -> None:
         check_options(options, Stream, make_batch)
-        if not isinstance(epochs, int | np.integer) or epochs < 1:
+        if not isinstance(epochs, int | np.integer) or isinstance(epochs, bool) or epochs < 1:
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
-        if repack and not shuffle:
-            what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
-            raise UsageError("bad-option", what, remedy=remedy, where="repack")
-        place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
-        self.recipe = Recipe(place(source), stores=tuple(map(place, places_of(stores))))
-        self._cache = cache_directory() if cache is None else Path(cache).absolute()
-        self.epochs = epochs
-        self.options = options
-        self._shuffle = shuffle
-        self._seed = seed
-        self._batch_tokens = batch_tokens
-        self._drop_rest = drop_rest
-        self._repack = repack
-        self._blend = blend
-        self._begins = [0]
-        self._opened: tuple[int, Dataset | BucketDataset] | None = None
-        self._pairs: dict[int, I64] = {}
-        first = self.epoch(0)
-        first.require(options)
-        self.options.setdefault("fields", first.fields)
-        self.bucketed = isinstance(first, BucketDataset)
-        self._multiple = first.manifest.multiple
-        self.items = len(first)
-        if isinstance(first, BucketDataset):
-            self.batch_rows, self.rows_ahead = 1, 0
+        kept = Kept(cache, cache_bytes, fetch)
+        self.blend = _blend_of(source)
+        if self.blend is None:
+            assert not isinstance(source, Blend)
+            alone = WrittenSource(str(source), source, None, False, repack, shuffle, seed, tuple(places_of(stores)))
+            self.sources = open_sources({"": alone}, kept, batch_tokens, drop_rest=drop_rest)
         else:
-            self.batch_rows = rows_in(batch_tokens, first.sequence_length)
-            self.rows_ahead = rows_ahead(first.sequence_length, 1, near=self.near)
-        self.batch([])  # options that make no sense are found here, not in a worker
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_pairs": {}}
+            _require_unsaid({"shuffle": shuffle, "seed": seed, "repack": repack, "stores": stores})
+            tokens = self.blend.batch_tokens if batch_tokens is None else batch_tokens
+            self.sources = open_sources(self.blend.sources, kept, tokens, drop_rest=drop_rest, weights=self.blend)
+        self.past_identities: dict[str, dict[str, int | str | bool | None]] = {}
+        first = next(each for each in self.sources.values() if each is not None)
+        self.several = first.several
+        if self.several:
+            self.sources = {"": first}  # a blend of row lengths is one dataset in another order
+        self._opened = list(self.sources.values())
+        self._length = first.lengths[-1]
+        self.order: Order
+        if self.blend is None or self.several:
+            self.order = Straight(first, epochs)
+            self.names = first.names
+            self.options = {"fields": first.fields, **options}
+        else:
+            _require_unsaid({"epochs": epochs})
+            self.order = Dealt.of(self.blend, self.sources)
+            self.names = list(self.sources)
+            fields = first.fields
+            if options.get("labels") != "same":
+                # The losses of Transformers' models have a parameter of that name: model(**batch) would fail on it.
+                fields = (*fields, "source")
+            self.options = {"fields": fields, **options}
+        self.batch_size = _batch_size(self.blend, batch_tokens, self._length, several=self.several)
+        self.rows_ahead = 0
+        if self.near and not self.several:  # a row that has to be fetched may be a shard each
+            self.rows_ahead = min(len(self._opened) * _CALL, _AHEAD) // self._length
+        self.batch(np.empty((0, 4), np.int64))  # options that make no sense are found here, not in a worker
+        for each in self._opened:
+            if each is not None:
+                each.epoch(0).require(self.options)
 
     def __len__(self) -> int:
-        """Count the samples of the first pass: of all its epochs."""
-        return self.begin_of(self.epochs)
+        """Count the samples of the first pass."""
+        return self.order.bounds(0)[1]
 
     def __repr__(self) -> str:
-        return repr(self.epoch(0))
+        if not isinstance(self.order, Dealt):
+            return repr(self.source(0).epoch(0))
+        what = f"{len(self)} rows of {self._length} tokens, of {', '.join(self.names)}"
+        return f"<packtool blend: {what}, {self.order.blend.name}>"
 
     @property
-    def names(self) -> list[str]:
-        """The token stores that the rows were packed from, by the numbers that `source` has in a batch."""
-        return self.epoch(0).sources
+    def name(self) -> str:
+        """What messages call it: the name of the blend, or the place of the dataset."""
+        return str(self.source(0).recipe.place) if self.blend is None else self.blend.name
 
     @property
     def near(self) -> bool:
-        """Whether it lies in a directory of this machine."""
-        return self.recipe.place.near
+        """Whether all sources lie in directories of this machine."""
+        return all(source.near for source in self._opened if source is not None)
 
-    def begin_of(self, number: int) -> int:
-        """Return the first sample of an epoch. Where epochs are repacked, this plans those before it."""
-        if not self._repack:
-            return number * self.items
-        while len(self._begins) <= number:
-            self._begins.append(self._begins[-1] + len(self.epoch(len(self._begins) - 1)))
-        return self._begins[number]
-
-    def epoch_of(self, sample: int) -> tuple[int, int]:
-        """Return the epoch of a sample, and which of its items it is."""
-        if not self._repack:
-            return divmod(sample, self.items)
-        while self._begins[-1] <= sample:
-            self.begin_of(len(self._begins))
-        number = bisect_right(self._begins, sample) - 1
-        return number, sample - self._begins[number]
-
-    def epochs_of(self, samples: I64) -> tuple[I64, I64]:
-        """Apply `epoch_of` to several samples."""
-        if not self._repack or not len(samples):
-            return samples // self.items, samples % self.items
-        self.epoch_of(int(samples.max()))
-        numbers = np.searchsorted(self._begins, samples, side="right") - 1
-        return numbers, samples - np.array(self._begins)[numbers]
-
-    @cached_property
-    def identity(self) -> dict[str, Any]:
-        """The identity of this stream: another one may mean another sample by the same number.
-
-        Returns:
-            items: samples in an epoch.
-            dataset: the digest of its manifest.
-            order: ``computed``; ``repacked``; or ``stored``; where row lengths have weights, with their digest.
-            seed: of computed orders, else None.
-            batch_tokens, drop_rest: of rows of several lengths, whose batches they make.
-        """
-        order = "repacked" if self._repack else "computed" if self._shuffle else "stored"
-        seed = None
-        if self._shuffle:
-            seed = self.epoch(0).manifest.seed if self._seed is None else self._seed
-        if self._blend is not None:
-            order += f"{_BY_WEIGHTS}{self._blend.digest()}"
-        digest = input_entry(self.recipe.place).xxh3_128
-        identity: dict[str, Any] = {"items": self.items, "dataset": digest, "order": order, "seed": seed}
-        if self.bucketed:
-            shuffle = self.epoch(0).manifest.shuffle
-            tokens = self._batch_tokens or (shuffle and shuffle.batch_tokens)
-            identity |= {"batch_tokens": tokens, "drop_rest": self._drop_rest}
-        return identity
-
-    def state(self, samples: int) -> dict[str, Any]:
-        """Return the state after some samples: how many, and `identity`."""
-        return {"samples": samples, **self.identity}
-
-    def restore(self, state: Mapping[str, Any]) -> int:
-        """Return the samples of a state of this stream.
+    def source(self, number: int) -> Source:
+        """Return a source by its number.
 
         Raises:
-            DataError: not a state; or that of another dataset, order or seed.
+            UsageError: it has no path.
         """
-        where = str(self.recipe.place)
-        samples = state.get("samples") if isinstance(state, Mapping) else None
-        if not isinstance(samples, int) or isinstance(samples, bool) or samples < 0 or "items" not in state:
-            what = f"{state!r:.100} is not the state of a loader, which has samples, items, dataset, order and seed"
-            raise DataError("bad-state", what, remedy="give what its state_dict returned", where=where)
-        missing = [name for name in self.identity if name not in state]
-        for name, value in self.identity.items():
-            if name in state and state[name] != value:
-                raise state_differs(name, state[name], value, where)
-        if missing and "dataset" in state and {*missing} & {"order", "seed"}:
-            what = f"the state has no {' and no '.join(missing)}"
-            raise DataError("bad-state", what, remedy="give what the loader's state_dict returned", where=where)
-        if missing:
-            what = f"the state has no {' and no '.join(missing)}, as an earlier version wrote it"
-            remedy = "make sure that the loader has the dataset, order, seed and batch_tokens of the run"
-            warn("state-unnamed", what, remedy=remedy, where=where)
-        return samples
+        source = self._opened[number]
+        if source is None:
+            assert isinstance(self.order, Dealt)
+            raise self.order.pathless(list(self.sources)[number])
+        return source
 
-    def located(self, samples: Sequence[Key]) -> Sequence[Key] | I64:
-        """Return what a batch of some samples is asked for by."""
-        return samples
+    def addresses(self, first: int, last: int) -> I64:
+        """Return where the rows of the samples ``first:last`` lie: (rows, 4) of `SOURCE`, `EPOCH`, `LENGTH`, `ROW`."""
+        return self.located(np.arange(first, last))
 
-    def next_block(self, sample: int) -> int:
-        """Return the sample from which others could come if something were changed while training: none."""
-        return sys.maxsize
+    def located(self, samples: I64) -> I64:
+        """Return where the rows of some samples lie, as `addresses` does, in the order of the samples."""
+        number, item = self.order.locate(samples)
+        if len(self._opened) == 1:
+            inside = self.source(0).addresses(item)
+            return np.concatenate([np.zeros((len(inside), 1), np.int64), inside], axis=1)
+        out = np.empty((len(samples), 4), np.int64)  # sources of a blend have rows of one length: one a sample
+        out[:, SOURCE] = number
+        for source in np.unique(number).tolist():
+            places = np.flatnonzero(number == source)
+            out[places, EPOCH:] = self.source(source).addresses(item[places])
+        return out
 
-    def epoch(self, number: int) -> Dataset | BucketDataset:
-        """Return the dataset in the order of one epoch, from 0."""
-        if self._opened is None or self._opened[0] != number:
-            self._opened = None  # an order takes memory: let go of the last one before the next is made
-            self._opened = number, self._open(number)
-        return self._opened[1]
+    def rows_of(self, first: int, last: int) -> int:
+        """Count the rows of the samples ``first:last``."""
+        if not self.several:
+            return last - first
+        return sum(self.source(0).rows_of(item) for item in range(first, last))
 
-    def rows_of(self, sample: int) -> int:
-        """Count the rows in a sample that is a batch."""
-        return self._place(sample)[3]
+    def left_out(self, number: int) -> int:
+        """Count the rows of a pass that are in no sample, of a dataset of several row lengths."""
+        first, last = self.order.bounds(number)
+        source = self.source(0)
+        begin, end = (int(epoch) for epoch in source.epochs_of(np.array([first, last]))[0])
+        return sum(source.left_out(epoch) for epoch in range(begin, end))
 
-    def full_rows_of(self, sample: int) -> int:
-        """Count the rows that a batch of the same length has if its bucket has enough of them."""
-        dataset, rows, _, count = self._place(sample)
-        tokens = self._batch_tokens or getattr(dataset.manifest.shuffle, "batch_tokens", None)
-        return tokens // rows.sequence_length if tokens else count
-
-    def _place(self, sample: int) -> tuple[BucketDataset, Rows, int, int]:
-        """Return the dataset of a sample that is a batch, the rows of its bucket, its first row and their number."""
-        number, item = self.epoch_of(sample)
-        dataset = cast("BucketDataset", self.epoch(number))
-        return dataset, *dataset.place(item)
-
-    def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
-        """Return what each row of some batches costs in attention: query-key pairs within its documents.
+    def read(self, addresses: I64, options: Mapping[str, Any] | None = None, *, length: int | None = None) -> RawBatch:
+        """Read rows of one length, in the given order.
 
         Args:
-            batches: each of one sample, with all of its rows; or of samples, one after another through all batches.
+            options: of the batch; by default those of the stream.
+            length: of rows, where there may be none; by default of the longest.
+        """
+        options = self.options if options is None else options
+        if isinstance(
+            self.order, Dealt
+        ):  # its `source` is the source of each row; of a dataset, the store of each token
+            options = {**options, "fields": [name for name in options["fields"] if name != "source"]}
+        if len(addresses):
+            parts = (
+                (part.places, self.source(part.source).read(part.epoch, part.length, part.rows, options))
+                for part in _parts(addresses)
+            )
+            raw = joined(len(addresses), parts)
+        else:
+            raw = of_no_rows(self._length if length is None else length)
+        if not isinstance(self.order, Dealt):
+            return raw
+        return raw._replace(source=addresses[:, SOURCE].astype(np.int32))
+
+    def batch(self, addresses: I64, length: int | None = None) -> Batch:
+        """Build a training batch of rows of one length, in the given order; `length` as in `read`."""
+        return self.read(addresses, length=length).batch(**self.options)
+
+    def pairs(self, addresses: I64) -> I64:
+        """Count what some rows cost in attention: query-key pairs within their documents, (rows).
 
         Raises:
-            UsageError: the dataset was written with ``--no-segments``.
+            UsageError: a dataset was written with ``--no-segments``.
         """
-        parts: list[I64] = []
-        if self.bucketed:
-            for batch in batches:
-                sample, _ = cast("tuple[int, int]", batch[0])
-                _, rows, first, count = self._place(sample)
-                parts.append(self._pairs_of(rows, np.arange(first, first + count)))
-            return np.concatenate(parts)
-        first, last = cast("int", batches[0][0]), cast("int", batches[-1][-1])
-        while first <= last:
-            number, item = self.epoch_of(first)
-            dataset = cast("Dataset", self.epoch(number))
-            parts.append(self._pairs_of(dataset.rows, np.arange(item, min(item + last + 1 - first, len(dataset)))))
-            first += len(parts[-1])
-        return np.concatenate(parts)
-
-    def read(self, keys: Sequence[Key]) -> RawBatch:
-        """Read what a batch of some samples is made of, in the given order."""
-        if not keys:
-            first = self.epoch(0)
-            length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
-            return of_no_rows(length)
-        if self.bucketed:
-            pairs = cast("Sequence[tuple[int, int]]", keys)
-            dataset, rows, begin, _ = self._place(pairs[0][0])
-            inside = np.array([begin + row for _, row in pairs if row >= 0], np.int64)
-            return dataset.read_of(rows, inside, self.options)
-        return self.read_rows(np.array(keys, np.int64), self.options)
-
-    def read_rows(self, samples: I64, options: Mapping[str, Any]) -> RawBatch:
-        """Read some samples, which are rows, for a batch with these options of `packtool.reading.make_batch`."""
-        numbers, items = self.epochs_of(samples)
-
-        def parts() -> Iterator[tuple[I64, RawBatch]]:
-            for number, places in by_value(numbers):
-                epoch = cast("Dataset", self.epoch(number))
-                yield places, epoch.read_of(epoch.rows, items[places], options)
-
-        return joined(len(samples), parts())
-
-    def batch(self, keys: Sequence[Key]) -> Batch:
-        """Build a training batch of some samples in the given order."""
-        return self.read(keys).batch(**self.options)
-
-    def _pairs_of(self, rows: Rows, numbers: I64) -> I64:
-        numbers_stored = rows.stored_numbers(numbers)
-        if numbers_stored is None:
-            return row_pairs(rows, numbers, self._multiple)
-        length = rows.sequence_length
-        if length not in self._pairs:
-            base = open_recipe(replace(self.recipe, epoch=None))
-            stored = base.rows if isinstance(base, Dataset) else base.buckets[length]
-            file = self._cache / _COSTS / f"{self.identity['dataset']}-{length}.npy"
-            self._pairs[length] = _kept_pairs(stored, self._multiple, file)
-        return self._pairs[length][numbers_stored]
-
-    def _open(self, number: int) -> Dataset | BucketDataset:
-        dataset = open_recipe(self.recipe)
-        wanted: dict[str, Any] = {"seed": self._seed, "repack": self._repack}
-        if isinstance(dataset, BucketDataset):
-            wanted |= {"batch_tokens": self._batch_tokens, "drop_rest": self._drop_rest, "blend": self._blend}
-            if dataset.batches is None and not self._shuffle:
-                return dataset.epoch(0, **wanted)
-        return dataset.epoch(number, **wanted) if self._shuffle else dataset
+        costs = np.empty(len(addresses), np.int64)
+        for part in _parts(addresses):
+            costs[part.places] = self.source(part.source).pairs(part.epoch, part.length, part.rows)
+        return costs
 
 
-def state_differs(name: str, saved: object, mine: object, where: str) -> DataError:
-    """Return the error for a state of something else."""
-    what = f"{name}: {saved} in the state, {mine} in this loader"
-    remedy = "resume with the dataset, order and seed that the run began with"
-    if name == "order" and all(_BY_WEIGHTS in str(order) for order in (saved, mine)):
-        what = "the state is from a run with other weights of row lengths, which place every batch of an epoch"
-        remedy = "resume with the weights that it began with"
-    return DataError("state-differs", what, remedy=remedy, where=where)
+class _Part(NamedTuple):
+    """The rows of one source, epoch and length, which are read by one call.
+
+    Attributes:
+        places: of these rows in the batch.
+        rows: their numbers.
+    """
+
+    source: int
+    epoch: int
+    length: int
+    places: I64
+    rows: I64
 
 
-def row_pairs(rows: Rows, numbers: I64, multiple: int = 1) -> I64:
-    """Count query-key pairs of some rows, as `pairs_of` does, from their segments.
+def _parts(addresses: I64) -> Iterator[_Part]:
+    """Divide rows by source, epoch and length; those of a part stay in their order."""
+    if not len(addresses):
+        return
+    where = addresses[:, :ROW]
+    if (where == where[0]).all():
+        order, cuts = np.arange(len(addresses)), np.empty(0, np.int64)
+    else:
+        order = np.lexsort(where.T[::-1])
+        cuts = np.flatnonzero(np.any(np.diff(where[order], axis=0), axis=1)) + 1
+    for places in np.split(order, cuts):
+        source, epoch, length = where[places[0]].tolist()
+        yield _Part(source, epoch, length, places, addresses[places, ROW])
+
+
+class BatchSize(NamedTuple):
+    """Samples in a global batch.
+
+    Attributes:
+        samples: how many; None where nobody says.
+        said: by whom, for messages.
+    """
+
+    samples: int | None
+    said: str = ""
+
+
+def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, several: bool) -> BatchSize:
+    """Return the samples in a global batch, as `batch_tokens` or the blend say it.
 
     Raises:
-        UsageError: the dataset was written with ``--no-segments``.
+        UsageError: they contradict each other, or make no whole rows.
     """
-    parts = [numbers[first : first + _ROWS_AT_ONCE] for first in range(0, len(numbers), _ROWS_AT_ONCE)]
-    return np.concatenate([np.empty(0, np.int64), *(pairs_of(rows.segments_of(part), multiple) for part in parts)])
+    if several:
+        _require_one_size(blend, batch_tokens)
+        return BatchSize(1)
+    given = BatchSize(None)
+    if batch_tokens is not None:
+        given = BatchSize(_rows_in(batch_tokens, length, "batch_tokens"), "batch_tokens make")
+    if blend is None:
+        return given
+    written = BatchSize(blend.batch_size, f"{blend.name} says batch-size =")
+    if blend.batch_tokens is not None:
+        rows = _rows_in(blend.batch_tokens, length, f"{blend.name}: batch-tokens")
+        if written.samples not in (None, rows):
+            what = f"batch-size is {written.samples}, but batch-tokens make {rows} rows"
+            raise UsageError("bad-option", what, remedy="leave one of the two out", where=blend.name)
+        written = BatchSize(rows, f"the batch-tokens of {blend.name} make")
+    if written.samples is None:
+        return given
+    if given.samples not in (None, written.samples):
+        what = f"it makes {given.samples} rows, but {written.said} {written.samples}"
+        raise UsageError("bad-option", what, remedy="leave it out, or change the blend", where="batch_tokens")
+    return written
 
 
-def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
-    """Return the pairs of all rows in stored order, from the file; or compute them, and keep them there if possible."""
-    try:
-        kept: I64 = np.load(file, mmap_mode="r")
-        if kept.shape == (len(rows),) and kept.dtype == np.int64:
-            return kept
-    except (OSError, ValueError, EOFError):
-        pass
-    pairs = row_pairs(rows, np.arange(len(rows)), multiple)
-    unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # nobody else writes to what a reader maps
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("xb") as out:
-            np.save(out, pairs)
-        unfinished.replace(file)
-    except OSError:
-        unfinished.unlink(missing_ok=True)  # where nothing can be kept, they are computed again
-    return pairs
+def _require_one_size(blend: Blend | None, batch_tokens: int | None) -> None:
+    """Refuse a blend of row lengths that says another size of its batches, or gives it in rows."""
+    if blend is None:
+        return
+    if blend.batch_size is not None:
+        what = "batch-size, but rows of several lengths are batched by tokens"
+        raise UsageError("option-not-taken", what, remedy="give batch-tokens in its place", where=blend.name)
+    if None not in (batch_tokens, blend.batch_tokens) and batch_tokens != blend.batch_tokens:
+        what = f"{batch_tokens}, but {blend.name} says batch-tokens = {blend.batch_tokens}"
+        raise UsageError("bad-option", what, remedy="leave it out, or change the blend", where="batch_tokens")
 
 
-def rows_ahead(length: int, sources: int, *, near: bool) -> int:
-    """Return how many rows of this length to read at once; none where they have to be fetched, perhaps a shard each."""
-    return min(sources * _CALL, _AHEAD) // length if near else 0
-
-
-def rows_in(batch_tokens: int | None, length: int) -> int:
-    if batch_tokens is None:
-        return 1
+def _rows_in(batch_tokens: int, length: int, where: str) -> int:
     if batch_tokens < length or batch_tokens % length:
         what = f"{batch_tokens} is not a multiple of the {length} tokens of a row"
-        raise UsageError("bad-option", what, remedy="give a multiple, or batch_size in rows", where="batch_tokens")
+        raise UsageError("bad-option", what, remedy="give a multiple, or batch_size in rows", where=where)
     return batch_tokens // length
+
+
+def _blend_of(source: Typed | Blend) -> Blend | None:
+    if isinstance(source, Blend):
+        return source
+    if isinstance(source, str | Path) and names_blend(source):
+        return Blend.read(source)
+    return None
+
+
+_UNSAID = {"epochs": 1, "shuffle": True, "seed": None, "repack": False, "stores": ()}
+"""What stands for the absence of an option that a blend says itself."""
+
+
+def _require_unsaid(options: Mapping[str, Any]) -> None:
+    """Refuse options that a blend says itself, of each source."""
+    for name, value in options.items():
+        if value != _UNSAID[name]:
+            what, remedy = "a blend says this itself, of each source", "write it in the blend, or leave it out"
+            raise UsageError("option-not-taken", what, remedy=remedy, where=name)

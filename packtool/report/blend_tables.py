@@ -9,6 +9,7 @@ from packtool.report.blend_schema import BlendedSource, BlendReport, StageShare,
 from packtool.report.charts import Series
 from packtool.report.figures import count, number, percent
 from packtool.report.tables import Column, Table, table_of
+from packtool.support.sizes import plural
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 40
@@ -54,6 +55,14 @@ def stages_table(report: BlendReport) -> Table[StageShare]:
             heading += ", a ramp"
         groups.append((heading, stage.sources))
     return Table("Shares", columns, groups)
+
+
+def left_out(report: BlendReport) -> str:
+    """Say how many rows fill no batch; nothing where every row is in one."""
+    if not report.left_out:
+        return ""
+    rows = plural(report.left_out, "row")
+    return f"{rows} fill no batch, and are left out: Loader(drop_last=False) makes smaller batches of them."
 
 
 def weight_lines(report: BlendReport) -> list[Series]:

@@ -13,7 +13,7 @@ from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.summary import Metrics
 from packtool.report import charts, tables
 from packtool.report.blend_schema import BlendReport, Report
-from packtool.report.blend_tables import sources_table, stages_table, weight_lines
+from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_lines
 from packtool.report.charts import Bin, Series
 from packtool.report.figures import count, number, percent, short
 from packtool.report.schema import (
@@ -151,6 +151,8 @@ def _blend_sections(report: BlendReport) -> Iterator[str]:
     yield tiles(
         [(report.unit, short(report.samples)), ("tokens", short(report.tokens)), ("stages", count(len(report.stages)))]
     )
+    if report.left_out:
+        yield f"<p>{left_out(report)}</p>"
     lines, share = weight_lines(report), f"share of the {report.unit}"
     drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1)
     yield grid([figure("Shares over the run", drawing, "", charts.legend(list(map(_swatch, lines))))])

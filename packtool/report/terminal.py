@@ -17,7 +17,7 @@ from rich.text import Text
 
 from packtool.report import tables
 from packtool.report.blend_schema import BlendReport, Report
-from packtool.report.blend_tables import sources_table, stages_table, weight_bars
+from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
 from packtool.report.figures import count, number, short
 from packtool.report.schema import (
     Advice,
@@ -114,6 +114,8 @@ def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
         f"{count(report.samples)} {report.unit} of {count(report.sample_tokens)} tokens, {count(report.tokens)} in all"
     )
     console.print(Text.assemble((report.path, "bold"), f" · {held}"))
+    if report.left_out:
+        console.print(left_out(report))
     print_table(sources_table(report), console, full=full)
     print_table(stages_table(report), console, full=full)
     console.print(_heading("Shares over the run"))

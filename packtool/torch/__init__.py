@@ -16,7 +16,7 @@ A label is the token after its place. For a model that shifts labels itself, giv
 from __future__ import annotations
 
 from packtool.errors import UsageError
-from packtool.reading.sampler import GlobalBatches
+from packtool.reading.batches import GlobalBatches
 from packtool.support.installing import how_to_install
 
 try:

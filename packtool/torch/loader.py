@@ -28,10 +28,9 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.reading.batch import IGNORED, check_options, make_batch
-from packtool.reading.blend_stream import BlendStream, open_stream
+from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.sampler import GlobalBatches, Turn
-from packtool.reading.stream import Key, Stream
+from packtool.reading.stream import LENGTH, Stream
 from packtool.torch.labels import KINDS
 from packtool.torch.mesh import data_rank
 
@@ -77,7 +76,8 @@ class Loader:
     Attributes:
         consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
             handed out, whatever workers read ahead.
-        left_out: samples at the end of a pass that fill no global batch.
+        rows: samples that each source of a blend has given so far, by its name; of a dataset all of them, as "".
+        left_out: rows of a pass, of every length, that fill no global batch.
         labels: the kind that its batches have, ``next`` or ``same``, as their type says, too.
         sources: the names of a blend's sources, or of the token stores that a dataset was packed from, by the numbers
             that `source` has in a batch.
@@ -131,7 +131,7 @@ class Loader:
             **options,
         )
         self.sampler = self.batch_sampler = GlobalBatches(
-            self._samples.stream,
+            self._samples,
             batch_size,
             micro_batch_size=micro_batch_size,
             drop_last=drop_last,
@@ -141,7 +141,7 @@ class Loader:
         self._settle()
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:
-            if multiprocessing_context is None and not self._samples.stream.near:
+            if multiprocessing_context is None and not self._samples.near:
                 multiprocessing_context = "spawn"  # clients of object stores do not survive a fork
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
@@ -150,12 +150,12 @@ class Loader:
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
         returned, sent = tee(self.sampler.begin())
-        number, stream = self.sampler.turn, self.sampler.stream
+        number = self.sampler.turn
         if self._workers["num_workers"]:
-            keys = (stream.located(turn.keys) for (turn,) in self.sampler.together(sent, 0))
-            batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
+            turns = (turn for (turn,) in self.sampler.together(sent, 0))
+            batches = DataLoader(self._samples, batch_sampler=turns, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
         else:
-            read = _ReadAhead(stream, self.sampler.together(sent, stream.rows_ahead))
+            read = _ReadAhead(self._samples, self.sampler.together(sent, self._samples.rows_ahead))
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
         for batch, turn in zip(batches, returned, strict=True):
             self.sampler.require_turn(number)
@@ -163,6 +163,7 @@ class Loader:
             if turn.filled:
                 ignore_last(batch, turn.filled)
             yield batch
+        self.sampler.end(number)
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a pass."""
@@ -178,6 +179,10 @@ class Loader:
     @property
     def consumed(self) -> int:
         return self.sampler.consumed
+
+    @property
+    def rows(self) -> dict[str, int]:
+        return self.sampler.rows
 
     @property
     def left_out(self) -> int:
@@ -245,7 +250,7 @@ class Loader:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. It is the same on every rank."""
+        """Return the state for a checkpoint: one text, by the key "packtool". It is the same on every rank."""
         return self.sampler.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -278,44 +283,38 @@ def _rank_and_world_size() -> tuple[int, int]:
     return int(given[0]), int(given[1])
 
 
-class Samples:
-    """The samples of all epochs, for PyTorch's `DataLoader` with `collate`.
+class Samples(Stream):
+    """The samples of all epochs, for PyTorch's `DataLoader` with `GlobalBatches` and `collate`.
 
     A worker makes whole batches from the memory-mapped shards. Workers of any start method receive the path, not the
     tokens.
 
     Args:
         source: as in `Loader`.
-        options: as in `packtool.reading.stream.Stream`.
         fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
-
-    Attributes:
-        stream: where the samples come from.
+        options: as in `packtool.reading.stream.Stream`.
     """
 
     def __init__(self, source: str | Path | Blend, *, fields: Sequence[str] | None = None, **options: Any) -> None:
-        chosen = {} if fields is None else {"fields": tuple(fields)}
-        self.stream = open_stream(source, **chosen, **options)
+        if fields is not None:
+            options["fields"] = tuple(fields)
+        super().__init__(source, **options)
         self._watched = False
 
-    def __len__(self) -> int:
-        return len(self.stream)
+    def __getitem__(self, number: int) -> Mapping[str, Any]:
+        """Return one sample, as a batch of one row; or, where samples are batches, of all its rows."""
+        addresses = self.addresses(number, number + 1)
+        return self.__getitems__(Turn(addresses, int(addresses[0, LENGTH]), number + 1, number + 1))
 
-    def __getitem__(self, key: Key) -> Mapping[str, Any]:
-        """Return one sample, as a batch of one row (or all rows of a batch of a bucket)."""
-        if self.stream.bucketed and not isinstance(key, tuple):
-            return self.__getitems__([(key, row) for row in range(self.stream.rows_of(key))])
-        return self.__getitems__([key])
-
-    def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
-        """Return a whole batch; in a worker, in the form it is sent in."""
-        read = self.stream.read(keys)
+    def __getitems__(self, turn: Turn) -> Mapping[str, Any]:
+        """Return the batch of a turn of `GlobalBatches`; in a worker, in the form it is sent in."""
+        read = self.read(turn.addresses, length=turn.length)
         if get_worker_info() is None:
-            return tensors(read, self.stream.options)
+            return tensors(read, self.options)
         if not self._watched:
             end_with_parent()
             self._watched = True
-        return Parcel(read, self.stream.options)
+        return Parcel(read, self.options)
 
 
 class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unused-ignore]
@@ -326,7 +325,7 @@ class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unuse
         groups: turns that are read at once.
     """
 
-    def __init__(self, stream: Stream | BlendStream, groups: Iterable[Sequence[Turn]]) -> None:
+    def __init__(self, stream: Stream, groups: Iterable[Sequence[Turn]]) -> None:
         self._stream = stream
         self._groups = groups
 
@@ -334,8 +333,9 @@ class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unuse
         return chain.from_iterable(map(self._batches, self._groups))
 
     def _batches(self, turns: Sequence[Turn]) -> Iterator[Mapping[str, Any]]:
-        read = self._stream.read([key for turn in turns for key in turn.keys])
-        for part in read.split([len(turn.keys) for turn in turns]):
+        addresses = np.concatenate([turn.addresses for turn in turns])
+        read = self._stream.read(addresses, length=turns[0].length)
+        for part in read.split([len(turn.addresses) for turn in turns]):
             yield tensors(part, self._stream.options)
 
 

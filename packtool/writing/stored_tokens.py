@@ -24,6 +24,7 @@ from packtool.formats.on_demand import OnDemand, joined, sizes_of, slice_reader
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
+from packtool.formats.unchanged import Unchanged
 from packtool.places.cached import CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.npy import Scattered
@@ -37,18 +38,20 @@ if TYPE_CHECKING:
     from packtool.writing.gather import LossGatherer
 
 
-def open_packed(place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | None = None) -> PackedDataset:
+def open_packed(
+    place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | None = None, unchanged: Unchanged | None = None
+) -> PackedDataset:
     """Open a packed dataset so that its rows can be read, wherever their tokens are.
 
     Args:
         stores: token stores that it was packed from, in order; none for where its manifest says. Ignored where it has
             tokens.
-        keep: as in `PackedDataset`.
+        keep, unchanged: as in `PackedDataset`.
 
     Raises:
         DataError: as `PackedDataset`; a store is gone, or has changed.
     """
-    dataset = PackedDataset(place, keep)
+    dataset = PackedDataset(place, keep, unchanged)
     if dataset.manifest.index_only:
         gather = StoredTokens(dataset.place, dataset.manifest, store_places(dataset, stores))
         for bucket in dataset.buckets:
@@ -76,16 +79,23 @@ def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) ->
     if len(places) != len(manifest.inputs):
         what = f"was packed from {len(manifest.inputs)} stores, but {len(places)} are given"
         raise UsageError("other-stores", what, remedy="give all of them, in the same order", where=str(dataset.place))
+    _require_stores(dataset.place, manifest, places)
+    return places
+
+
+def _require_stores(dataset: Place, manifest: PackedManifest, places: Sequence[Place]) -> None:
+    """Refuse stores that are gone, or others than a dataset was packed from."""
     for number, (place, entry) in enumerate(zip(places, manifest.inputs, strict=True), 1):
-        which = f"store {number} of {len(places)} of {dataset.place}"
+        which = f"store {number} of {len(places)} of {dataset}"
         remedy = f"say where it lies now, with --store on the command line or stores=[…] in Python ({which})"
-        if place.size(manifests.MANIFEST) is None:
+        try:
+            found = manifests.input_entry(place)
+        except FileNotFoundError:
             what = "the token store that the rows are gathered from is not there"
-            raise DataError("store-missing", what, remedy=remedy, where=str(place))
-        if manifests.input_entry(place) != entry:
+            raise DataError("store-missing", what, remedy=remedy, where=str(place)) from None
+        if found != entry:
             what = "not the token store that the rows were planned from, or changed since: its manifest is another"
             raise DataError("store-changed", what, remedy=remedy, where=str(place))
-    return places
 
 
 def _named(name: str, dataset: Place) -> Place:
@@ -162,6 +172,7 @@ class StoredTokens:
 
         self._made = dataset, manifest, stores
         self.stores = [TokenStore(place) for place in stores]
+        _require_stores(dataset, manifest, stores)  # once more: what was mapped is of the stores that were planned from
         files = [(store, shard) for store in self.stores for shard in store.manifest.shards]
         shards = joined([store.shards for store in self.stores])
         offsets = joined([store.offsets for store in self.stores])

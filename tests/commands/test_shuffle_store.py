@@ -15,7 +15,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.planning.plan import offsets_of
 from packtool.reading import Dataset
 from packtool.reading.batch import IGNORED
-from packtool.reading.blend_stream import open_stream
+from packtool.reading.stream import Stream
 from tests.commands.rebuilt import rebuilt
 from tests.stores import document_loss, write_store
 
@@ -147,7 +147,7 @@ def test_the_last_place_of_a_row_of_a_lane_in_other_kinds_of_labels(store: Path,
     blend = packtool.Blend({"lanes": tmp_path / "rows"}, [{"weights": {"lanes": 1}}], rows=100)
     for source in (tmp_path / "rows", blend):
         with pytest.raises(UsageError, match=message):
-            open_stream(source, extra_token=True)
+            Stream(source, extra_token=True)
 
 
 def test_lanes_that_are_not_rotated_are_the_stream(store: Path, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from rich.console import Console
 import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.reading import BlendedRows
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.stream import Stream
 from packtool.report.blend_schema import BlendReport
 from packtool.report.page import page
 from packtool.report.terminal import print_answer, print_stats
@@ -157,14 +159,20 @@ def test_row_lengths_over_time(blend: Path) -> None:
     packtool.pack(store, root / "several", strategy="decompose", sequence_length=128, min_bucket=32)
     text = "batch-tokens = 256\n[sources]\nall = 'several'\n[[stages]]\nweights = { 32 = 9, 128 = 1 }\n"
     (root / "lengths.toml").write_text(f"{text}[[stages]]\nfrom = '50%'\nweights = {{ 64 = 1, 128 = 1 }}\n")
-    report, batches = packtool.stats(root / "lengths.toml"), packtool.open(root / "lengths.toml")
+    report = packtool.stats(root / "lengths.toml")
     assert isinstance(report, BlendReport)
-    assert (report.unit, report.samples, report.sample_tokens) == ("batches", len(batches), 256)
+    batches = GlobalBatches(Stream(root / "lengths.toml", drop_rest=True))
+    assert (report.unit, report.samples, report.sample_tokens) == ("batches", len(list(batches)), 256)
+    rows = sum(map(len, packtool.open(root / "several").buckets.values()))
+    assert report.left_out == batches.left_out == rows - sum(len(turn.addresses) for turn in batches) > 0
     assert [each.name for each in report.sources] == ["32", "64", "128"]
     assert all(each.samples == each.epoch_samples for each in report.sources)
     text = printed(lambda console: print_stats(report, console))
     assert "Row lengths" in text
     assert "Stage 2, from batch " in text
+    said = f"{report.left_out} rows fill no batch, and are left out: Loader(drop_last=False) makes smaller batches"
+    assert said in " ".join(text.split())
+    assert said in page(report)
 
 
 def test_info_knows_a_blend_and_commands_for_datasets_say_what_takes_one(blend: Path) -> None:

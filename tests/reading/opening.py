@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import packtool
-from packtool.reading import BucketDataset, Dataset
+from packtool.reading import Batch, BucketDataset, Dataset
+from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.stream import Stream
 
 LENGTHS = np.random.default_rng(3).integers(1, 90, 150).tolist()
 
@@ -37,3 +41,27 @@ def bucketed(path: Path, **options: Any) -> BucketDataset:
 def plain(path: Path) -> np.ndarray[Any, Any]:
     """All rows, by NumPy alone."""
     return np.concatenate([np.load(file) for file in sorted(path.glob("tokens-*.npy"))])
+
+
+def batch_of(stream: Stream, samples: Any) -> Batch:
+    """The batch of some samples that are rows of one length, by their numbers."""
+    return stream.batch(stream.located(np.asarray(samples, np.int64)))
+
+
+def numbers(stream: Stream, turns: Iterable[Turn]) -> list[list[int]]:
+    """The samples of each turn, of a dataset with rows of one length."""
+    source = stream.source(0)
+    out = []
+    for turn in turns:
+        _, epoch, _, row = turn.addresses.T
+        out.append(
+            [source.begin_of(number) + place for number, place in zip(epoch.tolist(), row.tolist(), strict=True)]
+        )
+    return out
+
+
+def stopped(batches: GlobalBatches, turns: int = 1) -> dict[str, str]:
+    """The state after some turns."""
+    for _ in islice(batches, turns):
+        pass
+    return batches.state_dict()

@@ -16,6 +16,7 @@ from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.reading import Dataset, make_batch
 from packtool.reading.batch import FIELDS, FIELDS_OF_MULTIPLES, IGNORED
 from packtool.reading.stream import Stream
+from tests.reading.opening import batch_of
 from tests.stores import EOS, document_loss, write_store
 
 Piece = tuple[int, int, int]  # document, length, repeated
@@ -229,7 +230,7 @@ def test_rows_are_cut_to_the_longest_of_their_batch(tmp_path: Path) -> None:
         sizes = [n for row in rows for n in (lengths[row] - 1, width - lengths[row] + 1) if n]
         assert cut["cu_seqlens"].tolist() == [0, *np.cumsum(sizes)]
     stream = Stream(tmp_path / "rows", epochs=2, shuffle=False, trim=True)
-    both = stream.batch([3, 6, 9])  # of two epochs: documents of 2, 3 and 2 tokens
+    both = batch_of(stream, [3, 6, 9])  # of two epochs: documents of 2, 3 and 2 tokens
     np.testing.assert_array_equal(both["input_ids"], dataset[[3, 0, 3]][:, :2])
     assert both["cu_seqlens"].tolist() == [0, 1, 2, 4, 5, 6]
 
@@ -240,7 +241,7 @@ def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
     dataset = packtool.open(tmp_path / "rows")
     assert isinstance(dataset, Dataset)
     stream, count = Stream(tmp_path / "rows", epochs=2), len(dataset)
-    both = stream.batch([count - 1, count, count + 2])
+    both = batch_of(stream, [count - 1, count, count + 2])
     last, next_one = dataset.epoch(0).batch([count - 1]), dataset.epoch(1).batch([0, 2])
     for name in ("input_ids", "labels", "position_ids", "document_ids"):
         parts = [each[name] for each in (last, next_one)]  # type: ignore[literal-required]

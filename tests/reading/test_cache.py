@@ -13,6 +13,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed
 from packtool.reading.stream import Stream
 from tests.places.s3_server import Bucket
+from tests.reading.opening import batch_of
 from tests.stores import write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
@@ -68,7 +69,7 @@ def test_a_stream_passes_it_on(bucket: Bucket, packed: Path, tmp_path: Path) -> 
     there = Stream(URL, epochs=2, cache=tmp_path / "cache", fetch="rows")
     here = Stream(packed, epochs=2)
     keys = [len(here) - 1, 0, 8]
-    assert (there.batch(keys)["input_ids"] == here.batch(keys)["input_ids"]).all()
+    assert (batch_of(there, keys)["input_ids"] == batch_of(here, keys)["input_ids"]).all()
 
 
 def test_verify_reads_a_url_through_the_cache_and_finds_damage(bucket: Bucket) -> None:

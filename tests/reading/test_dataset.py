@@ -65,13 +65,13 @@ import sys
 for name in ("pyarrow", "tokenizers", "gigatoken", "scipy", "tqdm", "rich", "typer"):
     sys.modules[name] = None  # as if it were not installed
 import packtool
-from packtool.reading.sampler import GlobalBatches
+from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
 dataset = packtool.open(sys.argv[1])
 for each in (dataset, dataset.epoch(2)):
     each[3], each[[1, 2]], each[:], each.segments(0), each.batch([0, 1])
-for keys in GlobalBatches(stream := Stream(sys.argv[1], epochs=2), 4):
-    stream.batch(keys)
+for turn in GlobalBatches(stream := Stream(sys.argv[1], epochs=2), 4):
+    stream.batch(turn.addresses)
 """
     done = subprocess.run([sys.executable, "-c", code, packed["rows"]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ import numpy as np
 
 import packtool
 from packtool.reading.stream import Stream
-from tests.reading.opening import bucketed, opened, plain
+from tests.reading.opening import batch_of, bucketed, opened, plain
 
 
 def test_an_epoch_has_the_seed_that_the_dataset_was_packed_with(store: Path, tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_an_epoch_has_the_seed_that_the_dataset_was_packed_with(store: Path, tmp
     np.testing.assert_array_equal(computed[:], plain(tmp_path / "written"))
     assert repr(computed).endswith(", epoch 1 of seed 7>")
     stream = Stream(tmp_path / "rows", epochs=2)
-    np.testing.assert_array_equal(stream.batch([stream.items])["input_ids"][0], computed[0])
+    np.testing.assert_array_equal(batch_of(stream, [stream.source(0).items])["input_ids"][0], computed[0])
 
     packtool.pack(store, tmp_path / "several", strategy="buckets", buckets=(16, 64), seed=7)
     packtool.shuffle(tmp_path / "several", tmp_path / "batches", method="bucket", batch_tokens=128, epoch=2)

@@ -12,8 +12,9 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.reading import Dataset
-from packtool.reading.sampler import GlobalBatches
+from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
+from tests.reading.opening import stopped
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).integers(2, 60, 200).tolist()
@@ -43,8 +44,8 @@ def read(stream: Stream, state: dict[str, Any] | None, world_size: int, steps: i
         if state is not None:
             each.load_state_dict(state)
     found = []
-    for number, keys in enumerate(zip(*ranks, strict=True), 1):
-        shares = [stream.batch(mine)["input_ids"] for mine in keys]
+    for number, turns in enumerate(zip(*ranks, strict=True), 1):
+        shares = [stream.batch(turn.addresses)["input_ids"] for turn in turns]
         found += [shares[row % world_size][row // world_size] for row in range(4)]
         if number == steps:
             break
@@ -69,19 +70,18 @@ def test_epochs_follow_each_other_and_resume_in_the_middle_of_one_on_another_wor
 def test_the_next_pass_has_the_epochs_that_follow(index: Path) -> None:
     stream = Stream(index, epochs=2, repack=True)
     sampler = GlobalBatches(stream, 4, drop_last=False)
-    first = [key for keys in sampler for key in keys]
-    second = [key for keys in sampler for key in keys]
+    first, second = (np.concatenate([turn.addresses for turn in sampler]) for _ in range(2))
     found = np.concatenate([stream.batch(first)["input_ids"], stream.batch(second)["input_ids"]])
     assert np.array_equal(found, rows_of(index, range(4)))
     sampler.set_epoch(1)
-    assert [key for keys in sampler for key in keys] == second
+    assert np.array_equal(np.concatenate([turn.addresses for turn in sampler]), second)
     sampler.set_epoch(1)
     assert sampler.passed == 0
     assert len(sampler) == -(-len(second) // 4)
 
 
 def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
-    state = GlobalBatches(Stream(index, repack=True), 4).state_dict()
+    state = stopped(GlobalBatches(Stream(index, repack=True), 4))
     with pytest.raises(DataError, match="order: repacked in the state, computed in this loader"):
         GlobalBatches(Stream(index), 4).load_state_dict(state)
 
@@ -93,13 +93,11 @@ def test_an_order_of_its_own_is_refused(index: Path) -> None:
 
 def test_rows_are_dealt_by_their_costs(index: Path) -> None:
     stream = Stream(index, epochs=2, repack=True)
-    assert isinstance(stream.epoch(1), Dataset)
     ranks = [list(GlobalBatches(stream, 8, rank=rank, world_size=2, balance="step")) for rank in range(2)]
     plain = [list(GlobalBatches(stream, 8, rank=rank, world_size=2)) for rank in range(2)]
     for both, mine in zip(zip(*ranks, strict=True), zip(*plain, strict=True), strict=True):
-        assert sorted(key for keys in both for key in keys if isinstance(key, int)) == sorted(
-            key for keys in mine for key in keys if isinstance(key, int)
-        )
+        dealt, whole = (sorted(row for turn in turns for row in turn.addresses.tolist()) for turns in (both, mine))
+        assert dealt == whole
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import packtool
 from packtool.reading.stream import Stream
+from tests.reading.opening import batch_of
 from tests.stores import write_store
 
 
@@ -35,9 +36,11 @@ def test_tokens_know_their_store(tmp_path: Path, strategy: str, extra_token: boo
         assert batch["source"][row].tolist() == expected[: 32 - extra_token]
     stream = Stream(tmp_path / "rows", epochs=2, fields=("source",), extra_token=extra_token)
     assert stream.names == list(sizes)
-    assert stream.batch([])["source"].shape == (0, 32 - extra_token)
-    across = stream.batch(range(len(dataset) - 2, len(dataset) + 2))["source"]
-    last, first = (stream.epoch(number).batch(rows, **stream.options) for number, rows in ((0, [-2, -1]), (1, [0, 1])))
+    assert batch_of(stream, [])["source"].shape == (0, 32 - extra_token)
+    across = batch_of(stream, range(len(dataset) - 2, len(dataset) + 2))["source"]
+    last, first = (
+        stream.source(0).epoch(number).batch(rows, **stream.options) for number, rows in ((0, [-2, -1]), (1, [0, 1]))
+    )
     np.testing.assert_array_equal(across, np.concatenate([last["source"], first["source"]]))
     cut = dataset.batch([0, 1], fields=("input_ids", "source"), extra_token=extra_token, trim=True)
     np.testing.assert_array_equal(cut["source"], batch["source"][:2, : cut["input_ids"].shape[1]])

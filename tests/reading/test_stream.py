@@ -10,6 +10,7 @@ import pytest
 
 import packtool
 from packtool.reading.stream import Stream
+from tests.reading.opening import batch_of
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 60).tolist()
@@ -29,19 +30,20 @@ def test_epochs_follow_the_rule_of_the_shuffle(rows: Path, tmp_path: Path) -> No
         packtool.shuffle(rows, tmp_path / f"rows-{epoch}", epoch=epoch)
     written = [packtool.open(tmp_path / f"rows-{epoch}")[:] for epoch in (0, 1, 2)]
     stream = pickle.loads(pickle.dumps(Stream(rows, epochs=3)))
-    every = stream.batch(list(range(len(stream))))  # a batch across three epochs
+    every = batch_of(stream, range(len(stream)))  # a batch across three epochs
     np.testing.assert_array_equal(every["input_ids"], np.concatenate(written))
-    one = stream.batch([stream.items + 5])
+    one = batch_of(stream, [stream.source(0).items + 5])
     np.testing.assert_array_equal(one["input_ids"], written[1][5:6])
     stored = Stream(rows, epochs=2, shuffle=False)
-    np.testing.assert_array_equal(stored.batch([stored.items])["input_ids"][0], packtool.open(rows)[0])
+    np.testing.assert_array_equal(batch_of(stored, [stored.source(0).items])["input_ids"][0], packtool.open(rows)[0])
 
 
 def test_a_batch_across_epochs_has_the_fields_that_were_asked_for(rows: Path) -> None:
     whole = Stream(rows, epochs=2)
-    across = range(whole.items - 2, whole.items + 2)
-    every = whole.batch(across)
+    items = whole.source(0).items
+    across = range(items - 2, items + 2)
+    every = batch_of(whole, across)
     for name, value in every.items():
-        some = Stream(rows, epochs=2, fields=(name,)).batch(across)
+        some = batch_of(Stream(rows, epochs=2, fields=(name,)), across)
         assert set(some) == {name}
         np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]

@@ -111,8 +111,7 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
         unsure.append(a + np.flatnonzero(equal[1:] | equal[:-1]))
     packed &= low
     order = packed.view(np.int64)
-    places = np.concatenate(unsure)
-    if len(places):
+    if len(places := np.concatenate(unsure)):
         indices = order[places]
         order[places] = indices[np.lexsort((indices, drawn[indices]))]
     return order

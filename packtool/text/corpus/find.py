@@ -14,6 +14,7 @@ from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.options.check import check_input
 from packtool.options.declare import Input
+from packtool.options.kinds import Records, parse_inputs
 from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
@@ -106,9 +107,7 @@ class Texts:
             else:
                 files += found
         warn_of_repeats(files)
-        if from_anywhere:
-            return list(map(found_from_anywhere, files))
-        return files
+        return list(map(found_from_anywhere, files)) if from_anywhere else files
 
 
 def find(options: TokenizeArguments) -> Texts:
@@ -118,8 +117,10 @@ def find(options: TokenizeArguments) -> Texts:
         UsageError: no input, or one that can't be read as asked; an option that has no effect on what it holds.
         DataError: a file is not there, or can't be read.
     """
-    inputs, records = options.names, options.records
-    _check_names(options)
+    given = parse_inputs(options.inputs)
+    records = given.items if isinstance(given, Records) else None
+    inputs = [STDIN] if isinstance(given, Records) else list(map(str, given))
+    _check_names(inputs, resume=options.resume, stream="standard input" if records is None else "a stream of records")
     found: list[Sequence[CorpusFile] | Once] = []
     for path in inputs:
         if path == STDIN:
@@ -136,8 +137,7 @@ def find(options: TokenizeArguments) -> Texts:
             holds = begins_with_conversation(_files(found), options.text_field)
         else:
             holds, records = peek_for_conversation(records, options.text_field)
-        if holds:
-            kind = "conversations"
+        kind = "conversations" if holds else "texts"
     if records is not None:
         found = [Once(records)]
     texts = Texts(inputs, found, kind, _fields(options, kind))
@@ -145,18 +145,19 @@ def find(options: TokenizeArguments) -> Texts:
     return texts
 
 
-def _check_names(options: TokenizeArguments) -> None:
-    """Require an input, and that what can be read once is neither read twice nor resumed."""
-    inputs = options.names
+def _check_names(inputs: Sequence[str], *, resume: bool, stream: str) -> None:
+    """Require an input, and that what can be read once is neither read twice nor resumed.
+
+    Args:
+        stream: what messages call standard input.
+    """
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is given", remedy=remedy)
     if inputs.count(STDIN) > 1:
         raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
-    if STDIN in inputs and options.resume:
-        stream, remedy = "standard input", "write it to a file first, or give --overwrite"
-        if options.records is not None:
-            stream = "a stream of records"
+    if STDIN in inputs and resume:
+        remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
 
 
@@ -175,7 +176,7 @@ def _fields(options: TokenizeArguments, kind: Input) -> Fields:
         kept.insert(0, options.id_field)
     text = options.ids_field or options.text_field
     if kind == "conversations":
-        text = "" if options.conversations == AUTO else options.conversations or ""
+        text = "" if options.conversations in (None, AUTO) else str(options.conversations)
     return Fields(
         text,
         ids=kind == "token ids",

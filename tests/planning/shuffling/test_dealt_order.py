@@ -9,7 +9,7 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
-from packtool.reading.stream import row_pairs
+from packtool.reading.costs import row_pairs
 from tests.stores import write_store
 
 

@@ -14,8 +14,12 @@ import pytest
 import packtool
 from packtool.blending.dealing import BLOCK
 from packtool.errors import DataError, UsageError
-from packtool.reading.blend_stream import BlendStream, open_stream
-from packtool.reading.sampler import GlobalBatches
+from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.order import Dealt
+from packtool.reading.state import restore
+from packtool.reading.stream import Stream
+from packtool.warnings import PacktoolWarning
+from tests.reading.opening import batch_of, stopped
 from tests.stores import write_store
 
 SIZES = {"web": 600, "code": 260, "chat": 120}
@@ -37,10 +41,13 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return paths
 
 
-def stream_of(sources: dict[str, Any], stages: Any = WEIGHTS, rows: int = ROWS, **options: Any) -> BlendStream:
-    stream = open_stream(packtool.Blend(sources, stages, rows=rows), **options)
-    assert isinstance(stream, BlendStream)
-    return stream
+def stream_of(sources: dict[str, Any], stages: Any = WEIGHTS, rows: int = ROWS, **options: Any) -> Stream:
+    return Stream(packtool.Blend(sources, stages, rows=rows), **options)
+
+
+def dealt(stream: Stream) -> Dealt:
+    assert isinstance(stream.order, Dealt)
+    return stream.order
 
 
 Read = list[tuple[str, int]]
@@ -53,12 +60,18 @@ def read(batches: GlobalBatches, steps: int | None = None) -> Read:
 
 
 def taken(batches: GlobalBatches, steps: int | None = None) -> Iterator[Read]:
-    stream = batches.stream
-    assert isinstance(stream, BlendStream)
-    for number, keys in enumerate(batches):
-        yield [(stream.names[source], row) for source, row in stream.located(keys).tolist()]
+    for number, turn in enumerate(batches):
+        yield rows_of(batches.stream, turn)
         if number + 1 == steps:
             return
+
+
+def rows_of(stream: Stream, turn: Turn) -> Read:
+    """The source of each row of a turn, and which of its rows that is, counted through its epochs."""
+    out = []
+    for number, epoch, _, row in turn.addresses.tolist():
+        out.append((stream.names[number], stream.source(number).begin_of(epoch) + row))
+    return out
 
 
 def each_once(rows: Read, before: dict[str, int] | None = None) -> None:
@@ -72,12 +85,11 @@ def each_once(rows: Read, before: dict[str, int] | None = None) -> None:
 def test_the_rows_are_those_of_the_sequence(sources: dict[str, Any]) -> None:
     stream, rows = stream_of(sources), packtool.open(packtool.Blend(sources, WEIGHTS, rows=ROWS))
     samples = [0, 4095, 4096, 7200, 11_999, 17]
-    batch, same = stream.batch(samples), rows.batch(samples)
+    batch, same = batch_of(stream, samples), rows.batch(samples)
     assert set(batch) == set(same)
     for name, value in batch.items():
         assert np.array_equal(value, same[name])  # type: ignore[literal-required,arg-type]
-    assert stream.batch(stream.located(samples))["source"].tolist() == same["source"].tolist()
-    assert len(stream.batch([])["source"]) == 0
+    assert len(batch_of(stream, [])["source"]) == 0
 
 
 def test_documents_at_multiples(sources: dict[str, Any], tmp_path: Path) -> None:
@@ -85,7 +97,7 @@ def test_documents_at_multiples(sources: dict[str, Any], tmp_path: Path) -> None
     packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16, document_multiple=4)
     stream = stream_of({"web": tmp_path / "rows"}, (), rows=50)
     alone = packtool.open(tmp_path / "rows").epoch(0).batch(range(10))
-    batch = stream.batch(range(10))
+    batch = batch_of(stream, range(10))
     assert set(batch) == {*alone, "source"}
     assert np.array_equal(batch["cu_seqlens_padded"], alone["cu_seqlens_padded"])
     rows = packtool.open(packtool.Blend({"web": tmp_path / "rows"}, rows=50))
@@ -120,7 +132,7 @@ def test_from_any_state_on_any_number_of_ranks(sources: dict[str, Any], steps: i
     first = GlobalBatches(stream_of(sources), 64)
     before = read(first, steps) if steps else []
     state = json.loads(json.dumps(first.state_dict()))
-    assert state["samples"] == 64 * steps
+    assert first.consumed == sum(first.rows.values()) == 64 * steps
     again = GlobalBatches(stream_of(sources), 32, rank=1, world_size=2)
     again.load_state_dict(state)
     assert read(again) == whole[len(before) + 1 :: 2]
@@ -129,9 +141,9 @@ def test_from_any_state_on_any_number_of_ranks(sources: dict[str, Any], steps: i
 def test_a_worker_gets_what_was_chosen(sources: dict[str, Any]) -> None:
     stream = stream_of(sources)
     copy = pickle.loads(pickle.dumps(stream))
-    keys = stream.located([5, 9000])
-    assert np.array_equal(copy.batch(keys)["input_ids"], stream.batch([5, 9000])["input_ids"])
-    assert np.array_equal(copy.located([5, 9000]), keys)
+    addresses = stream.located(np.array([5, 9000]))
+    assert np.array_equal(copy.batch(addresses)["input_ids"], batch_of(stream, [5, 9000])["input_ids"])
+    assert np.array_equal(copy.located(np.array([5, 9000])), addresses)
 
 
 CHANGED: list[dict[str, Any]] = [
@@ -141,7 +153,7 @@ CHANGED: list[dict[str, Any]] = [
 ]
 
 
-def stopped_at(sources: dict[str, Any], samples: int, stages: Any = WEIGHTS) -> tuple[Read, dict[str, Any]]:
+def stopped_at(sources: dict[str, Any], samples: int, stages: Any = WEIGHTS) -> tuple[Read, dict[str, str]]:
     batches = GlobalBatches(stream_of(sources, stages), 50)
     return read(batches, samples // 50), batches.state_dict()
 
@@ -151,15 +163,16 @@ def stopped_at(sources: dict[str, Any], samples: int, stages: Any = WEIGHTS) -> 
 def test_another_future(sources: dict[str, Any], samples: int, stages: Any) -> None:
     """Every source goes on where it was; shares are of the new weights after the next block."""
     before, state = stopped_at(sources, samples)
-    rows = {name: source["rows"] for name, source in state["sources"].items()}
     stream = stream_of(sources, stages, rows=15_000)
     batches = GlobalBatches(stream, 50)
     batches.load_state_dict(state)
+    rows = batches.rows
+    assert rows == {name: [each for each, _ in before].count(name) for name in stream.names}
     after = read(batches)
     assert len(before) + len(after) == 15_000
     each_once([*before, *after])
     each_once(after, rows)
-    whole = stream.schedule.rows(15_000)
+    whole = dealt(stream).schedule.rows(15_000)
     for number, name in enumerate(stream.names):
         assert abs(len([1 for each, _ in [*before, *after] if each == name]) - whole[number]) <= 1.1
 
@@ -186,7 +199,7 @@ def test_a_future_that_takes_too_much_is_refused(sources: dict[str, Any]) -> Non
     batches.reweight({"code": 1})
     limited = {**sources, "code": {"path": sources["code"], "max_epochs": 4000 // len(packtool.open(sources["code"]))}}
     with pytest.raises(UsageError, match=r"the run takes [\d,]+ rows of code"):
-        stream_of(limited).restore(batches.state_dict())
+        restore(stream_of(limited), batches.state_dict())
 
 
 def test_sources_come_and_go(sources: dict[str, Any]) -> None:
@@ -212,26 +225,46 @@ def test_sources_come_and_go(sources: dict[str, Any]) -> None:
     ):
         read(again)
     with pytest.raises(UsageError, match=r"web has no path\. Give it one, or resume from a state in which its rows"):
-        stream_of(gone, stages).batch([0])
+        batch_of(stream_of(gone, stages), [0])
     with pytest.raises(DataError, match=r"the state has 1,500 rows of web, which the blend no longer names\. Name it"):
-        stream_of({"code": sources["code"]}, ()).restore(state)
+        restore(stream_of({"code": sources["code"]}, ()), state)
 
 
-def refused(stream: BlendStream, state: Any) -> str:
+def refused(stream: Stream, state: Any) -> str:
     with pytest.raises(DataError) as caught:
-        stream.restore(state)
+        restore(stream, state)
     return str(caught.value)
 
 
 def test_another_past_is_refused(sources: dict[str, Any]) -> None:
     _, state = stopped_at(sources, 9000)
     other = [{"weights": {"web": 0.5, "code": 0.3, "chat": 0.2}}, WEIGHTS[1]]
-    message = "blend: the blend is another one before sample 9,000, up to which the state goes. Restore its stages and"
-    assert refused(stream_of(sources, other), state).startswith(message)
-    assert refused(stream_of(sources, rows=ROWS + 1000), state).startswith(message)  # 60% begins elsewhere
-    assert refused(stream_of(sources, rows=8000), state).startswith(message)
+    remedy = "Write this stage in rows, as it was, and change what comes after."
+    for stream, message in [
+        (
+            stream_of(sources, other),
+            "stages[0]: the checkpoint trained samples 0 to 7200 with chat 0.1, code 0.4, web 0.5; now it is samples 0 "
+            f"to 7200 with chat 0.2, code 0.3, web 0.5. {remedy}",
+        ),
+        (
+            stream_of(sources, rows=ROWS + 1000),  # 60% begins elsewhere
+            "stages[0]: the checkpoint trained samples 0 to 7200 with chat 0.1, code 0.4, web 0.5; now it is samples 0 "
+            f"to 7800 with chat 0.1, code 0.4, web 0.5. {remedy}",
+        ),
+        (
+            stream_of(sources, [WEIGHTS[0], {**WEIGHTS[1], "weights": {"chat": 1}}]),
+            "stages[1]: the checkpoint trained samples 7200 to 9000 with chat 0.1 to 0.4, code 0.4 to 0.25, web 0.5 to "
+            "0.35; now it is samples 7200 to 9000 with chat 0.1 to 0.4375, code 0.4 to 0.25, web 0.5 to 0.3125. "
+            f"{remedy}",
+        ),
+        (
+            stream_of(sources, rows=8000),
+            "blend: 9,000 samples are consumed, but the run has 8,000. Make it longer in the blend.",
+        ),
+    ]:
+        assert refused(stream, state) == message
     fixed = [WEIGHTS[0], {"from": "7200 rows", "ramp": "12000 rows", "weights": WEIGHTS[1]["weights"]}]
-    assert stream_of(sources, fixed, rows=20_000).restore(state) == 9000
+    assert restore(stream_of(sources, fixed, rows=20_000), state) == (9000, False)
 
 
 def test_another_dataset_is_refused(sources: dict[str, Any], tmp_path: Path) -> None:
@@ -242,12 +275,6 @@ def test_another_dataset_is_refused(sources: dict[str, Any], tmp_path: Path) -> 
     assert said.startswith("blend: items of code: ")
     said = refused(stream_of({**sources, "code": {"path": sources["code"], "seed": 9}}), state)
     assert said.startswith("blend: seed of code: 1 in the state, 9 in this loader.")
-
-
-@pytest.mark.parametrize("state", [None, {}, {"samples": 3}, {"samples": 3, "items": 9, "dataset": "x"}])
-def test_not_a_state(sources: dict[str, Any], state: Any) -> None:
-    message = "blend: not the state of a blend, which has samples, past, sources, begin and stages. Give what its"
-    assert refused(stream_of(sources), state).startswith(message)
 
 
 def test_other_weights_while_training(sources: dict[str, Any]) -> None:
@@ -276,9 +303,7 @@ def test_a_ramp_while_training_cuts_a_ramp(sources: dict[str, Any]) -> None:
     read(batches, 150)
     first = batches.reweight({"code": 1}, ramp_rows=1000)
     assert first == 2 * BLOCK
-    stream = batches.stream
-    assert isinstance(stream, BlendStream)
-    assert [(piece.first, piece.last) for piece in stream.schedule.pieces] == [
+    assert [(piece.first, piece.last) for piece in dealt(batches.stream).schedule.pieces] == [
         (0, 7200),
         (7200, first),
         (first, first + 1000),
@@ -314,11 +339,27 @@ def test_weights_may_not_ask_for_more_epochs(sources: dict[str, Any]) -> None:
         batches.reweight({"code": 1})
 
 
-def test_after_the_run_there_is_nothing(sources: dict[str, Any]) -> None:
-    batches = GlobalBatches(stream_of(sources, rows=500), 50)
-    assert len(read(batches)) == 500
-    with pytest.raises(UsageError, match=r"blend: the run ends with its 500 rows\. Make it longer in the blend\."):
-        read(batches)
+def test_after_the_run_loops_are_empty(sources: dict[str, Any]) -> None:
+    """With one warning; a trainer that begins one empty loop after another is ended. A longer run goes on."""
+    batches = GlobalBatches(stream_of(sources, WEIGHTS[:1], rows=520), 50)
+    whole = read(batches)
+    assert (len(whole), batches.consumed, batches.left_out) == (500, 500, 20)
+    with pytest.warns(
+        PacktoolWarning, match=r"blend: the run ended with its 520 rows, so this loop is empty\. Make it"
+    ):
+        assert read(batches) == []
+    batches.set_epoch(3)
+    assert (len(batches), batches.remaining, read(batches)) == (0, 0, [])
+    state = batches.state_dict()
+    with pytest.raises(UsageError, match=r"blend: the run ended with its 520 rows\. Make it longer in the blend\."):
+        for _ in range(10_000):
+            read(batches)
+    longer = GlobalBatches(stream_of(sources, WEIGHTS[:1], rows=700), 50)
+    longer.load_state_dict(state)
+    each_once([*whole, *read(longer)])
+    assert longer.consumed == 700
+    with pytest.raises(UsageError, match=r"samples: 30 are to be skipped, but the run has 20 left\. Skip fewer\."):
+        batches.skip(30)
 
 
 @pytest.mark.parametrize("options", [{"epochs": 2}, {"shuffle": False}, {"seed": 3}, {"repack": True}])
@@ -331,7 +372,7 @@ def test_what_a_blend_says_itself(sources: dict[str, Any], options: dict[str, An
 
 
 def test_not_a_blend(sources: dict[str, Any]) -> None:
-    batches = GlobalBatches(open_stream(sources["web"]), 4)
+    batches = GlobalBatches(Stream(sources["web"]), 4)
     with pytest.raises(UsageError, match=r"weights: not a blend\. Give the loader a blend\."):
         batches.reweight({"web": 1})
 
@@ -342,19 +383,19 @@ def test_row_lengths_in_turn(tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "rows", strategy="decompose", sequence_length=64, min_bucket=16)
     stages = [{"weights": {"16": 1, "32": 0}}, {"from": "40%", "weights": {"32": 1, "64": 1}}]
     blend = packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128)
-    stream = open_stream(blend, epochs=2, fields=("input_ids",))
+    stream = Stream(blend, epochs=2, fields=("input_ids",))
     batches = GlobalBatches(stream, rank=1, world_size=2)
-    widths = [stream.batch(keys)["input_ids"].shape[1] for keys in batches]
+    widths = [stream.batch(turn.addresses, turn.length)["input_ids"].shape[1] for turn in batches]
     table = packtool.open(blend).batches["bucket"].tolist()
     assert widths[: len(table)] == table
     assert len(widths) == 2 * len(table)
-    plain = open_stream(tmp_path / "rows", batch_tokens=128)
-    with pytest.raises(DataError, match="order: computed, row lengths by weights"):
-        plain.restore(batches.state_dict())
+    state = stopped(batches)
+    assert "order: computed, row lengths by weights" in refused(Stream(tmp_path / "rows", batch_tokens=128), state)
     stages[0]["weights"] = {"16": 1, "32": 1}
-    other = open_stream(packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128))
-    with pytest.raises(DataError, match="from a run with other weights of row lengths, which place every batch of an"):
-        other.restore(batches.state_dict())
+    other = Stream(packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128))
+    assert "from a run with other weights of row lengths, which place every batch of an" in refused(other, state)
+    with pytest.raises(UsageError, match="seed: a blend says this itself, of each source"):
+        Stream(blend, seed=3)
 
 
 @pytest.mark.parametrize("rows", [0, 4000])

@@ -1,0 +1,481 @@
+"""Choose the rows that a rank reads, batch by batch: the same global order for any number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.planning.plan import I64
+from packtool.planning.shuffling.balance import STEP, TURN, dealt_in
+from packtool.reading.order import Dealt
+from packtool.reading.state import restore, written
+from packtool.reading.stream import LENGTH, Stream
+from packtool.warnings import warn
+
+_AHEAD = 512  # global batches that are dealt at once
+_EMPTY_LOOPS = 10_000
+"""Loops without a batch, one after another, of a trainer that would go on for ever; they take seconds."""
+
+
+class Turn(NamedTuple):
+    """What a rank trains on at a time: its share of a global batch, or a micro-batch of that.
+
+    Attributes:
+        addresses: of its rows: (rows, 4), as in `Stream.addresses`; there may be none.
+        length: of the rows of the global batch.
+        consumed: samples of the stream that are consumed after training on them, whatever the rank.
+        ahead: samples of the stream up to the end of their global batch.
+        filled: how many of the rows, at the end, are there to be as many as other ranks have: they train nothing.
+    """
+
+    addresses: I64
+    length: int
+    consumed: int
+    ahead: int
+    filled: int = 0
+
+
+class _Global(NamedTuple):
+    """A global batch: the samples ``first:last`` of the stream, and the number of their rows."""
+
+    first: int
+    last: int
+    rows: int
+
+
+class _Share(NamedTuple):
+    """What one rank reads of a global batch.
+
+    Attributes:
+        addresses: of its rows.
+        first: (1, 4) the first row of the global batch.
+        length: of the rows.
+    """
+
+    addresses: I64
+    first: I64
+    length: int
+
+
+class GlobalBatches:
+    """The batches of one rank, pass after pass, and the place in them: a batch sampler, as PyTorch calls it.
+
+    A global batch is the next `batch_size` samples of the stream; its row i goes to rank ``i % world_size``. Where
+    samples are batches of rows of one length, a global batch is one sample. So what a step trains on does not depend on
+    the number of ranks, and a run that stopped goes on with any other number.
+
+    Each iteration is a pass: the epochs of the stream, then those that follow. It continues a pass that was left early,
+    or that of a loaded state even if nothing is left of it; else it begins the next, or the one of `set_epoch`. A blend
+    is one pass, and later ones are empty. One iteration reads at a time: one that something else moved on raises when
+    it is continued.
+
+    Args:
+        stream: the samples.
+        batch_size: samples in a global batch, a multiple of `world_size`; not where samples are batches. By default
+            what the stream's batch_tokens make, or its blend says, or 1.
+        rank, world_size: of this process.
+        micro_batch_size: rows that a rank reads at a time; a global batch then takes several turns.
+        drop_last: leave out samples that do not fill a global batch, at the end of a pass. Else the last is smaller, on
+            some ranks by a row, or empty.
+        balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
+            step, ``turn`` where they meet at every micro-batch, as FSDP makes them. Global batches and states stay the
+                same. A last batch that ranks can't share equally is dealt as without it.
+        fill: where a global batch can't be shared equally, give ranks with fewer rows its first one again: in `begin`,
+            whose turns say how many of their rows train nothing.
+
+    Attributes:
+        even: batches are as equal as possible, rather than all but the last one full: for a pass without `drop_last`.
+        consumed: samples of the stream before the next global batch, whatever the rank.
+        turn: changes whenever the place does other than by the iteration at work.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        batch_size: int | None = None,
+        *,
+        rank: int = 0,
+        world_size: int = 1,
+        micro_batch_size: int | None = None,
+        drop_last: bool = True,
+        balance: Literal["step", "turn"] | None = None,
+        fill: bool = False,
+    ) -> None:
+        _require(balance in (None, STEP, TURN), f"unknown balance {balance!r}", "give 'step' or 'turn'", "balance")
+        for name, value in (("batch_size", batch_size), ("micro_batch_size", micro_batch_size)):
+            what = f"{value!r} is not a positive whole number"
+            _require(value is None or (_whole(value) and value > 0), what, "give 1 or more", name)
+        self.stream = stream
+        self.batch_size = _agreed(stream, batch_size)
+        what = f"{self.batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch"
+        remedy = "give a smaller batch, more epochs, or drop_last=False"
+        enough = not drop_last or len(stream) >= self.batch_size
+        _require(enough, what, remedy, "batch_tokens" if stream.several else "batch_size")
+        self.micro_batch_size = micro_batch_size
+        self.drop_last = drop_last
+        self.balance = balance
+        self.fill = fill
+        self.even = False
+        self.consumed = 0
+        self._pass = 0
+        self._end = len(stream)  # of the pass
+        self._iteration = 0, self._end  # the samples of the last iteration that began
+        self._ahead = 0  # samples that batches were made of, whoever read ahead
+        self._resumed = False  # a state was loaded, and nothing was read since
+        self._read = False
+        self._empty = 0  # loops without a batch, one after another
+        self.turn = 0
+        self._take_rank(rank, world_size)
+
+    def __iter__(self) -> Iterator[Turn]:
+        """Iterate over the rest of this pass, or over the next if this one came to its end."""
+        turns = self.begin()
+        number = self.turn
+        for turn in turns:
+            self.require_turn(number)
+            self.consumed, self._ahead = turn.consumed, turn.ahead
+            yield turn._replace(addresses=turn.addresses[: len(turn.addresses) - turn.filled], filled=0)
+        self.end(number)
+
+    def __len__(self) -> int:
+        """Count the batches that this rank reads in a pass."""
+        return self._count(*self.stream.order.bounds(self._pass))
+
+    @property
+    def remaining(self) -> int:
+        """Batches that this rank has yet to read in this pass."""
+        return self._count(self.consumed, self._end)
+
+    @property
+    def left_out(self) -> int:
+        """Rows of a pass, of every length, that are in no global batch, and are dropped."""
+        if self.stream.several:
+            return self.stream.left_out(self._pass)
+        first, last = self.stream.order.bounds(self._pass if self.stream.order.endless else 0)
+        return (last - first) % self.batch_size if self.drop_last else 0
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is left of this pass."""
+        return self._end - self.consumed < (self.batch_size if self.drop_last else 1)
+
+    @property
+    def passed(self) -> int:
+        """Samples of this pass before the next global batch."""
+        return self.consumed - self.stream.order.bounds(self._pass)[0]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Samples that each source has given so far, by the name of the source: "" for that of a dataset."""
+        given = self.stream.order.before(self.consumed).tolist()
+        return dict(zip(self.stream.sources, given, strict=True))
+
+    def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
+        """Give the sources of a blend other weights, as `Dealt.reweight` does, after all that was read ahead.
+
+        Raises:
+            UsageError: not a blend.
+        """
+        order = self.stream.order
+        if not isinstance(order, Dealt):
+            raise UsageError("bad-option", "not a blend", remedy="give the loader a blend", where="weights")
+        return order.reweight(weights, self._ahead, ramp_rows)
+
+    def settle(self, rank: int, world_size: int) -> None:
+        """Read as this rank from now on: a process may learn its rank after its loader was made.
+
+        Raises:
+            UsageError: something was read as another rank; or no such rank.
+        """
+        if (rank, world_size) == (self.rank, self.world_size):
+            return
+        what = f"read as rank {self.rank} of {self.world_size}, but this process is rank {rank} of {world_size} now"
+        _require(not self._read, what, "make the loader anew, or give it rank and world_size", "rank")
+        self._take_rank(rank, world_size)
+
+    def require_turn(self, turn: int) -> None:
+        """Refuse to continue an iteration after something else moved on: another one, `set_epoch`, a state, `skip`.
+
+        Raises:
+            UsageError: `turn` is not what it was when that iteration began.
+        """
+        what = "another loop, set_epoch, skip or load_state_dict has moved the loader since this loop began"
+        _require(turn == self.turn, what, "finish or break out of the loop first", "loader")
+
+    def reset(self) -> None:
+        """Begin with the first sample again."""
+        self._go_to(0, 0)
+
+    def set_epoch(self, number: int) -> None:
+        """Begin a pass, from 0, as PyTorch samplers do; a state inside this pass is resumed.
+
+        Call it before each pass where a trainer counts batches and leaves a loop at the last one: the loader can't tell
+        that from a loop that is to be continued.
+
+        Raises:
+            UsageError: a state was loaded that lies in the middle of another pass: whoever resumes would train other
+                samples than they think.
+        """
+        _require(_whole(number) and number >= 0, f"{number!r} is no whole number from 0", "give 0 or more", "epoch")
+        first, last = self.stream.order.bounds(number)
+        if self._resumed and first < self.consumed <= last:
+            return
+        begins = self.consumed in (0, first)
+        over = self.finished and number == self._pass + 1  # what filled no batch at the end of a pass is left out
+        if self._resumed and not begins and not over:
+            what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.consumed:,}"
+            remedy = f"set epoch {self._pass}, where it lies, or call reset before to give it up"
+            raise UsageError("state-elsewhere", f"epoch {number} has the {what}", remedy=remedy, where="set_epoch")
+        self._go_to(self._first_of(number), number)
+
+    def skip(self, samples: int) -> None:
+        """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state.
+
+        Raises:
+            UsageError: a blend has fewer samples left.
+        """
+        right = _whole(samples) and samples >= 0
+        _require(right, f"{samples!r} is no whole number from 0", "give 0 or more", "samples")
+        left = self._end - self.consumed
+        if not self.stream.order.endless and samples > left:
+            what, remedy = f"{samples:,} are to be skipped, but the run has {left:,} left", "skip fewer"
+            raise UsageError("run-ended", what, remedy=remedy, where="samples")
+        self._resume_at(self.consumed + samples)
+
+    def begin(self) -> Iterator[Turn]:
+        """Begin the rest of this pass, or the next one if nothing is left: all ranks take the same number of turns.
+
+        Raises:
+            UsageError: the run ended many loops ago.
+        """
+        if self.finished and not self._resumed:
+            self._next_pass()
+        self._resumed = False
+        self._read = True
+        self._iteration = self.consumed, self._end
+        self.turn += 1
+        self._count_empty_loops()
+        return self._turns(self.consumed, self._end)
+
+    def end(self, turn: int) -> None:
+        """Move on to the next pass, after a loop has run out; but not where something else moved since."""
+        if turn == self.turn:
+            iteration = self._iteration
+            self._next_pass()
+            self._iteration = iteration  # workers ran ahead: the training loop may still ask for the state inside it
+
+    def together(self, turns: Iterable[Turn], rows: int) -> Iterator[list[Turn]]:
+        """Group turns that are read at once: one at first, so that it comes soon, then up to this many rows.
+
+        A group ends where a block of a blend does, so `reweight` does after each turn what it would if it were alone.
+        """
+        group: list[Turn] = []
+        size = most = settled = 0
+        for turn in turns:
+            if group and (size + len(turn.addresses) > most or turn.ahead > settled):
+                self._ahead = group[-1].ahead
+                yield group
+                group, size, most = [], 0, min(2 * max(size, most), rows)
+            if not group:
+                settled = self.stream.order.next_block(turn.ahead)
+            group.append(turn)
+            size += len(turn.addresses)
+        if group:
+            self._ahead = group[-1].ahead
+            yield group
+
+    def fewest(self) -> Iterator[tuple[int, int]]:
+        """Yield for each turn of a pass the rows of its global batch, and the fewest that a rank gets of them in it."""
+        for batch in self._batches(*self.stream.order.bounds(self._pass)):
+            size = self._size(batch.rows)
+            for turn in range(self._turns_of(batch.rows)):
+                yield batch.rows, max(0, min(size, batch.rows // self.world_size - turn * size))
+
+    def state_dict(self, taken: int | None = None) -> dict[str, str]:
+        """Return the state to resume from: one text, with what was consumed of each source, and what that refers to.
+
+        Args:
+            taken: batches of this iteration that the training loop has got, where workers of a plain `DataLoader` read
+                ahead; by default all.
+        """
+        if taken is not None:
+            return written(self.stream, self._after(taken), over=False)
+        first, _ = self.stream.order.bounds(self._pass)
+        # At the first sample of a later pass nothing of it is consumed, also where a global batch takes several turns.
+        over = self.stream.order.endless and self._pass > 0 and self.consumed == first
+        return written(self.stream, self.consumed, over=over)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where another run stopped, with any world size, batch size or number of epochs.
+
+        Raises:
+            DataError: not a state; or that of another dataset, order or seed, or of a blend with another past. The
+                place stays as it is.
+        """
+        samples, over = restore(self.stream, state)
+        if over:  # another number of epochs may make it a place inside a pass
+            number = self.stream.order.pass_of(samples)
+            if samples == self.stream.order.bounds(number)[0]:
+                self._go_to(samples, number)
+                return
+        self._resume_at(samples)
+
+    def _after(self, taken: int) -> int:
+        """Return the samples that are consumed after some turns of this iteration."""
+        consumed, end = self._iteration
+        for batch in self._batches(consumed, end):
+            taken -= self._turns_of(batch.rows)
+            if taken < 0:  # a global batch counts with its last turn: until then a resumed run reads it again
+                break
+            consumed = batch.last
+        return consumed
+
+    def _count(self, first: int, last: int) -> int:
+        """Count the batches that this rank reads of some samples."""
+        if self.stream.several or self.micro_batch_size is not None:
+            return sum(self._turns_of(batch.rows) for batch in self._batches(first, last))
+        whole, rest = divmod(last - first, self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def _take_rank(self, rank: int, world_size: int) -> None:
+        _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
+        what = f"{self.batch_size} samples can't be divided evenly among {world_size} ranks"
+        even = self.stream.several or self.batch_size % world_size == 0
+        _require(even, what, "give a multiple of the world size", "batch_size")
+        self.rank = rank
+        self.world_size = world_size
+
+    def _next_pass(self) -> None:
+        self._go_to(self._first_of(self._pass + 1), self._pass + 1)
+
+    def _first_of(self, number: int) -> int:
+        """Return the place where a pass begins. After the run of a blend, it stays where the run ended."""
+        if not self.stream.order.endless and number > 0 and self.finished:
+            return self.consumed  # rows that filled no batch are not consumed: a longer run may begin with them
+        return self.stream.order.bounds(number)[0]
+
+    def _count_empty_loops(self) -> None:
+        """Say once that a run has ended; end a trainer that begins one empty loop after another."""
+        if not self.finished:
+            self._empty = 0
+            return
+        self._empty += 1
+        what, remedy = f"the run ended with its {len(self.stream):,} rows", "make it longer in the blend"
+        if self.stream.order.endless:
+            return
+        if self._empty > _EMPTY_LOOPS:
+            raise UsageError("run-ended", what, remedy=remedy, where=self.stream.name)
+        if self._empty == 1:
+            warn("run-ended", f"{what}, so this loop is empty", remedy=remedy, where=self.stream.name)
+
+    def _resume_at(self, samples: int) -> None:
+        number = 0
+        if len(self.stream) and samples:  # the end of a pass belongs to it
+            number = self.stream.order.pass_of(samples - 1)
+        self._go_to(samples, number)
+        self._resumed = True
+
+    def _go_to(self, consumed: int, number: int) -> None:
+        self.turn += 1
+        self.consumed = self._ahead = consumed
+        self._pass, self._end = number, self.stream.order.bounds(number)[1]
+        self._iteration = consumed, self._end
+        self._resumed = False
+
+    def _size(self, rows: int) -> int:
+        """Return the rows of a turn of a global batch of this many rows: those of the first rank, or a micro-batch."""
+        return self.micro_batch_size or max(1, -(-rows // self.world_size))
+
+    def _turns_of(self, rows: int) -> int:
+        """Count the turns of a global batch of this many rows. A rank without rows has as many as the others."""
+        most = max(1, -(-rows // self.world_size))
+        return -(-most // self._size(rows))
+
+    def _batches(self, consumed: int, end: int) -> Iterator[_Global]:
+        """Yield the global batches of some samples."""
+        while consumed < end:
+            size, left = self.batch_size, end - consumed
+            if self.even:
+                # As many batches as of the full size; each is at most a row larger than those that follow it.
+                batches = -(-left // size)
+                size = -(-left // batches)
+            if self.drop_last and left < self.batch_size:
+                return
+            last = min(consumed + size, end)
+            yield _Global(consumed, last, self.stream.rows_of(consumed, last))
+            consumed = last
+
+    def _turns(self, consumed: int, end: int) -> Iterator[Turn]:
+        batches = self._batches(consumed, end)
+        while ahead := list(islice(batches, _AHEAD if self.balance else 1)):
+            for batch, share in zip(ahead, self._shares(ahead), strict=True):
+                size, turns = self._size(batch.rows), self._turns_of(batch.rows)
+                for turn in range(turns):
+                    mine = share.addresses[turn * size : (turn + 1) * size]
+                    filled = 0
+                    if self.fill:
+                        most = -(-batch.rows // self.world_size)
+                        filled = min(size, most - turn * size) - len(mine)
+                        mine = np.concatenate([mine, np.repeat(share.first, filled, axis=0)])
+                    consumed = batch.last if turn + 1 == turns else batch.first
+                    yield Turn(mine, share.length, consumed, batch.last, filled)
+
+    def _shares(self, batches: Sequence[_Global]) -> list[_Share]:
+        """Return this rank's share of each global batch."""
+        whole = [self.stream.addresses(batch.first, batch.last) for batch in batches]
+        shares = []
+        for batch, rows in zip(batches, whole, strict=True):
+            share = _Share(rows[self.rank :: self.world_size], rows[:1], int(rows[0, LENGTH]))
+            self._require_even(batch, share.length)
+            shares.append(share)
+        if self.balance is None:
+            return shares
+        for size in sorted({batch.rows for batch in batches if batch.rows % self.world_size == 0}):
+            alike = [number for number, batch in enumerate(batches) if batch.rows == size]
+            costs = self.stream.pairs(np.concatenate([whole[number] for number in alike])).reshape(-1, size)
+            dealt = dealt_in(self.balance, costs, self.world_size, self.micro_batch_size)[:, self.rank]
+            for number, mine in zip(alike, dealt, strict=True):
+                shares[number] = shares[number]._replace(addresses=whole[number][mine])
+        return shares
+
+    def _require_even(self, batch: _Global, length: int) -> None:
+        """Refuse a batch of rows of several lengths that ranks can't share, unless it is the rest of its length."""
+        if not self.stream.several or batch.rows % self.world_size == 0:
+            return
+        if self.stream.source(0).full_rows(length) in (None, batch.rows):
+            ranks = f"{self.world_size} ranks"
+            what = f"batch {batch.first} has {batch.rows} rows, which can't be divided evenly among {ranks}"
+            remedy = "give batch_tokens so that every batch has a multiple of the world size"
+            raise UsageError("bad-option", what, remedy=remedy, where="batch_tokens")
+
+
+def _agreed(stream: Stream, given: int | None) -> int:
+    """Return the samples in a global batch, as they were given, or as the stream says.
+
+    Raises:
+        UsageError: the two contradict each other.
+    """
+    samples, said = stream.batch_size
+    if stream.several:
+        _require(
+            given in (None, 1), "the dataset's batches are the global batches", "give batch_tokens alone", "batch_size"
+        )
+        return 1
+    if samples is None or given is None:
+        return given or samples or 1
+    _require(given == samples, f"{given} rows, but {said} {samples}", "give one of the two", "batch_size")
+    return samples
+
+
+def _whole(value: object) -> bool:
+    """Return whether a value is a whole number, and no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _require(holds: bool, what: str, remedy: str, where: str) -> None:
+    if not holds:
+        raise UsageError("bad-option", what, remedy=remedy, where=where)

@@ -1,0 +1,95 @@
+"""A blend as a sequence of rows: a view of its stream, to look at and to read batches of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from packtool.blending.blend import Blend
+from packtool.planning.plan import I64
+from packtool.reading.batch import Batch
+from packtool.reading.dataset import BucketDataset, open_recipe
+from packtool.reading.order import Dealt
+from packtool.reading.rows import Array, Index, number_of, numbers_of
+from packtool.reading.stream import Stream
+
+_ROWS_AT_ONCE = 64  # that iteration reads at a time
+
+
+class BlendedRows:
+    """The rows of a blend, in the order in which they are trained on: a sequence, and batches of them.
+
+    It pickles as what it was opened with.
+
+    Args:
+        stream: of the blend.
+        dtype: of the tokens; None as stored.
+
+    Attributes:
+        sources: their names; `source` in a batch is a place in this list.
+        sequence_length: tokens in a row.
+    """
+
+    def __init__(self, stream: Stream, dtype: np.dtype[Any] | None) -> None:
+        assert isinstance(stream.order, Dealt)
+        stream.order.require_paths()
+        self._stream = stream
+        self._dtype = dtype
+        self.sources = list(stream.names)
+        self.sequence_length = stream.source(0).lengths[0]
+
+    def __len__(self) -> int:
+        return len(self._stream)
+
+    def __getitem__(self, index: Index) -> Array:
+        """Return one row, (sequence_length), or several, (rows, sequence_length)."""
+        if isinstance(index, int | np.integer):
+            one: Array = self[[number_of(index, len(self), "row")]][0]
+            return one
+        tokens = self._stream.read(self._located(index), {"fields": ()}).tokens
+        return tokens if self._dtype is None else tokens.astype(self._dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Array]:
+        for first in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self[first : first + _ROWS_AT_ONCE]
+
+    def __repr__(self) -> str:
+        return repr(self._stream)
+
+    def origins(self, index: Index) -> tuple[I64, I64]:
+        """Return the source of each of some rows, and which of the source's rows it is, counted through its epochs."""
+        return self._stream.order.locate(numbers_of(index, len(self), "row"))
+
+    def batch(self, index: Index, *, fields: Collection[str] | None = None, **options: Any) -> Batch:
+        """Build a training batch of some rows.
+
+        Args:
+            fields: as in `packtool.reading.batch.make_batch`, and `source`; None for those that batches of the
+                sources have by default, and `source`.
+            options: as in `packtool.reading.batch.make_batch`.
+        """
+        fields = self._stream.options["fields"] if fields is None else fields
+        options = {"fields": fields, **options}
+        return self._stream.read(self._located(index), options).batch(**options)
+
+    def _located(self, index: Index) -> I64:
+        return self._stream.located(numbers_of(index, len(self), "row"))
+
+
+def open_blend(blend: Blend, dtype: str | None = None, **options: Any) -> BlendedRows | BucketDataset:
+    """Open a blend: as a sequence of rows; of one dataset of several row lengths, as a sequence of its batches.
+
+    Args:
+        dtype, options: as in `packtool.open`.
+    """
+    stream = Stream(blend, **options)
+    typed = None if dtype is None else np.dtype(dtype)
+    if not stream.several:
+        return BlendedRows(stream, typed)
+    first = stream.source(0).epoch(0)
+    batches = open_recipe(replace(first.recipe, dtype=None if typed is None else typed.str))
+    assert isinstance(batches, BucketDataset)
+    return batches

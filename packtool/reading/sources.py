@@ -1,0 +1,112 @@
+"""The sources of a run, opened: one dataset, or those of a blend, all of one row length and one tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packtool.blending.blend import Blend, WrittenSource
+from packtool.errors import UsageError
+from packtool.places.place import Place
+from packtool.places.typed import Typed, cache_directory
+from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
+from packtool.reading.source import Source
+
+
+class Kept(NamedTuple):
+    """How files of a URL are kept on this machine, as in `packtool.open`."""
+
+    cache: str | Path | None = None
+    cache_bytes: str | int = CACHE_BYTES
+    fetch: str = SHARDS
+
+    def recipe(self, source: Typed, stores: Sequence[Typed] = (), dtype: str | None = None) -> Recipe:
+        """Return the recipe of a dataset."""
+        return Recipe(self._place(source), dtype, stores=tuple(map(self._place, stores)))
+
+    @property
+    def directory(self) -> Path:
+        """Where what is computed of datasets is kept."""
+        return cache_directory() if self.cache is None else Path(self.cache).absolute()
+
+    def _place(self, typed: Typed) -> Place:
+        return training_place(typed, self.cache, self.cache_bytes, self.fetch)
+
+
+def open_sources(
+    written: Mapping[str, WrittenSource],
+    kept: Kept,
+    batch_tokens: int | None,
+    *,
+    drop_rest: bool = False,
+    weights: Blend | None = None,
+) -> dict[str, Source | None]:
+    """Open the sources of a run, in the order of their names.
+
+    Args:
+        batch_tokens, drop_rest: of rows of several lengths, as in `Source`.
+        weights: the blend, where it says by weights when which row length comes.
+
+    Returns:
+        A source by its name; None for one without a path, whose rows all lie in the past of a run that is resumed.
+
+    Raises:
+        UsageError: sources that don't go together, or are one and the same; no source has a path.
+        DataError: a source is missing, unfinished or damaged.
+    """
+    sources: dict[str, Source | None] = dict.fromkeys(sorted(written))
+    others: dict[str, Dataset] = {}
+    for name in sources:
+        source = written[name]
+        if source.path is None:
+            continue
+        dataset = open_recipe(kept.recipe(source.path, source.stores))
+        if len(written) > 1:
+            others[name] = _of_one_length(dataset, name, source.where)
+            _require_alike(others, name, source.where)
+        sources[name] = Source(
+            dataset,
+            cache=kept.directory,
+            shuffle=source.shuffle,
+            seed=source.seed,
+            repack=source.repack,
+            batch_tokens=batch_tokens,
+            drop_rest=drop_rest,
+            blend=weights,
+        )
+    if weights is not None and all(source is None for source in sources.values()):
+        what, remedy = "no source has a path", "give a packed dataset"
+        raise UsageError("missing-option", what, remedy=remedy, where=weights.name)
+    return sources
+
+
+def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> Dataset:
+    """Refuse rows of several lengths among other sources."""
+    if isinstance(dataset, Dataset):
+        return dataset
+    lengths = ", ".join(map(str, dataset.buckets))
+    what = f"{name} has rows of several lengths ({lengths}), so it can't be blended with others"
+    raise UsageError("sources-differ", what, remedy="pack it to rows of one length", where=where)
+
+
+def _require_alike(datasets: Mapping[str, Dataset], name: str, where: str) -> None:
+    """Refuse a dataset that does not go with those opened before it, or is one of them."""
+    mine, (other, first) = datasets[name], next(iter(datasets.items()))
+    for twin, dataset in datasets.items():
+        if twin != name and str(dataset.recipe.place) == str(mine.recipe.place):
+            what = f"{twin} and {name} are the same dataset"
+            remedy = "name it once; its weight says how often it comes"
+            raise UsageError("source-named-twice", what, remedy=remedy, where=where)
+    if mine.sequence_length != first.sequence_length:
+        what = f"{name} has rows of {mine.sequence_length} tokens, {other} of {first.sequence_length}"
+        raise UsageError("sources-differ", what, remedy="pack all sources to rows of one length", where=where)
+    if mine.manifest.multiple != first.manifest.multiple:
+        multiples = mine.manifest.multiple, first.manifest.multiple
+        what = f"documents of {name} begin at multiples of {multiples[0]}, of {other} at {multiples[1]}"
+        remedy = "pack all sources with the same --document-multiple"
+        raise UsageError("sources-differ", what, remedy=remedy, where=where)
+    if mine.manifest.tokenizer.sha256 != first.manifest.tokenizer.sha256:
+        what = f"{name} has other tokens than {other}, by another tokenizer"
+        raise UsageError("sources-differ", what, remedy="tokenize all sources with one tokenizer", where=where)

@@ -1,0 +1,337 @@
+"""The state of a loader: the place of a run, as one JSON text that is checked whole before anything moves.
+
+One text, so that whatever keeps checkpoints keeps all of it or none: PyTorch's distributed checkpoints fill only the
+keys that a new loader's state has. Its last field is a checksum, so that a damaged or edited state is refused.
+
+    {"version": 1, "samples": 2400, "over": false, "rows": {"code": 964, "web": 1436}, "sources": {…}, "past": […], …}
+
+The past of a blend is kept as stretches of shares, and must be that of the blend that goes on; its future may differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+import xxhash
+
+from packtool.blending.schedule import Stage
+from packtool.errors import DataError
+from packtool.reading.order import Base, Dealt
+from packtool.reading.source import BY_WEIGHTS
+from packtool.reading.stream import Stream
+
+KEY = "packtool"
+"""The only key of a state."""
+_VERSION = 1
+_LARGEST = 1 << 53  # above it JSON's numbers are no longer exact everywhere
+_WEIGHT = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17})?")  # a huge exponent would take hours to read as a fraction
+_EPOCHS = 1 << 32
+_REPACKED = 1 << 14  # every one of them has to be planned before a sample after it is found
+
+Stretch: TypeAlias = tuple[str, str, dict[str, tuple[str, str]]]
+"""Samples from one number to another, and the share of each source at both ends; as `Schedule.past` writes them."""
+
+
+class SavedBase(msgspec.Struct, forbid_unknown_fields=True):
+    """A `Base`, as it is saved."""
+
+    sample: int
+    rows: dict[str, int]
+
+
+class SavedStage(msgspec.Struct, forbid_unknown_fields=True):
+    """A `Stage` that was added while training, as it is saved."""
+
+    first: int
+    weights: dict[str, str]
+    reached: int | None
+
+
+class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
+    """The place of a run.
+
+    Attributes:
+        version: of this form.
+        samples: that are consumed.
+        over: a loop ran out, so the pass of `samples` has not begun; else `samples` belong to the pass before.
+        rows: items that each source has given.
+        sources: what numbers of items depend on, `Source.identity`, of each source that has given some.
+        past: the shares of the sources of a blend up to here.
+        base: where dealing began, if not with the run.
+        added: stages that were added while training.
+        sum: xxh3-64 of this JSON with an empty sum.
+    """
+
+    version: int
+    samples: int
+    over: bool
+    rows: dict[str, int]
+    sources: dict[str, dict[str, int | str | bool | None]]
+    past: list[Stretch]
+    base: SavedBase | None
+    added: list[SavedStage]
+    sum: str = ""
+
+
+class Restored(NamedTuple):
+    """Where a run goes on: after these samples, and whether a pass ended with them."""
+
+    samples: int
+    over: bool
+
+
+def written(stream: Stream, samples: int, *, over: bool) -> dict[str, str]:
+    """Return the state of a stream after some samples.
+
+    Args:
+        over: as in `LoaderState`.
+    """
+    rows = dict(zip(stream.sources, stream.order.before(samples).tolist(), strict=True))
+    state = LoaderState(_VERSION, samples, over, rows, {}, [], None, [])
+    for name, source in stream.sources.items():
+        if rows[name]:
+            state.sources[name] = stream.past_identities[name] if source is None else source.identity
+    order = stream.order
+    if isinstance(order, Dealt):
+        state.past = _stretches(order, order.added, samples)
+        state.added = [
+            SavedStage(stage.first, {name: str(weight) for name, weight in stage.weights.items()}, stage.reached)
+            for stage in order.added
+        ]
+        if order.base is not None:
+            state.base = SavedBase(order.base.sample, dict(order.base.rows))
+    state.sum = _sum_of(state)
+    return {KEY: msgspec.json.encode(state).decode()}
+
+
+def restore(stream: Stream, state: object) -> Restored:
+    """Move a stream to a state, after checking all of it.
+
+    Args:
+        state: what `written` returned, here or in an earlier version.
+
+    Raises:
+        DataError: not a state, a damaged one, or that of another dataset, order, seed or past. Nothing has moved.
+        UsageError: the sources that the blend has now do not last. Nothing has moved.
+    """
+    where = stream.name
+    saved = _read(stream, state, where)
+    _require_sound(saved, where)
+    _require_names(stream, saved, where)
+    order = stream.order
+    if saved.over and not order.may_begin(saved.samples):
+        raise _bad(f"no pass begins after {saved.samples:,} samples", where)
+    if isinstance(order, Dealt):
+        added = [_stage_of(stage, stream.sources, where) for stage in saved.added]
+        _require_past(order, added, saved, where)
+        base = None if saved.base is None else Base(saved.base.sample, saved.base.rows)
+        order.resume(added, base, Base(saved.samples, {name: saved.rows.get(name, 0) for name in stream.sources}))
+        stream.past_identities = {name: saved.sources[name] for name in order.gone if name in saved.sources}
+    elif saved.past or saved.base or saved.added or len(saved.rows) > 1:
+        raise _bad("the state of one dataset with the past of a blend", where)
+    return Restored(saved.samples, saved.over)
+
+
+def _sum_of(state: LoaderState) -> str:
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(msgspec.structs.replace(state, sum="")))
+
+
+def _bad(what: str, where: str) -> DataError:
+    return DataError("bad-state", what, remedy="give what the loader's state_dict returned", where=where)
+
+
+def _read(stream: Stream, state: object, where: str) -> LoaderState:
+    """Read a state, as its types say."""
+    if not isinstance(state, Mapping) or not {KEY, "samples"} & set(state):
+        raise _bad(f"{state!r:.100} is not the state of a loader", where)
+    if KEY not in state:
+        return _of_an_earlier_version(stream, state, where)
+    text = state[KEY]
+    if not isinstance(text, str):
+        raise _bad(f"{text!r:.100} is not the text of a state", where)
+    try:
+        saved = msgspec.json.decode(text, type=LoaderState)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _bad(f"not the state of a loader ({error})", where) from None
+    if _sum_of(saved) != saved.sum:
+        raise _bad("damaged or edited: its checksum differs", where)
+    if saved.version != _VERSION:
+        raise _bad(f"version {saved.version} of a state can't be read by this version", where)
+    return saved
+
+
+def _require_sound(saved: LoaderState, where: str) -> None:
+    """Refuse numbers that no run has, or that contradict each other."""
+    counts = [saved.samples, *saved.rows.values()]
+    counts += [stage.first for stage in saved.added]
+    counts += [stage.reached for stage in saved.added if stage.reached is not None]
+    if saved.base is not None:
+        counts += [saved.base.sample, *saved.base.rows.values()]
+    if min(counts) < 0 or max(counts) >= _LARGEST:
+        raise _bad("a number is out of range", where)
+    if sum(saved.rows.values()) != saved.samples:
+        what = f"its sources gave {sum(saved.rows.values()):,} samples, but {saved.samples:,} are consumed"
+        raise _bad(what, where)
+    if saved.base is not None:
+        base = saved.base
+        exceeds = any(rows > saved.rows.get(name, 0) for name, rows in base.rows.items())
+        if sum(base.rows.values()) != base.sample or base.sample > saved.samples or exceeds:
+            raise _bad("the rows from which its blend was changed are not among those that were consumed", where)
+
+
+def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
+    """Refuse a state of other sources, or of the same names with other items behind them."""
+    if saved.sources.keys() != {name for name, rows in saved.rows.items() if rows}:
+        raise _bad("it does not say of each source that gave rows which dataset it was", where)
+    of_blend, is_blend = "" not in saved.rows, isinstance(stream.order, Dealt)
+    if of_blend != is_blend:
+        kinds = ("a blend", "one dataset") if of_blend else ("one dataset", "a blend")
+        what, remedy = f"the state of {kinds[0]}, but this is {kinds[1]}", f"resume with the {kinds[0].split()[-1]}"
+        raise DataError("state-differs", what, remedy=remedy, where=where)
+    for name, identity in saved.sources.items():
+        if name not in stream.sources:
+            what = f"the state has {saved.rows[name]:,} rows of {name}, which the blend no longer names"
+            raise DataError("state-differs", what, remedy="name it; without a path, if its rows are gone", where=where)
+        source = stream.sources[name]
+        if source is None:
+            continue
+        for key in source.identity:
+            if key not in identity:
+                raise _bad(f"it has no {key}", where)
+        for key in identity:
+            if key not in source.identity:
+                raise _bad(f"it has {key}, which this loader has not", where)
+        for key in source.identity:
+            if identity[key] != source.identity[key] or type(identity[key]) is not type(source.identity[key]):
+                raise _differs(key, name, identity[key], source.identity[key], where)
+        most = _REPACKED if source.identity["order"] == "repacked" else _EPOCHS
+        if saved.rows[name] // max(source.items, 1) >= most:
+            raise _bad(f"{saved.rows[name]:,} rows are more than {most:,} epochs", where)
+
+
+def _differs(key: str, name: str, saved: object, mine: object, where: str) -> DataError:
+    """Return the error for a state of something else."""
+    if key == "order" and all(BY_WEIGHTS in str(order) for order in (saved, mine)):
+        what = "the state is from a run with other weights of row lengths, which place every batch of an epoch"
+        return DataError("state-differs", what, remedy="resume with the weights that it began with", where=where)
+    what = f"{key} of {name}" if name else key
+    what = f"{what}: {saved} in the state, {mine} in this loader"
+    remedy = "resume with the dataset, order and seed that the run began with"
+    return DataError("state-differs", what, remedy=remedy, where=where)
+
+
+def _stage_of(saved: SavedStage, names: Mapping[str, Any], where: str) -> Stage:
+    """Return a stage that was added while training, or refuse its weights."""
+    if not all(_WEIGHT.fullmatch(weight) for weight in saved.weights.values()):
+        raise _bad("a stage that was added while training has weights that are no fractions", where)
+    weights = {name: Fraction(weight) for name, weight in saved.weights.items()}
+    if not any(weights.values()):
+        raise _bad("a stage that was added while training has no weights", where)
+    if saved.reached is not None and saved.reached <= saved.first:
+        raise _bad("a stage that was added while training has a ramp that ends before it begins", where)
+    for name in weights:
+        if name not in names:
+            what, remedy = f"weights of {name} were set while training, which the blend no longer names", "name it"
+            raise DataError("state-differs", what, remedy=remedy, where=where)
+    return Stage(saved.first, weights, saved.reached)
+
+
+def _require_past(order: Dealt, added: Sequence[Stage], saved: LoaderState, where: str) -> None:
+    """Refuse a blend whose schedule was another one up to the state."""
+    schedule = order.scheduled(added)
+    if saved.samples > schedule.samples:
+        what = f"{saved.samples:,} samples are consumed, but the run has {schedule.samples:,}"
+        raise DataError("state-differs", what, remedy="make it longer in the blend", where=where)
+    for then, now in zip_longest(saved.past, _stretches(order, added, saved.samples)):
+        if then == now:
+            continue
+        what = f"the checkpoint trained {_words(then)}; now it is {_words(now)}"
+        remedy = "write this stage in rows, as it was, and change what comes after"
+        place = schedule.samples if now is None else float(now[0])
+        raise DataError("state-differs", what, remedy=remedy, where=order.stage_at(place))
+
+
+def _stretches(order: Dealt, added: Sequence[Stage], samples: int) -> list[Stretch]:
+    past = order.scheduled(added).past(samples)
+    return [(first, last, {name: (a, b) for name, (a, b) in sorted(shares.items())}) for first, last, shares in past]
+
+
+def _words(stretch: Stretch | None) -> str:
+    """Describe a stretch of samples with its shares.
+
+    >>> _words(("0", "1800", {"code": ("0.4", "0.4"), "web": ("0.6", "0.5")}))
+    'samples 0 to 1800 with code 0.4, web 0.6 to 0.5'
+    """
+    if stretch is None:
+        return "nothing more"
+    first, last, shares = stretch
+    told = [f"{name} {begin}" if begin == end else f"{name} {begin} to {end}" for name, (begin, end) in shares.items()]
+    return f"samples {first} to {last} with {', '.join(told)}"
+
+
+class _OldIdentity(msgspec.Struct, forbid_unknown_fields=True):
+    """`Source.identity` as packtool wrote it before states were one text; of a source without a path, nothing."""
+
+    items: int | msgspec.UnsetType = msgspec.UNSET
+    dataset: str | msgspec.UnsetType = msgspec.UNSET
+    order: str | msgspec.UnsetType = msgspec.UNSET
+    seed: int | msgspec.UnsetType | None = msgspec.UNSET
+    batch_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
+    drop_rest: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class _OldDataset(_OldIdentity, forbid_unknown_fields=True, kw_only=True):
+    """The state of a dataset, as packtool wrote it then."""
+
+    samples: int
+
+
+class _OldSource(_OldIdentity, forbid_unknown_fields=True, kw_only=True):
+    """A source in the state of a blend, as packtool wrote it then."""
+
+    rows: int
+
+
+class _OldBlend(msgspec.Struct, forbid_unknown_fields=True):
+    """The state of a blend, as packtool wrote it then."""
+
+    samples: int
+    past: str
+    sources: dict[str, _OldSource]
+    begin: SavedBase | None
+    stages: list[SavedStage]
+
+
+def _identity_of(old: _OldDataset | _OldSource) -> dict[str, int | str | bool | None]:
+    return {name: value for name, value in msgspec.to_builtins(old).items() if name not in ("samples", "rows")}
+
+
+def _of_an_earlier_version(stream: Stream, state: Mapping[Any, Any], where: str) -> LoaderState:
+    """Read a state from before version 0.2, which was a mapping; the past of a blend was a digest."""
+    order = stream.order
+    try:
+        if not isinstance(order, Dealt):
+            old = msgspec.convert(dict(state), _OldDataset)
+            sources = {"": _identity_of(old)} if old.samples else {}
+            return LoaderState(_VERSION, old.samples, False, {"": old.samples}, sources, [], None, [])
+        blend = msgspec.convert(dict(state), _OldBlend)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise _bad(f"not the state of a loader ({error})", where) from None
+    rows = {name: source.rows for name, source in blend.sources.items()}
+    sources = {name: _identity_of(source) for name, source in blend.sources.items()}
+    saved = LoaderState(_VERSION, blend.samples, False, rows, sources, [], blend.begin, blend.stages)
+    _require_sound(saved, where)
+    added = [_stage_of(stage, stream.sources, where) for stage in saved.added]
+    schedule = order.scheduled(added)
+    past = schedule.past(min(saved.samples, schedule.samples))
+    if saved.samples > schedule.samples or xxhash.xxh3_128_hexdigest(msgspec.json.encode(past)) != blend.past:
+        what = f"the blend is another one before sample {saved.samples:,}, up to which the state goes"
+        remedy = "restore its stages and limits up to there, and change what comes after"
+        raise DataError("state-differs", what, remedy=remedy, where=where)
+    saved.past = _stretches(order, added, saved.samples)
+    return saved
