@@ -37,6 +37,8 @@ from packtool.torch.mesh import data_rank
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
+GLOBAL_TARGETS = "global_targets"
+"""The field of a batch that counts the targets of all ranks and turns."""
 _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library learns nothing
 
 
@@ -68,7 +70,10 @@ class Loader:
             `GlobalBatches`.
         fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`. With
             ``labels="same"`` the default has no `source`, since models of Transformers, which take the fields as
-            keywords, have another use for the name: name it among fields, and take it out of the batch.
+            keywords, have another use for the name: name it among fields, and take it out of the batch. If asked for,
+            `global_targets` is the number of targets in the global batch, over all ranks and turns: a loss whose sum
+            over targets is divided by it has the gradient of the whole batch, however this is split. To count them,
+            each rank reads all rows of the global batch.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as in `packtool.open`.
@@ -120,6 +125,9 @@ class Loader:
             what, remedy = "has no effect with drop_last: ranks have equally many rows", "give drop_last=False with it"
             raise UsageError("bad-option", what, remedy=remedy, where="fill")
         self._rank, self._world_size = rank, world_size
+        self._counts_targets = fields is not None and GLOBAL_TARGETS in fields
+        if self._counts_targets:
+            fields = [name for name in fields or () if name != GLOBAL_TARGETS]
         self._samples = Samples(
             source,
             fields=fields,
@@ -157,11 +165,16 @@ class Loader:
         else:
             read = _ReadAhead(self._samples, self.sampler.together(sent, self._samples.rows_ahead))
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
+        targets = counted = 0  # of the global batch that ends before this sample
         for batch, turn in zip(batches, returned, strict=True):
             self.sampler.require_turn(number)
-            self.sampler.consumed = turn.consumed
             if turn.filled:
                 ignore_last(batch, turn.filled)
+            if self._counts_targets:
+                if turn.ahead != counted:  # its first turn: none of it is consumed before the last
+                    targets, counted = self._targets(self.sampler.consumed, turn.ahead), turn.ahead
+                batch[GLOBAL_TARGETS] = targets
+            self.sampler.consumed = turn.consumed
             yield batch
         self.sampler.end(number)
 
@@ -241,6 +254,16 @@ class Loader:
     def skip(self, samples: int) -> None:
         """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state."""
         self.sampler.skip(samples)
+
+    def _targets(self, first: int, last: int) -> int:
+        """Count the targets of a global batch, from its first sample to before the last.
+
+        All of its rows are read here, though other ranks train on most of them. To add up the counts of ranks instead
+        takes a message among them for each batch, which a loader must not send: some ranks read ahead, or stop.
+        """
+        options = {**self._samples.options, "fields": ("loss_mask",)}
+        read = self._samples.read(self._samples.addresses(first, last), options)
+        return int(np.count_nonzero(read.batch(**options)["loss_mask"]))
 
     def _settle(self) -> None:
         """Take the rank that this process has by now, where none was given: a loader may be made before it is known."""
