@@ -62,6 +62,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.formats.token_store import TokenStore
     from packtool.outputs.tokenizer_files import is_default
+    from packtool.text.corpus.layouts import Layout
     from packtool.text.tokenizing.chat_counts import ends_shown
 
     manifest = TokenStore(result.path).manifest
@@ -84,6 +85,10 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if is_default(tokenizer):
         lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
+    if "completion" in manifest.options:
+        asked = manifest.options
+        fields = Layout(tuple(asked["prompt"]), asked["completion"], asked.get("system", ""), asked.get("history", ""))
+        lines.append(f"conversations of prompt and answer: {fields.shown()}")
     if "trained_tokens" in counts:
         lines.append(f"{counts['trained_tokens']:,} of the tokens train")
     if run.get("ends"):

@@ -19,6 +19,7 @@ from msgspec import UnsetType
 from packtool.blending.blend import Blend
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.fields import CONVERSATION
 from packtool.formats.names import MARKER, TOKENIZER, UNFINISHED
 from packtool.formats.schema import (
     ExportManifest,
@@ -43,9 +44,9 @@ from packtool.report.figures import percent
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
 from packtool.text.corpus.find import find_files
-from packtool.text.corpus.first import begins_with_conversation
+from packtool.text.corpus.first import held_by
 from packtool.text.corpus.read import SpanReader
-from packtool.text.corpus.records import CONVERSATION, Fields, Span
+from packtool.text.corpus.records import Fields, Span
 
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
@@ -331,12 +332,13 @@ def _conversations(path: Path) -> dict[str, Any] | None:
     others = 0
     try:
         files = find_files(path, None)
-        if not begins_with_conversation(files, "text"):
+        held = held_by(files, "text")
+        if not held.chats:
             return None
         if path.stat().st_size > MOST_BYTES:
             return {}
         for file in files:
-            for batch in SpanReader(file, Span(0), Fields("", chat=True)):
+            for batch in SpanReader(file, Span(0), Fields("", chat=True, layout=held.layout)):
                 fields.update(map(_fields_of, batch.documents))
                 others += len(batch.rejects)
     except DataError:

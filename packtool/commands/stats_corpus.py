@@ -23,7 +23,7 @@ from packtool.text.corpus import blocks
 from packtool.text.corpus.discover import STDIN, copy_stdin
 from packtool.text.corpus.filters import size
 from packtool.text.corpus.find import find_files, found_from_anywhere
-from packtool.text.corpus.first import begins_with_conversation
+from packtool.text.corpus.first import held_by
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.encoding.encode import encoded, utf8_of
@@ -78,7 +78,7 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
     """
     with temporary_directory() as folder:
         files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
-        if options.text_field is None and begins_with_conversation(files, "text"):
+        if options.text_field is None and held_by(files, "text").chats:
             raise UsageError(
                 "not-tokenized",
                 "holds conversations, whose lengths depend on a chat template",

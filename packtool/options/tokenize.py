@@ -52,6 +52,51 @@ class ConversationOptions:
             default="auto, if the first record has these and no text",
         ),
     ] = None
+    prompt: Annotated[
+        Sequence[str],
+        Option(
+            FIELDS,
+            "Fields or columns with the prompt, joined with a newline where they are not empty.",
+            "Conversations",
+            recorded=True,
+            default="by well-known names, if the first record has no text and no conversation",
+            needs=Needs("completion", "name the field of the answer with --completion"),
+            excludes=Excludes(("text_field", "ids_field", "conversations")),
+        ),
+    ] = ()
+    completion: Annotated[
+        str | None,
+        Option(
+            FIELD,
+            "Field or column with the answer to --prompt.",
+            "Conversations",
+            recorded=True,
+            default="as for --prompt",
+            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
+        ),
+    ] = None
+    system: Annotated[
+        str | None,
+        Option(
+            FIELD,
+            "Field or column with the text of the system, before a --prompt.",
+            "Conversations",
+            recorded=True,
+            default="system or system_prompt",
+            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
+        ),
+    ] = None
+    history: Annotated[
+        str | None,
+        Option(
+            FIELD,
+            "Field or column with a list of [question, answer] pairs that come before a --prompt.",
+            "Conversations",
+            recorded=True,
+            default="history, where names are well-known",
+            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
+        ),
+    ] = None
     chat_template: Annotated[
         str | Path | None,
         _conversation(
@@ -185,7 +230,8 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     text_field: Annotated[
         str,
         _field(
-            "Field or column with the text; a.b is the field b of an object a.",
+            "Field or column with the text; a.b is the field b of an object a. Several, such as title,body, are joined "
+            "with a blank line.",
             excludes=Excludes(("ids_field", "conversations"), code="option-not-taken"),
         ),
     ] = "text"

@@ -223,7 +223,7 @@ def test_tables_are_read_when_asked_for(tmp_path: Path, kind: str) -> None:
     assert column(store, "id") == [str(n) for n in kept]
     assert store.origins()["hash"].tolist() == [xxhash.xxh3_64_intdigest(texts[n].encode()) for n in kept]
     assert store.origins()["record"].tolist() == [n + 1 + (n > 5) for n in kept]
-    with pytest.raises(PacktoolError, match=r"no column 'body'; there are id, text"):
+    with pytest.raises(PacktoolError, match=r"no text field 'body'; there are id, text"):
         packtool.tokenize(path, tmp_path / "x", format=kind, text_field="body", workers=1)
     lines(tmp_path / "a.txt", ["plain"])
     with pytest.raises(PacktoolError, match="plain text, which has no field 'id'"):

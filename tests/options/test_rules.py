@@ -16,6 +16,7 @@ from packtool.options.kinds import (
     COUNT,
     COUNTS,
     FIELD,
+    FIELDS,
     FLAG,
     NAMES,
     NUMBER,
@@ -42,6 +43,7 @@ VALUES: dict[Kind, Any] = {
     COUNT: 7,
     COUNTS: [8, 9],
     FIELD: "f",
+    FIELDS: ["f", "g"],
     FLAG: True,
     NAMES: ["a", "b"],
     TAGS: ["<a>,</a>"],
@@ -70,6 +72,16 @@ def given(arguments: Any, *names: str, **values: Any) -> Any:
     return arguments(**named, **{name: some(options[name]) for name in names}, **values)
 
 
+def needed(options: dict[str, Declared], each: Declared) -> dict[str, Any]:
+    """What an option needs, and what that needs."""
+    found: dict[str, Any] = {}
+    rule = each.option.needs
+    while rule is not None and rule.name not in (*found, each.name):
+        found[rule.name] = some(options[rule.name])
+        rule = options[rule.name].option.needs
+    return found
+
+
 def refused(check: Any, *arguments: Any) -> str:
     with pytest.raises(UsageError) as caught:
         check(*arguments)
@@ -85,13 +97,13 @@ def test_an_option_that_breaks_a_rule_is_refused_and_one_that_keeps_it_is_not(ar
         what = f"[{rules.needs.code}] {each.flag}: has no effect w"
         assert refused(checked, given(arguments, each.name)).startswith(what)
         for value in rules.needs.values or [some(options[rules.needs.name])]:
-            beside = {rules.needs.name: value}
+            beside = {**needed(options, each), rules.needs.name: value}
             checked(given(arguments, each.name, **beside))
     if rules.excludes is not None:
         for other in rules.excludes.names:
             what = f"[{rules.excludes.code}] {each.flag}: has no effect with {flag(other)}. "
-            assert refused(checked, given(arguments, each.name, other)).startswith(what)
-        checked(given(arguments, each.name))
+            assert refused(checked, given(arguments, each.name, other, **beside)).startswith(what)
+        checked(given(arguments, each.name, **beside))
     if rules.only is not None:
         both = checked(given(arguments, each.name, **beside))
         kinds = {kind for of in declared(arguments).values() if of.option.only for kind in of.option.only.inputs}

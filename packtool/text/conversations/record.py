@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS
+
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
 _CALL = "function_call"
 """The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
@@ -80,38 +82,91 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     >>> conversation_of({"system": "Be brief.", "prompt": "1 + 1", "completion": "2"}).messages[0]
     {'role': 'system', 'content': 'Be brief.'}
     """
-    prompt = None
-    if record.get("messages") is not None:
-        given = _list(record["messages"], "messages")
-    elif record.get("conversations") is not None:
-        given = [
-            _of_shared(item, number) for number, item in enumerate(_list(record["conversations"], "conversations"), 1)
-        ]
-    elif record.get("prompt") is not None and record.get("completion") is not None:
-        before = _side(record["prompt"], "prompt", "user")
-        prompt = len(before)
-        given = before + _side(record["completion"], "completion", "assistant")
-    else:
-        raise ConversationError("no conversation: neither messages, conversations, nor prompt and completion")
+    given, prompt = _given(record)
     if not given:
         raise ConversationError("a conversation without messages")
-    if record.get("label") is False:
-        raise ConversationError("the label of an unpaired preference is false: keep the records whose label is true")
+    _require_training(record)
     if all(map(_is_plain, given)):  # as nearly all are
         messages, trains = tuple(given), (True,) * len(given)
     else:
         read = [_message(message, number) for number, message in enumerate(given, 1)]
         messages, trains = tuple(message for message, _ in read), tuple(may for _, may in read)
-    if system := record.get("system"):
+    if system := _one_of(record, SYSTEM):
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
         prompt = None if prompt is None else prompt + 1
-    tools = _parsed(record.get("tools"), "tools")
-    if tools is None and record.get("functions"):
-        tools = [{"type": "function", "function": function} for function in _list(record["functions"], "functions")]
-    if tools is not None and not isinstance(tools, list):
-        raise ConversationError(f"tools is {_kind(tools)}, not a list of JSON schemas")
     arguments = _parsed(record.get("chat_template_kwargs"), "chat_template_kwargs")
-    return Conversation(messages, trains, tools or None, prompt, template_arguments(arguments, "chat_template_kwargs"))
+    tools = _tools(record)
+    return Conversation(messages, trains, tools, prompt, template_arguments(arguments, "chat_template_kwargs"))
+
+
+def _given(record: Mapping[str, Any]) -> tuple[list[Any], int | None]:
+    """Return the messages of a record, and how many of them are a prompt, where it says so."""
+    for name in ("messages", "conversations"):
+        if record.get(name) is not None:
+            given = record[name]
+            turns = _list(_parsed(given, name) if isinstance(given, str) and given.lstrip()[:1] == "[" else given, name)
+            shared = name == "conversations" or any(isinstance(turn, Mapping) and "from" in turn for turn in turns)
+            if not shared:
+                return turns, None
+            return [_of_shared(turn, number) for number, turn in enumerate(turns, 1)], None
+    if record.get("prompt") is None or record.get("completion") is None:
+        raise ConversationError("no conversation: neither messages, conversations, nor prompt and completion")
+    before = _past(record.get("history")) + _side(record["prompt"], "prompt", "user")
+    return before + _side(record["completion"], "completion", "assistant"), len(before)
+
+
+def _past(history: Any) -> list[dict[str, Any]]:
+    """Return [question, answer] pairs as messages.
+
+    >>> _past([["1 + 1", "2"]])
+    [{'role': 'user', 'content': '1 + 1'}, {'role': 'assistant', 'content': '2'}]
+    """
+    messages = []
+    for pair in _list(_parsed(history, "history") or [], "history"):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise ConversationError("history is not a list of [question, answer] pairs")
+        messages += [{"role": "user", "content": pair[0]}, {"role": "assistant", "content": pair[1]}]
+    return messages
+
+
+def _require_training(record: Mapping[str, Any]) -> None:
+    """Refuse a record that is no conversation of text to train on."""
+    if record.get("label") is False:
+        raise ConversationError("the label of an unpaired preference is false: keep the records whose label is true")
+    if all(record.get(name) for name in PREFERENCE) and record.get("messages") is None:
+        raise ConversationError("a preference pair: make the chosen answer the completion, or the last message")
+    for name in MEDIA:
+        if record.get(name):
+            raise ConversationError(f"it has {name}, which are not read: conversations are text")
+
+
+def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the value of the field of a record that has one of these names; None if it is empty.
+
+    Raises:
+        ConversationError: several of them say something.
+    """
+    held = [name for name in names if record.get(name) not in (None, "", [])]
+    if len(held) > 1:
+        raise ConversationError(f"the record has both {held[0]} and {held[1]}")
+    return record[held[0]] if held else None
+
+
+def _tools(record: Mapping[str, Any]) -> list[Any] | None:
+    """Return the JSON schemas of the functions that may be called; None for no tools."""
+    name = next((name for name in TOOLS if record.get(name)), "tools")
+    tools = _parsed(_one_of(record, TOOLS), name)
+    if tools is not None and not isinstance(tools, list):
+        raise ConversationError(f"{name} is {_kind(tools)}, not a list of JSON schemas")
+    if name == TOOLS[0]:
+        return tools or None
+    # Functions without the envelope that `tools` have.
+    wrapped = [tool if _is_wrapped(tool) else {"type": "function", "function": tool} for tool in tools or ()]
+    return wrapped or None
+
+
+def _is_wrapped(tool: Any) -> bool:
+    return isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping)
 
 
 def template_arguments(value: Any, name: str) -> dict[str, Any]:
@@ -221,6 +276,8 @@ def _parsed(value: Any, name: str) -> Any:
     """Parse JSON in a string, as tables hold it, whose columns have one type."""
     if not isinstance(value, str):
         return value
+    if not value:
+        return None
     try:
         return json.loads(value)
     except RecursionError:

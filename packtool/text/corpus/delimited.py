@@ -20,7 +20,6 @@ from packtool.text.corpus.records import (
     Reject,
     UnusableFieldError,
     UnusableFileError,
-    no_conversation,
 )
 
 _BATCH = 1 << 21
@@ -46,11 +45,7 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
         raise UnusableFileError("bad-ids", "a table of text, which has no lists of token ids")
     lines = _Lines(stream, limit)
     csv.field_size_limit(max(limit, csv.field_size_limit()))  # the library's own, 128 KiB, is far below ours
-    rows: Any
-    if format == "csv":
-        rows = csv.reader(lines, strict=True)
-    else:
-        rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    rows = _rows(lines, format)
     header = _next(rows, lines, 0)
     if header is None:
         return
@@ -70,6 +65,23 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
             batch = _empty(fields)
     batch.bytes = lines.taken()
     yield batch
+
+
+def header_of(stream: Readable, format: str) -> list[str]:
+    """Return the names in the first row of a table.
+
+    Raises:
+        UnusableFileError: it can't be read.
+    """
+    lines = _Lines(stream, _READ)
+    header = _next(_rows(lines, format), lines, 0)
+    return header if isinstance(header, list) else []
+
+
+def _rows(lines: _Lines, format: str) -> Any:
+    if format == "csv":
+        return csv.reader(lines, strict=True)
+    return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def _empty(fields: Fields) -> RecordBatch:
@@ -128,10 +140,8 @@ def _require(header: list[str], fields: Fields) -> None:
         UnusableFileError: it has not.
     """
     held = [name for name in fields.document if name in header]
-    if fields.chat and fields.conversation(dict.fromkeys(held, "")) is None:
-        raise UnusableFileError("missing-text", f"{no_conversation(fields)}; {listed(header)}")
-    if not held:
-        raise UnusableFileError("missing-text", f"no column {fields.text!r}; {listed(header)}")
+    if lacking := fields.lacking(held):
+        raise UnusableFileError("missing-text", f"{lacking}; {listed(header)}")
     for name in fields.columns:
         if name not in header:
             raise UnusableFileError("bad-field", f"no column {name!r}; {listed(header)}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, no_conversation, scalar
+from packtool.formats.fields import BESIDE
+from packtool.text.corpus.layouts import Layout
+from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, scalar
 from packtool.text.corpus.token_columns import said
 
 KINDS = {
@@ -20,6 +22,8 @@ KINDS = {
 }
 """What JSON calls the values that Python has."""
 _MISSING = object()
+_SEPARATOR = "\n\n"
+"""Between the texts of several fields."""
 _LARGEST_ID = 20
 """Digits of a number that can be no token id."""
 
@@ -37,16 +41,53 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     >>> document_of(Fields("body"), {"body": "words"}, ["id", "body"])
     'words'
     """
+    held = {name: value for name, value in values.items() if value is not None} if fields.chat else values
+    if lacking := fields.lacking(held):
+        raise UnusableFieldError("missing-text", f"{lacking}; {listed(known)}")
+    if fields.layout is not None:
+        return _answered(fields.layout, held, known)
     if fields.chat:
-        if (conversation := fields.conversation(values)) is None:
-            raise UnusableFieldError("missing-text", f"{no_conversation(fields)}; {listed(known)}")
-        return conversation
+        return _renamed(held, fields.text)
     if fields.ids:
-        ids = _ids(values, fields.text, known)
+        ids = _ids(values[fields.text], fields.text)
         for name in fields.beside:
             _require_nothing_more(name, values.get(name), ids)
         return ids
-    return _text(values, fields.text, known)
+    if fields.text in values or not fields.texts:
+        return _text(values, fields.text)
+    return _SEPARATOR.join(filter(None, [_text(values, name) for name in fields.texts if values.get(name) is not None]))
+
+
+def _renamed(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the fields of a conversation, with the one that was named called messages."""
+    renamed = dict(values)
+    if name in renamed:
+        renamed["messages"] = renamed.pop(name)
+    return renamed
+
+
+def _answered(layout: Layout, values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Return a prompt and its answer as the fields of a conversation.
+
+    Raises:
+        UnusableFieldError: one of them is empty.
+
+    >>> _answered(Layout(("q", "input"), "a"), {"q": "Add.", "input": "1 + 1", "a": "2"}, [])
+    {'prompt': 'Add.\\n1 + 1', 'completion': '2'}
+    """
+    prompt = [values[name] for name in layout.prompt if values.get(name)]
+    if not prompt or not values[layout.completion]:
+        names = repr(layout.completion) if prompt else " and ".join(map(repr, layout.prompt))
+        raise UnusableFieldError("missing-text", f"nothing in {names}; {listed(known)}")
+    found = {name: values[name] for name in BESIDE if name in values and name not in layout.fields}
+    for name, field in (("system", layout.system), ("history", layout.history)):
+        if field in values:
+            found[name] = values[field]
+    if len(prompt) > 1 and not all(isinstance(text, str) for text in prompt):
+        raise UnusableFieldError("bad-field", f"fields {', '.join(layout.prompt)} are not all strings, to be joined")
+    found["prompt"] = "\n".join(prompt) if len(prompt) > 1 else prompt[0]
+    found["completion"] = values[layout.completion]
+    return found
 
 
 def scalars_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str]) -> list[str | None]:
@@ -113,22 +154,17 @@ def whole(text: str, what: str) -> str:
     return text
 
 
-def _text(values: Mapping[str, Any], name: str, known: Iterable[str]) -> str:
-    if name not in values:
-        raise UnusableFieldError("missing-text", f"no text field {name!r}; {listed(known)}")
+def _text(values: Mapping[str, Any], name: str) -> str:
     value = values[name]
     if not isinstance(value, str) or isinstance(value, Literal):
         raise UnusableFieldError("missing-text", f"text field {name!r} is {KINDS[type(value)]}, not a string")
     return whole(value, f"text field {name!r}")
 
 
-def _ids(values: Mapping[str, Any], name: str, known: Iterable[str]) -> list[int]:
-    if name not in values:
-        raise UnusableFieldError("missing-text", f"no field of ids {name!r}; {listed(known)}")
-    value = values[name]
+def _ids(value: Any, name: str) -> list[int]:
     if not isinstance(value, list):
         raise UnusableFieldError("bad-ids", f"field {name!r} is {KINDS[type(value)]}, not a list of token ids")
-    if not all(map(_is_id, value)):
+    if not set(map(type, value)) <= {int} and not all(map(_is_id, value)):
         what = f"field {name!r} holds something else than whole numbers, not a list of token ids"
         raise UnusableFieldError("bad-ids", what)
     return [int(item) for item in value]

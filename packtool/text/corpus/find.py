@@ -20,7 +20,8 @@ from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stdin
-from packtool.text.corpus.first import begins_with_conversation, peek_for_conversation
+from packtool.text.corpus.first import held_by, peek
+from packtool.text.corpus.layouts import Layout
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.token_columns import KNOWN
@@ -128,19 +129,23 @@ def find(options: TokenizeArguments) -> Texts:
         else:
             found.append(find_files(path, options.format, options.include, options.exclude))
     kind: Input = "texts"
+    layout = None
     if options.ids_field is not None:
         kind = "token ids"
+    elif options.completion is not None:
+        kind = "conversations"
+        layout = Layout(tuple(options.prompt), options.completion, options.system or "", options.history or "")
     elif options.conversations is not None:
         kind = "conversations"
     elif options.text_field == TokenizeArguments.text_field:  # a field that is named is read, whatever is beside it
         if records is None:
-            holds = begins_with_conversation(_files(found), options.text_field)
+            held = held_by(_files(found), options.text_field)
         else:
-            holds, records = peek_for_conversation(records, options.text_field)
-        kind = "conversations" if holds else "texts"
+            held, records = peek(records, options.text_field)
+        kind, layout = ("conversations" if held.chats else "texts"), held.layout
     if records is not None:
         found = [Once(records)]
-    texts = Texts(inputs, found, kind, _fields(options, kind))
+    texts = Texts(inputs, found, kind, _fields(options, kind, layout))
     check_input(options, kind)
     return texts
 
@@ -169,7 +174,7 @@ def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
     return files
 
 
-def _fields(options: TokenizeArguments, kind: Input) -> Fields:
+def _fields(options: TokenizeArguments, kind: Input, layout: Layout | None) -> Fields:
     """List the fields of a record to read; of those to keep, the id comes first."""
     kept = list(options.columns)
     if options.id_field is not None:
@@ -184,6 +189,7 @@ def _fields(options: TokenizeArguments, kind: Input) -> Fields:
         required=options.id_field or "",
         chat=kind == "conversations",
         beside=_beside(options) if kind == "token ids" else (),
+        layout=layout,
     )
 
 

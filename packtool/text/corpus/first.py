@@ -2,76 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from packtool.errors import DataError
-from packtool.text.corpus.read import SpanReader
-from packtool.text.corpus.records import CONVERSATION, CorpusFile, Fields, RecordBatch, Span, shown
+from packtool.errors import DataError, UsageError
+from packtool.text.corpus.decompress import open_stream
+from packtool.text.corpus.delimited import header_of
+from packtool.text.corpus.documents import values_at
+from packtool.text.corpus.file_bytes import open_raw
+from packtool.text.corpus.json_values import json_values
+from packtool.text.corpus.layouts import Layout, has_conversation, known_layout, preference
+from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
+from packtool.text.corpus.tables import column_names
+from packtool.text.corpus.text import LongLine, line_chunks
 from packtool.warnings import warn
 
 _FILES = 10
 """Most files to look at, should the first of them hold no record."""
+_LINES = 1000
+"""Most lines of a file to look at, should the first of them hold no record."""
 
 
-def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
-    """Return whether the first record of these files has a conversation, and no field `text`."""
-    for file in [file for file in files if file.format in ("jsonl", "parquet")][:_FILES]:
-        first = _first(file, Fields(text))
-        if first is not None:
-            if not first.documents and first.rejects[0].code != "missing-text":
-                return False
-            batch = _first(file, Fields("", chat=True))
-            if batch is not None and batch.rejects and batch.rejects[0].code != "missing-text":
-                return not first.documents  # reading it will tell
-            conversation = batch.documents[0] if batch is not None and batch.documents else {}
-            if first.documents:
-                _warn_of_both(conversation, text, shown(file.location))
-            return bool(conversation) and not first.documents
-    return False
+class Held(NamedTuple):
+    """What records hold.
+
+    Attributes:
+        chats: conversations, not texts.
+        layout: of their fields, where prompt and answer are in fields of their own; else None.
+    """
+
+    chats: bool
+    layout: Layout | None = None
 
 
-def _first(file: CorpusFile, fields: Fields) -> RecordBatch | None:
-    """Return the first batch with anything in it: of lines, the first line alone."""
+def held_by(files: Sequence[CorpusFile], text: str) -> Held:
+    """Tell by the first record of these files what they hold: a text, if it has the field `text`.
+
+    Raises:
+        UsageError: it is a preference pair, or it is not clear which of its fields are meant.
+    """
+    for file in [file for file in files if file.format not in ("text", "lines") and not file.problem][:_FILES]:
+        record = first_record(file)
+        if record is not None:
+            return held_by_record(record, text, shown(file.location))
+    return Held(chats=False)
+
+
+def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
+    """Tell what a record holds.
+
+    Raises:
+        UsageError: see `held_by`.
+    """
+    names = [name for name, value in record.items() if value is not None]
+    fields = Fields(text)
+    if values_at(record, fields.document):
+        _warn_of_both(names, text, where)
+        return Held(chats=False)
+    if has_conversation(names):
+        return Held(chats=True)
+    if remedy := preference(record):
+        raise UsageError("preference-pairs", "the first record is a preference pair", remedy=remedy, where=where)
     try:
-        batches: Any = iter(SpanReader(file, Span(0, 0, 1), fields))
-        with closing(batches):
-            return next((batch for batch in batches if batch.documents or batch.rejects), None)
-    except DataError:  # it changed, and will be reported where it is read
+        layout = known_layout(names)
+    except UsageError as error:
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
+    return Held(layout is not None, layout)
+
+
+def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
+    """Return the first record of a file; of a table its columns. None if there is none, or it can't be read."""
+    try:
+        with closing(open_raw(file.location)) as raw:
+            if file.format in ("parquet", "arrow"):
+                return dict.fromkeys(column_names(raw, file.format), "")
+            with closing(open_stream(raw, file.compression)) as stream:
+                if file.format in ("csv", "tsv"):
+                    return dict.fromkeys(header_of(stream, file.format), "")
+                texts = json_values(stream) if file.format == "json" else _lines(stream)
+                return next(filter(None, map(_parsed, texts)), None)
+    except (UnusableFileError, DataError, OSError):
+        return None  # reading it will tell
+
+
+def _lines(stream: Any) -> Iterator[bytes]:
+    """Yield the first lines of a stream."""
+    chunk = next(line_chunks(stream, limit=RECORD_BYTES), b"")
+    if not isinstance(chunk, LongLine):
+        yield from bytes(chunk).split(b"\n", _LINES)[:_LINES]
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
         return None
+    return record if isinstance(record, dict) else None
 
 
-def peek_for_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iterable[Any]]:
-    """Return whether the first record that a program gives has a conversation; and all records, the first included.
+def peek(records: Iterable[Any], text: str) -> tuple[Held, Iterable[Any]]:
+    """Tell what the first record that a program gives holds; and return all records, the first included.
 
-    >>> peek_for_conversation(iter([{"messages": []}]), "text")[0]
+    Raises:
+        UsageError: see `held_by`.
+
+    >>> peek(iter([{"messages": []}]), "text")[0].chats
     True
     """
     names = getattr(records, "column_names", None)
     if isinstance(names, list):  # a dataset of Hugging Face
-        return _is_conversation(dict.fromkeys(names), text), records
+        return _held(dict.fromkeys(names, ""), text), records
     if isinstance(records, Mapping):
-        return False, records  # which is refused where it is read
+        return Held(chats=False), records  # which is refused where it is read
     if isinstance(records, Sequence):
-        return _is_conversation(records[0] if len(records) else None, text), records
+        return _held(records[0] if len(records) else None, text), records
     rest = iter(records)
     first = list(next(([record] for record in rest), []))
-    return _is_conversation(first[0] if first else None, text), chain(first, rest)
+    return _held(first[0] if first else None, text), chain(first, rest)
 
 
-def _is_conversation(record: Any, text: str) -> bool:
-    if isinstance(record, Mapping) and text in record:
-        _warn_of_both(record, text, "inputs")
-    return isinstance(record, Mapping) and text not in record and any(name in record for name in CONVERSATION)
+def _held(record: Any, text: str) -> Held:
+    return held_by_record(record, text, "inputs") if isinstance(record, Mapping) else Held(chats=False)
 
 
-def _warn_of_both(record: Mapping[str, Any], text: str, where: str) -> None:
-    """Warn where a record with a text holds messages, too: they are not read."""
-    for name in CONVERSATION[:2]:
-        if name in record:
-            what = f"the first record has {text!r} and {name!r}: the text is read"
-            remedy = "give --conversations auto to read the conversation instead"
-            warn("conversations-left-out", what, remedy=remedy, where=where)
-            return
+def _warn_of_both(names: Sequence[str], text: str, where: str) -> None:
+    """Warn where a record with a text holds a conversation, too, which is not read."""
+    other, remedy = "", "give --conversations auto to read the conversation instead"
+    if has_conversation(names):
+        other = next(name for name in ("messages", "conversations", "prompt") if name in names)
+    else:
+        try:
+            layout = known_layout(names)
+        except UsageError:
+            layout = None
+        if layout is not None:
+            other, remedy = layout.prompt[0], f"give {layout.shown()} to read these instead"
+    if other:
+        what = f"the first record has {text!r} and {other!r}: the text is read"
+        warn("conversations-left-out", what, remedy=remedy, where=where)

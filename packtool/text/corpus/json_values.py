@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from packtool.text.corpus.jsonl import RecordParser, same_depth
-from packtool.text.corpus.records import Fields, Readable, RecordBatch, UnusableFileError
+from packtool.text.corpus.records import RECORD_BYTES, Fields, Readable, RecordBatch, UnusableFileError
 from packtool.text.corpus.text import CHUNK
 
 _RECORDS = 1 << 10
@@ -49,6 +49,11 @@ def read_json(stream: Readable, fields: Fields, limit: int) -> Iterator[RecordBa
         if damage is not None:
             raise damage
         more = len(held) == _RECORDS
+
+
+def json_values(stream: Readable, limit: int = RECORD_BYTES) -> Iterator[bytes]:
+    """Yield the values of a file of JSON, as `read_json` reads them."""
+    return iter(_Values(stream, limit))
 
 
 class _Values:

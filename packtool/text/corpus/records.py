@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
-CONVERSATION = ("messages", "conversations", "prompt", "completion")
-"""Fields that hold conversations, where none is named."""
-BESIDE = ("tools", "system", "chat_template_kwargs")
-"""Fields that may say more of a conversation."""
+from packtool.formats.fields import BESIDE, CONVERSATION
+from packtool.text.corpus.layouts import Layout, has_conversation
 
 REASONS = (
     "invalid-json",
@@ -108,9 +106,11 @@ class Fields(msgspec.Struct, frozen=True):
 
     Attributes:
         text: what is tokenized; of conversations the field that holds them, or "" for those of `CONVERSATION` that a
-            record has.
+            record has. Several fields have commas between, and are joined with a blank line; a record that has one of
+            the whole name has that.
         ids: it holds a list of token ids.
-        chat: it holds a conversation: documents are mappings with what `packtool.text.conversations` reads.
+        chat: documents are conversations: mappings with what `packtool.text.conversations` reads.
+        layout: of conversations whose prompt and answer are in fields of their own; else None.
         columns: scalars that are kept.
         required: the one of them that no record may lack; "" for none.
         beside: fields that may say more of the ids; a record in which one does can't be used.
@@ -122,43 +122,46 @@ class Fields(msgspec.Struct, frozen=True):
     required: str = ""
     chat: bool = False
     beside: tuple[str, ...] = ()
+    layout: Layout | None = None
 
     @property
     def document(self) -> tuple[str, ...]:
         """The fields that make a document."""
-        if not self.chat:
-            return (self.text, *self.beside)
-        return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
+        if self.layout is not None:
+            return tuple(dict.fromkeys((*self.layout.fields, *BESIDE)))
+        if self.chat:
+            return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
+        return (self.text, *self.texts, *self.beside)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The fields whose texts are joined; none where one is the document."""
+        several = "," in self.text and not self.chat and not self.ids
+        return tuple(self.text.split(",")) if several else ()
 
     @property
     def plain(self) -> bool:
         """Whether one field is the document as it is."""
-        return not self.chat and not self.beside
+        return not self.chat and not self.texts and not self.beside
 
-    def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Extract the conversation of a record; None if it has none.
+    def lacking(self, names: Collection[str]) -> str:
+        """Say what records with these fields lack to have a document; "" if nothing.
 
-        Args:
-            values: the values of `document`, whichever the record has.
-
-        >>> Fields("chat", chat=True).conversation({"chat": [{"role": "user"}], "tools": None})
-        {'messages': [{'role': 'user'}]}
+        >>> Fields("", chat=True).lacking(["prompt"])
+        'no conversation: neither messages, conversations, nor prompt and completion'
         """
-        held = {name: value for name, value in values.items() if value is not None}
-        if self.text and self.text in held:
-            held["messages"] = held.pop(self.text)
-        return None if held.keys().isdisjoint(CONVERSATION) else held
-
-
-def no_conversation(fields: Fields) -> str:
-    """Say which fields a record lacks to hold a conversation.
-
-    >>> no_conversation(Fields("", chat=True))
-    'no conversation: neither messages, conversations, nor prompt and completion'
-    """
-    if fields.text:
-        return f"no field {fields.text!r} with a conversation"
-    return "no conversation: neither messages, conversations, nor prompt and completion"
+        if self.layout is not None:
+            if self.layout.completion not in names:
+                return f"no field {self.layout.completion!r} with the answer"
+            prompt = " or ".join(map(repr, self.layout.prompt))
+            return "" if not set(names).isdisjoint(self.layout.prompt) else f"no field {prompt} with the prompt"
+        if self.chat and not self.text:
+            none = "no conversation: neither messages, conversations, nor prompt and completion"
+            return "" if has_conversation(names) else none
+        if self.text in names or not set(names).isdisjoint(self.texts):
+            return ""
+        called = {(True, False): "field {} with a conversation", (False, True): "field of ids {}"}
+        return f"no {called.get((self.chat, self.ids), 'text field {}').format(repr(self.text))}"
 
 
 class UnusableFieldError(Exception):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from packtool.formats.fields import MEDIA
 from packtool.text.corpus.documents import document_of, listed
 from packtool.text.corpus.records import (
     Fields,
@@ -20,7 +21,6 @@ from packtool.text.corpus.records import (
     UnusableFieldError,
     UnusableFileError,
     in_words,
-    no_conversation,
     reject,
     scalar,
     too_large,
@@ -118,13 +118,9 @@ def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[Recor
     """
     import pyarrow as pa
 
-    stream = file.read(1) == b"\xff"
-    if stream:
-        file.seek(-len(_END[0]), io.SEEK_END)
-        ended = file.read(len(_END[0])).endswith(_END)
-    file.seek(0)
+    opened, ended = _open_arrow(file)
+    stream = not hasattr(opened, "num_record_batches")
     try:
-        opened = pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)
         columns = Columns(opened.schema, fields, limit)
         tables = opened if stream else map(opened.get_batch, range(opened.num_record_batches))
         before = 0
@@ -139,8 +135,38 @@ def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[Recor
                 yield batch
     except (pa.ArrowException, OSError) as error:
         raise _damaged("Arrow", error, "; what follows is lost") from None
-    if stream and not ended:
+    if not ended:
         raise UnusableFileError("damaged-file", "a stream of Arrow without its end: what follows is lost")
+
+
+def _open_arrow(file: io.RawIOBase) -> tuple[Any, bool]:
+    """Open a file of Arrow's IPC format, or a stream; return it, and whether it is there to its end.
+
+    Raises:
+        UnusableFileError: damaged.
+    """
+    import pyarrow as pa
+
+    stream, ended = file.read(1) == b"\xff", True
+    if stream:
+        file.seek(-len(_END[0]), io.SEEK_END)
+        ended = (file.read(len(_END[0])) or b"").endswith(_END)
+    file.seek(0)
+    try:
+        return (pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)), ended
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged("Arrow", error, "; what follows is lost") from None
+
+
+def column_names(file: io.RawIOBase, format: str) -> list[str]:
+    """Return the names of the columns of a table.
+
+    Raises:
+        UnusableFileError: damaged.
+    """
+    if format == "parquet":
+        return list(open_parquet(file).schema_arrow.names)
+    return list(_open_arrow(file)[0].schema.names)
 
 
 class Columns:
@@ -165,7 +191,7 @@ class Columns:
         self._readers: dict[str, Reader | None] = {}
         for name in held:
             self._paths[name], kind = _find(schema, name, "missing-text")
-            self._readers[name] = reader_of(kind, name)
+            self._readers[name] = bool if name in MEDIA else reader_of(kind, name)
         self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
         self._others = [_scalar(schema, name) for name in fields.columns]
         self.names = list(dict.fromkeys([*held, *fields.columns]))
@@ -176,11 +202,11 @@ class Columns:
         if fields.ids:
             return self._held_with_ids(schema)
         held = [name for name in fields.document if _is_there(schema, name)]
+        if lacking := fields.lacking(held):
+            raise UnusableFileError("missing-text", f"{lacking}; {listed(schema.names)}")
         if fields.chat:
-            if fields.conversation(dict.fromkeys(held, "")) is None:
-                raise UnusableFileError("missing-text", f"{no_conversation(fields)}; {listed(schema.names)}")
             return held
-        for name in held or [fields.text]:
+        for name in held:
             _, kind = _find(schema, name, "missing-text")
             if not _holds_text(kind):
                 raise UnusableFileError("missing-text", f"column {name!r} holds {kind}, not strings")

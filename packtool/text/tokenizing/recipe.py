@@ -56,6 +56,8 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             written["ids_only"] = True
         if tokenizer.chat is not None:
             written |= as_recorded(tokenizer.chat.recorded(options.conversations or AUTO))
+        if texts.fields.layout is not None:
+            written |= as_recorded(texts.fields.layout.recorded())
         if tokenizer.fim is not None:
             written |= as_recorded(tokenizer.fim.recorded())
         limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}

@@ -68,7 +68,7 @@ def test_bytes_that_are_not_utf8_are_one_bad_row() -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("id,body", "no column 'text'; there are id, body"),
+        ("id,body", "no text field 'text'; there are id, body"),
         ("text,text", "2 columns are called 'text'"),
         ('id,"text', "a quote is opened in row 0 and never closed"),
     ],

@@ -35,7 +35,7 @@ def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path:
     with pytest.raises(DataError) as error:
         packtool.tokenize(tmp_path / "a.csv", tmp_path / "store", tokenizer=ASSET)
     assert str(error.value) == (
-        f"{tmp_path / 'a.csv'}: no column 'text'; there are id, body. "
+        f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body. "
         "Name the field with --text-field or --conversations, or give --on-error skip or quarantine."
     )
 
@@ -92,7 +92,7 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
     assert [text for batch in second for text in batch.documents] == ["ü", ""]
     assert records_before(file, Span(0, 1, 2)) == 2
     for column, reason in (
-        ("body", "no column 'body'; there are text, big, coded, deep, number"),
+        ("body", "no text field 'body'; there are text, big, coded, deep, number"),
         ("number", "column 'number' holds int64, not strings"),
     ):
         [batch] = read(file, Span(0), column)

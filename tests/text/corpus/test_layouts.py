@@ -1,0 +1,236 @@
+"""Records with a prompt and its answer become conversations: by options, or by well-known names."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.corpus.documents import document_of
+from packtool.text.corpus.layouts import known_layout
+from packtool.text.corpus.records import Fields
+from packtool.warnings import PacktoolWarning
+from tests.stores import load
+from tests.text.tokenizing.runs import ASSET, documents
+
+OPTIONAL = st.sampled_from(["", "x", "two\nlines", None])
+
+
+def alpaca(record: dict[str, Any]) -> list[dict[str, str]]:
+    """The messages that LLaMA-Factory makes of a record of its alpaca format."""
+    messages = [{"role": "system", "content": record["system"]}] if record.get("system") else []
+    for question, answer in record.get("history") or []:
+        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    query = [record[name] for name in ("instruction", "input") if record.get(name)]
+    messages.append({"role": "user", "content": "\n".join(query)})
+    return [*messages, {"role": "assistant", "content": record["output"]}]
+
+
+@given(
+    st.fixed_dictionaries(
+        {"instruction": st.text(min_size=1), "output": st.text(min_size=1)},
+        optional={
+            "input": OPTIONAL,
+            "system": OPTIONAL,
+            "history": st.none() | st.lists(st.lists(st.text(min_size=1), min_size=2, max_size=2)),
+        },
+    )
+)
+def test_messages_are_those_of_llama_factory(record: dict[str, Any]) -> None:
+    layout = known_layout(list(record))
+    assert layout is not None
+    fields = Fields("", chat=True, layout=layout)
+    talk = conversation_of(document_of(fields, record, record))
+    assert list(talk.messages) == alpaca(record)
+    assert talk.prompt == len(talk.messages) - 1
+
+
+KNOWN = [
+    (["instruction", "input", "output"], "--prompt instruction,input --completion output"),
+    (["instruction", "output", "text2"], "--prompt instruction --completion output"),
+    (["instruction", "context", "response", "category"], "--prompt instruction,context --completion response"),
+    (["question", "answer"], "--prompt question --completion answer"),
+    (["id", "system_prompt", "question", "response"], "--prompt question --completion response"),
+    (["query", "response", "type", "original_question"], "--prompt query --completion response"),
+    (["problem", "solution"], "--prompt problem --completion solution"),
+    (["inputs", "targets", "task"], "--prompt inputs --completion targets"),
+    (["prompt", "response"], "--prompt prompt --completion response"),
+    (["input", "output"], "--prompt input --completion output"),
+    (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output --history history"),
+    (["content"], None),
+    (["prompt"], None),
+    (["answer", "context"], None),
+]
+
+
+@pytest.mark.parametrize(("names", "options"), KNOWN)
+def test_well_known_names(names: list[str], options: str | None) -> None:
+    layout = known_layout(names)
+    assert (None if layout is None else layout.shown()) == options
+
+
+@pytest.mark.parametrize(
+    "names", [["problem", "solution", "answer"], ["question", "context", "answer"], ["question", "choices", "answer"]]
+)
+def test_what_is_not_clear_is_asked_for(names: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [dict.fromkeys(names, "x")])
+    with pytest.raises(UsageError, match=r"a\.jsonl: the first record has .*: it is not clear which") as error:
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
+    assert error.value.remedy.startswith("say it, for example --prompt ")
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, records[0])
+            writer.writeheader()
+            writer.writerows(records)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(records, indent=2))
+    else:
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+RECORDS = [
+    {"instruction": "Add.", "input": "1 + 1", "output": "2"},
+    {"instruction": "Say Hi.", "input": "", "output": "Hi."},
+]
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Path:
+    turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
+    turns += "{% if m.role == 'assistant' %}<|endoftext|>{% endif %}{% endfor %}"
+    text = turns + "{% if add_generation_prompt %}<assistant>{% endif %}"
+    (tmp_path / "t.jinja").write_text(text)
+    return tmp_path / "t.jinja"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet", "a.csv"])
+def test_a_layout_is_read_from_every_format(tmp_path: Path, template: Path, name: str) -> None:
+    options: dict[str, Any] = {"tokenizer": ASSET, "chat_template": template, "workers": 1}
+    expected = [{"prompt": "Add.\n1 + 1", "completion": "2"}, {"prompt": "Say Hi.", "completion": "Hi."}]
+    packtool.tokenize(expected, tmp_path / "expected", **options)
+    packtool.tokenize(write(tmp_path / name, RECORDS), tmp_path / "s", **options)
+    assert documents(tmp_path / "s") == documents(tmp_path / "expected")
+    written = load(tmp_path / "s")["options"]
+    assert (written["prompt"], written["completion"]) == (["instruction", "input"], "output")
+    packtool.tokenize(RECORDS, tmp_path / "given", **options)
+    assert documents(tmp_path / "given") == documents(tmp_path / "expected")
+    odd = [{"q": "Add.", "more": "1 + 1", "a": "2"}, {"q": "Say Hi.", "more": "", "a": "Hi."}]
+    path = write(tmp_path / f"odd{name[1:]}", odd)
+    packtool.tokenize(path, tmp_path / "t", prompt="q,more", completion="a", **options)
+    assert documents(tmp_path / "t") == documents(tmp_path / "expected")
+
+
+def test_system_and_history_are_named(tmp_path: Path, template: Path) -> None:
+    record = {"s": "Brief.", "past": [["1", "one"]], "q": "2", "a": "two"}
+    messages = [("system", "Brief."), ("user", "1"), ("assistant", "one"), ("user", "2"), ("assistant", "two")]
+    options: dict[str, Any] = {"tokenizer": ASSET, "chat_template": template, "workers": 1}
+    talk = {"messages": [{"role": role, "content": text} for role, text in messages]}
+    packtool.tokenize([talk], tmp_path / "expected", **options)
+    for name in ("a.jsonl", "a.parquet"):
+        packtool.tokenize(
+            write(tmp_path / name, [record]), tmp_path / f"s{name}", prompt=["q"], completion="a", system="s",
+            history="past", **options,
+        )  # fmt: skip
+        assert documents(tmp_path / f"s{name}") == documents(tmp_path / "expected")
+
+
+def test_a_record_without_an_answer_is_an_error(tmp_path: Path, template: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [*RECORDS, {"instruction": "Add."}, {"instruction": "", "output": "x"}])
+    with pytest.raises(DataError, match=r"a\.jsonl:3: no field 'output' with the answer; there are instruction"):
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET, chat_template=template)
+    with pytest.warns(PacktoolWarning, match="2 records could not be used"):
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET, chat_template=template, on_error="skip")
+
+
+@pytest.mark.parametrize(
+    ("record", "remedy"),
+    [
+        (
+            {"prompt": "a", "chosen": "b", "rejected": "c"},
+            "make a conversation of each: jq -c '{prompt, completion: .chosen}'",
+        ),
+        (
+            {"chosen": [{"role": "user", "content": "a"}], "rejected": [{"role": "user", "content": "b"}]},
+            "make a conversation of each: jq -c '{messages: .chosen}'",
+        ),
+    ],
+)
+def test_preference_pairs_are_named(tmp_path: Path, record: dict[str, Any], remedy: str) -> None:
+    path = write(tmp_path / "a.jsonl", [record])
+    with pytest.raises(UsageError, match=r"a\.jsonl: the first record is a preference pair") as error:
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
+    assert error.value.remedy == remedy
+
+
+def test_a_text_comes_before_a_layout(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [{"text": "words", **RECORDS[0]}])
+    with pytest.warns(PacktoolWarning, match="has 'text' and 'instruction': the text is read") as caught:
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
+    assert "give --prompt instruction,input --completion output to read these instead" in str(caught[0].message).lower()
+
+
+TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"images": ["a.png"]}, "it has images, which are not read: conversations are text"),
+        ({"audio": {"bytes": "x"}}, "it has audio, which are not read"),
+        ({"tools": [{"name": "f"}], "functions": [{"name": "g"}]}, "the record has both tools and functions"),
+        ({"system": "a", "system_prompt": "b"}, "the record has both system and system_prompt"),
+        ({"tool_defs": "no json"}, "tool_defs is not valid JSON"),
+    ],
+)
+def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConversationError, match=message):
+        conversation_of({"messages": TURNS, **more})
+
+
+@pytest.mark.parametrize("name", ["functions", "tool_defs", "tool_definitions", "available_tools"])
+def test_other_names_of_tools(name: str) -> None:
+    wrapped = {"type": "function", "function": {"name": "f"}}
+    for given_ in ([{"name": "f"}], [wrapped], json.dumps([wrapped])):
+        assert conversation_of({"messages": TURNS, "tools": "", name: given_}).tools == [wrapped]
+    assert conversation_of({"messages": TURNS, "images": [], "tools": [], "system": ""}).tools is None
+
+
+def test_turns_of_other_forms_are_read_under_every_name() -> None:
+    shared = [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]
+    for given_ in (shared, TURNS, json.dumps(TURNS), json.dumps(shared)):
+        for name in ("messages", "conversations"):
+            assert list(conversation_of({name: given_}).messages) == TURNS
+
+
+def test_several_text_fields(tmp_path: Path) -> None:
+    records = [
+        {"title": "T", "body": "B"},
+        {"title": "", "body": "B"},
+        {"title": None, "body": "B"},
+        {"body": "B"},
+        {"title,body": "whole", "title": "x"},
+    ]
+    for name in ("a.jsonl", "a.parquet"):
+        path = write(tmp_path / name, records[:4] if name == "a.parquet" else records)
+        packtool.tokenize(path, tmp_path / name[2:], tokenizer=ASSET, text_field="title,body")
+    packtool.tokenize(iter(["T\n\nB", "B", "B", "B", "whole"]), tmp_path / "expected", tokenizer=ASSET)
+    assert documents(tmp_path / "jsonl") == documents(tmp_path / "expected")
+    assert documents(tmp_path / "parquet") == documents(tmp_path / "expected")[:4]
+    with pytest.raises(DataError, match="no text field 'a,b'; there are"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "x", tokenizer=ASSET, text_field="a,b")
