@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.check import suggest
-from packtool.options.declare import Declared, declared, flag
+from packtool.options.declare import declared, flag
 from packtool.options.run import STAGES
 from packtool.options.shared import Terminal
+from packtool.options.values import read_value
 from packtool.support.toml_file import TomlFile, read_toml
 
 INPUT = "input"
@@ -112,17 +111,6 @@ def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | No
             raise UsageError("unknown-key", f"{stage} has no option {key!r}", remedy=remedy, where=where)
         if name in table.values:
             raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)
-        table.values[name] = _value(value, known[name], where)
+        table.values[name] = read_value(known[name].option.kind, spelling(name), value, where)
         table.lines[name] = line
     return table
-
-
-def _value(value: Any, option: Declared, where: str) -> Any:
-    """Convert a value to the type that the function expects."""
-    kind = option.option.kind
-    try:
-        return kind.parse(msgspec.convert(value, kind.in_file))
-    except (msgspec.ValidationError, ValueError, UsageError):
-        shown = str(value).lower() if isinstance(value, bool) else repr(value)
-        what = f"{spelling(option.key)} can't be {shown}"
-        raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None

@@ -22,7 +22,6 @@ Without stages weights are by size, and without a length of the run every row co
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +34,20 @@ import xxhash
 from packtool.blending.schedule import Stage
 from packtool.errors import UsageError
 from packtool.options.check import suggest
-from packtool.options.kinds import parse_amount, parse_share
+from packtool.options.kinds import (
+    AMOUNT,
+    FLAG,
+    PLACE,
+    PLACES,
+    POSITIVE,
+    WHOLE,
+    Kind,
+    parse_amount,
+    parse_exact,
+    parse_share,
+    shown,
+)
+from packtool.options.values import read_value
 from packtool.places.url import as_typed, is_remote
 from packtool.support.toml_file import Key, TomlFile, read_toml
 
@@ -44,6 +56,9 @@ if TYPE_CHECKING:
 
 _UNITS = ("tokens", "rows", "steps")
 """Units of the length of a run, and of where a stage begins."""
+MOST_SAMPLES = 10**12
+"""Samples of the longest run. The number of rows of each source is known for every block of a few thousand samples, and
+for that memory must do."""
 _KEYS = ("sources", "stages", *_UNITS, "batch_size", "batch_tokens")
 
 
@@ -170,8 +185,8 @@ class Blend:
         top = reader.table((), values, _KEYS)
         written = reader.mapping(("sources",), top.get("sources"), "sources: at least one packed dataset by its name")
         self.sources = {key: reader.source(key, value, base) for key, value in written.items()}
-        self.batch_size = None if "batch_size" not in top else reader.count(("batch_size",), top["batch_size"])
-        self.batch_tokens = None if "batch_tokens" not in top else reader.count(("batch_tokens",), top["batch_tokens"])
+        self.batch_size = reader.count("batch_size", top.get("batch_size"))
+        self.batch_tokens = reader.count("batch_tokens", top.get("batch_tokens"))
         lengths = [unit for unit in _UNITS if unit in top]
         if len(lengths) > 1:
             raise reader.error(
@@ -196,8 +211,15 @@ class Blend:
         """Return an amount in samples, rounded down.
 
         Raises:
-            UsageError: rows where samples are batches; steps of an unknown size.
+            UsageError: rows where samples are batches; steps of an unknown size; more than `MOST_SAMPLES`.
         """
+        samples = self._samples(amount, sizes)
+        if samples > MOST_SAMPLES:
+            what = f"{samples:,} samples, of which a run has {MOST_SAMPLES:,} at most"
+            raise UsageError("bad-option", what, remedy="give less", where=amount.where)
+        return samples
+
+    def _samples(self, amount: Amount, sizes: Sizes) -> int:
         if amount.unit == "rows" and sizes.batches:
             remedy = "give tokens, steps or a share of the run"
             raise UsageError("bad-option", "rows of several lengths", remedy=remedy, where=amount.where)
@@ -307,7 +329,7 @@ class _Reader:
     def table(self, keys: tuple[Key, ...], value: Any, known: Sequence[str]) -> dict[str, Any]:
         """Return a table by the names that Python has for its keys."""
         if not isinstance(value, Mapping):
-            raise self.error("bad-type", keys, f"{value!r} is not a table", "give a path, or a table of options")
+            raise self.error("bad-type", keys, f"{shown(value)} is not a table", "give a path, or a table of options")
         out: dict[str, Any] = {}
         for key, inside in value.items():
             name = str(key).replace("-", "_")
@@ -321,49 +343,28 @@ class _Reader:
             self._spelled[*keys, name] = key
         return out
 
+    def value(self, kind: Kind, keys: tuple[Key, ...], value: Any) -> Any:
+        """Return a value as its kind has it."""
+        name = str(keys[-1]).replace("_", "-")
+        return read_value(kind, name, value, self._place(*keys))
+
     def source(self, name: str, value: Any, base: Path | None) -> WrittenSource:
         keys = ("sources", name)
-        known = ("path", "max_epochs", "stop", "repack", "shuffle", "seed", "stores")
-        given: dict[str, Any] = {"path": value}
+        written: dict[str, Any] = {"path": value}
         if not isinstance(value, str | Path):
-            given = self.table(keys, value, known)
-        for key, kind, words in (
-            ("path", str | Path, "a path or URL"),
-            ("stop", bool, "true or false"),
-            ("repack", bool, "true or false"),
-            ("shuffle", bool, "true or false"),
-        ):
-            if key in given and (not isinstance(given[key], kind) or given[key] == ""):
-                raise self.error("bad-type", (*keys, key), f"{key} can't be {given[key]!r}", f"give {words}")
-        stores = given.get("stores", ())
-        stores = [stores] if isinstance(stores, str | Path) else stores
-        if not isinstance(stores, Sequence) or not all(isinstance(store, str | Path) for store in stores):
-            raise self.error(
-                "bad-type", (*keys, "stores"), f"stores can't be {stores!r}", "give a list of paths or URLs"
-            )
-        return WrittenSource(
-            self._place(*keys),
-            _relative(given["path"], base) if "path" in given else None,
-            self.count((*keys, "max_epochs"), given["max_epochs"]) if "max_epochs" in given else None,
-            given.get("stop", False),
-            given.get("repack", False),
-            given.get("shuffle", True),
-            self.count((*keys, "seed"), given["seed"], 0) if "seed" in given else None,
-            tuple(_relative(store, base) for store in stores),
-        )
+            written = self.table(keys, value, tuple(_OF_SOURCE))
+        given = {key: self.value(_OF_SOURCE[key], (*keys, key), item) for key, item in written.items()}
+        stores = tuple(_relative(store, base) for store in given.pop("stores", ()))
+        path = _relative(given.pop("path"), base) if "path" in given else None
+        return WrittenSource(self._place(*keys), path, stores=stores, **given)
 
-    def count(self, keys: tuple[Key, ...], value: Any, low: int = 1) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            name = str(keys[-1]).replace("_", "-")
-            raise self.error("bad-type", keys, f"{name} can't be {value!r}", f"give a whole number from {low}")
-        return value
+    def count(self, key: str, value: Any) -> int | None:
+        """Return a number of the blend; None where it is not given."""
+        number: int | None = None if value is None else self.value(POSITIVE, (key,), value)
+        return number
 
     def length(self, unit: str, value: Any) -> Amount:
-        try:
-            return Amount(self._place(unit), unit, Fraction(parse_amount(value)))
-        except (ValueError, TypeError):
-            remedy = "give a number, such as 40B, 5M or 1000000"
-            raise self.error("bad-type", (unit,), f"{unit} can't be {value!r}", remedy) from None
+        return Amount(self._place(unit), unit, Fraction(self.value(AMOUNT, (unit,), value)))
 
     def stage(self, number: int, value: Any) -> WrittenStage:
         keys: tuple[Key, ...] = ("stages", number)
@@ -385,30 +386,71 @@ class _Reader:
 
     def weights(self, keys: tuple[Key, ...], value: Any) -> dict[str, Fraction]:
         written = self.mapping(keys, value, "a weight for each source")
-        parsed = {name: self._weight((*keys, name), weight) for name, weight in written.items()}
+        parsed = {}
+        for name, weight in written.items():
+            parsed[name] = read_value(_WEIGHT, "a weight", weight, self._place(*keys, name))
         if not any(parsed.values()):
             raise self.error("bad-option", keys, "all weights are zero", "give a source a weight")
         return parsed
 
-    def _weight(self, keys: tuple[Key, ...], value: Any) -> Fraction:
-        number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value < 0:
-            raise self.error("bad-type", keys, f"a weight can't be {value!r}", "give a number of 0 or more")
-        return value if isinstance(value, Fraction) else Fraction(str(value))  # as it is written
-
     def _amount(self, keys: tuple[Key, ...], value: Any) -> Amount:
-        text = "0 rows" if value == 0 else str(value).strip()
-        try:
-            if text.endswith("%"):
-                return Amount(self._place(*keys), "share", parse_share(text))
-            match = re.fullmatch(r"(.+?)\s*(tokens|rows|steps)", text)
-            if match is not None:
-                number = 0 if match[1] == "0" else parse_amount(match[1])
-                return Amount(self._place(*keys), match[2], Fraction(number))
-        except ValueError:
-            pass
-        remedy = 'give a share of the run, or tokens, rows or steps, as "60%", "24B tokens", "12M rows", "6000 steps"'
-        raise self.error("bad-type", keys, f"{keys[-1]} can't be {value!r}", remedy)
+        unit, number = self.value(_BEGIN, keys, value)
+        return Amount(self._place(*keys), unit, number)
+
+
+def _parse_place(value: Any) -> Any:
+    """Parse the path or URL of a dataset, which can't be empty."""
+    if not value:
+        raise ValueError(value)
+    return PLACE.parse(value)
+
+
+def _parse_weight(value: Any) -> Fraction:
+    """Parse a weight exactly as it is written.
+
+    >>> _parse_weight(0.3)
+    Fraction(3, 10)
+    """
+    number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    if not number or not 0 <= value <= _MOST_WEIGHT:
+        raise ValueError(value)
+    return value if isinstance(value, Fraction) else parse_exact(str(value))
+
+
+def _parse_begin(value: Any) -> tuple[str, Fraction]:
+    """Parse a part of a run: its unit, and how many; the unit of a percentage is the ``share`` of the run.
+
+    >>> _parse_begin("60%"), _parse_begin("6000 steps"), _parse_begin(0)
+    (('share', Fraction(3, 5)), ('steps', Fraction(6000, 1)), ('rows', Fraction(0, 1)))
+    """
+    text = "0 rows" if value == 0 else str(value).strip()
+    if text.endswith("%"):
+        return "share", parse_share(text)
+    match = re.fullmatch(r"(.+?)\s*(tokens|rows|steps)", text)
+    if match is None:
+        raise ValueError(value)
+    number, unit = match[1], match[2]
+    return unit, Fraction(0 if number == "0" else parse_amount(number))
+
+
+_MOST_WEIGHT = 1 << 64
+_WEIGHT = Kind("a number of 0 or more", "", Any, _parse_weight)
+_BEGIN = Kind(
+    'a share of the run, or tokens, rows or steps, as "60%", "24B tokens", "12M rows", "6000 steps"',
+    "",
+    int | float | str,
+    _parse_begin,
+)
+_OF_SOURCE = {
+    "path": Kind("a path or URL", "", str, _parse_place),
+    "max_epochs": POSITIVE,
+    "stop": FLAG,
+    "repack": FLAG,
+    "shuffle": FLAG,
+    "seed": WHOLE,
+    "stores": Kind("a list of paths or URLs", "", list[str | Path] | str, PLACES.parse),
+}
+"""The kinds of what is written of a source."""
 
 
 def _plain(amount: Amount | bool | None) -> str:

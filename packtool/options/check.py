@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag
-from packtool.options.kinds import OF_FIELDS, OF_PLACES
+from packtool.options.kinds import OF_FIELDS, OF_PLACES, shown
 from packtool.options.names import listed
 
 _LARGEST = (1 << 63) - 1
-_SHOWN = 60
 Arguments = TypeVar("Arguments")
 
 
@@ -106,11 +105,8 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
     except (ValueError, TypeError):
-        shown = str(value) if isinstance(value, Fraction) else repr(value)
-        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-        raise UsageError(
-            "bad-option", f"{shown} is not {words}", remedy=f"give {words}", where=declaration.flag
-        ) from None
+        what = f"{value if isinstance(value, Fraction) else shown(value)} is not {words}"
+        raise UsageError("bad-option", what, remedy=f"give {words}", where=declaration.flag) from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:

@@ -17,6 +17,24 @@ from typing import Any
 from packtool.errors import UsageError
 from packtool.support.sizes import parse_bytes
 
+_SHOWN = 60
+_EXACT = re.compile(r"\s*[-+]?(?:\d[\d_]*/\d[\d_]*|(?:\d[\d_]*)?\.?[\d_]*(?:[eE]([-+]?\d{1,9}))?)\s*")
+_LONGEST = 400
+"""Digits of a number that is computed exactly; floats have at most 325 before or after the point."""
+
+
+def shown(value: Any) -> str:
+    """Write a refused value for a message, and not all of a long one.
+
+    >>> shown("a"), shown(10**70)
+    ("'a'", '100000000000000000000000000000000000000000000000000000000000…')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python's own limit on the digits of an integer
+        return "a number of thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
 
 def _as_it_is(value: Any) -> Any:
     return value
@@ -62,6 +80,18 @@ def parse_number(value: str | int) -> int:
     return int(value)  # raises ValueError
 
 
+def _from(low: int) -> Callable[[Any], int]:
+    """Return what parses a whole number from `low`, which 63 bits hold."""
+
+    def parse(value: Any) -> int:
+        number = parse_number(value)
+        if not low <= number < 1 << 63:
+            raise ValueError(value)
+        return number
+
+    return parse
+
+
 def parse_count(value: str | int) -> int:
     """Parse a whole number, which may have a suffix k, M or G, in powers of 1024 as row lengths have.
 
@@ -91,6 +121,24 @@ def _with_suffix(value: str | int, factors: Mapping[str, int]) -> int:
     return int(number)
 
 
+def parse_exact(text: str) -> Fraction:
+    """Parse a number exactly: a decimal, perhaps with an exponent, or a fraction.
+
+    A few characters can name a number of a billion digits, which would take hours to compute. So what is longer than
+    any float is refused.
+
+    >>> parse_exact("1e-3"), parse_exact(" 3/10")
+    (Fraction(1, 1000), Fraction(3, 10))
+    """
+    match = _EXACT.fullmatch(text)
+    if match is None or len(text) > _LONGEST or abs(int(match[1] or 0)) > _LONGEST:
+        raise ValueError(text)
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError(text) from None
+
+
 def parse_share(value: Fraction | float | str) -> Fraction:
     """Parse a share exactly as written: 1%, 0.01 or 1/100. 0.3 is three tenths, not the binary number next to it.
 
@@ -98,10 +146,7 @@ def parse_share(value: Fraction | float | str) -> Fraction:
     (Fraction(1, 100), Fraction(3, 10), Fraction(3, 10))
     """
     text = str(value).strip()
-    try:
-        share = Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
-    except ZeroDivisionError:
-        raise ValueError(value) from None
+    share = parse_exact(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     if isinstance(value, bool) or not 0 <= share <= 1:
         raise ValueError(value)
     return share
@@ -201,7 +246,15 @@ def _parse_weights(value: Any) -> list[str]:
 
 
 def _several(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str | os.PathLike) else list(value)
+    items = [value] if isinstance(value, str | os.PathLike) else value
+    return [_place(item) for item in items]
+
+
+def _place(value: Any) -> Any:
+    """Refuse a path with a NUL character, which no file system takes."""
+    if isinstance(value, str | os.PathLike) and "\0" in str(value):
+        raise ValueError(value)
+    return value
 
 
 def parse_tags(value: str | Iterable[str]) -> list[str]:
@@ -256,7 +309,9 @@ def _local(value: Any) -> Any:
     """Refuse URLs of object stores where a file of this machine is needed."""
     from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
-    for item in value if isinstance(value, list | tuple) else [value]:
+    items = value if isinstance(value, list | tuple) else [value]
+    for item in items:
+        _place(item)
         if is_remote(as_typed(item)):
             what, remedy = "does not take the URL of an object store", "give a local path"
             raise UsageError("unsupported-store", what, remedy=remedy, where=str(item))
@@ -267,6 +322,8 @@ _MANY = list[int | str] | int | str
 _PATHS = list[str] | str
 CALL = Kind("a function", "", None)
 FLAG = Kind("true or false", "", bool, parse_flag)
+WHOLE = Kind("a whole number from 0", "N", int, _from(0))
+POSITIVE = Kind("a whole number from 1", "N", int, _from(1))
 NUMBER = Kind("a whole number", "N", int, parse_number)
 COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
 COUNTS = Kind("a list of whole numbers, such as 2048,8192", "N,...", _MANY, _each(parse_count), many=True)
@@ -294,7 +351,7 @@ PATH = Kind("a path, as a string", "PATH", str, _local)
 PATHS = Kind(
     "a path, as a string, or a list of them", "PATH", _PATHS, lambda value: _local(_several(value)), repeated=True
 )
-PLACE = Kind("a path or URL, as a string", "PATH", str)
+PLACE = Kind("a path or URL, as a string", "PATH", str, _place)
 PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
 INPUTS = Kind(PLACES.words, "PATH", _PATHS, parse_inputs, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)

@@ -5,17 +5,33 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from packtool.errors import DataError, UsageError
+from packtool.support.sizes import show_bytes
 
 Key: TypeAlias = "str | int"
 """A name in a table, or a number in a list."""
-_ENDS = ("]", "}", '"""', "'''")
-"""One of these is in the last line of a value of several lines."""
+_DEEPEST = 32
+_MOST_BYTES = 1 << 24
+_LARGEST = 1 << 64
+"""Limits of a file: tables and lists within each other, its bytes, and its integers."""
+_NAME = r"""(?:[\w-]++|"[^"\n]*"|'[^'\n]*')"""
+_TOKEN = re.compile(
+    rf"(?P<deep>(?<![\w-]){_NAME}(?:[ \t]*\.[ \t]*{_NAME}){{{_DEEPEST},}})"
+    r'|"""(?:[^\\]|\\.)*?"{3,5}'  # a string of several lines, which may end with quotes of its own
+    r"|'''.*?'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*"
+    r"|[\[\]{}\n]",
+    re.DOTALL,
+)
+"""What tells where a statement ends: strings and comments, in which brackets mean nothing; brackets; ends of lines. And
+keys with many dots, for which `tomllib` takes the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +63,30 @@ def read_toml(path: Path | str) -> TomlFile:
 
     Raises:
         DataError: it can't be read.
-        UsageError: it is not TOML; with the line.
+        UsageError: it is not TOML, or holds what no option takes, as a NUL character or deep nesting; with the line.
     """
     path = Path(path)
     text = _text(path)
+    statements = list(_statements(path, text))
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, error) from None
-    return TomlFile(path, values, _lines(text))
+    except (RecursionError, ValueError):
+        _lines(path, statements)  # raises for the statement that is to blame
+        raise _refused(str(path), "nested too deeply") from None
+    return TomlFile(path, values, _lines(path, statements))
 
 
 def _text(path: Path) -> str:
     try:
-        raw = sys.stdin.buffer.read() if path == Path("-") else path.read_bytes()
+        if path == Path("-"):
+            raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                raw = file.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise _refused(str(path), f"larger than {show_bytes(_MOST_BYTES)}")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
@@ -80,18 +106,29 @@ def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Usag
     return UsageError("bad-config", f"not TOML: {what}", remedy=remedy, where=f"{path}:{line}")
 
 
-def _lines(text: str) -> dict[tuple[Key, ...], int]:
+def _refused(where: str, what: str) -> UsageError:
+    remedy = "write values as the documentation has them"
+    return UsageError("bad-config", what, remedy=remedy, where=where)
+
+
+def _lines(path: Path, statements: Iterable[tuple[int, str]]) -> dict[tuple[Key, ...], int]:
     """Return the lines of a valid file's tables and values, by the keys that lead to them.
 
-    >>> _lines("[a.b]\\nx = 1\\n[[c]]\\ny = {z = 2}\\n[[c]]\\n")
+    >>> _lines(Path("a.toml"), _statements(Path("a.toml"), "[a.b]\\nx = 1\\n[[c]]\\ny = {z = 2}\\n[[c]]\\n"))
     {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'x'): 2, ('c',): 3, ('c', 0): 3, ('c', 0, 'y'): 4, ('c', 0, 'y', 'z'): 4, \
 ('c', 1): 5}
+
+    Raises:
+        UsageError: a statement holds what no option takes.
     """
     lines: dict[tuple[Key, ...], int] = {}
     counted: dict[tuple[Key, ...], int] = {}
     table: tuple[Key, ...] = ()
-    for line, is_header, given in _statements(text):
-        if is_header:
+    for line, statement in statements:
+        given = _parsed(statement, f"{path}:{line}")
+        if not given:
+            continue  # a comment
+        if statement.lstrip().startswith("["):
             table = _header(given, counted)
             found = [table[:size] for size in range(1, len(table) + 1)]
         else:
@@ -99,6 +136,36 @@ def _lines(text: str) -> dict[tuple[Key, ...], int]:
         for keys in found:
             lines.setdefault(keys, line)
     return lines
+
+
+def _parsed(statement: str, where: str) -> dict[str, Any]:
+    """Parse a statement, and require that options may take what it gives.
+
+    The values go to file systems, NumPy and messages, none of which takes any text or number that TOML can hold.
+    """
+    try:
+        given = tomllib.loads(statement)
+    except RecursionError:
+        raise _refused(where, "nested too deeply") from None
+    except tomllib.TOMLDecodeError:
+        raise _refused(where, "not TOML") from None
+    except ValueError:  # Python's own limit on the digits of an integer
+        raise _refused(where, "a number has too many digits") from None
+    # Not by recursion: keys with dots make tables of any depth.
+    waiting: list[tuple[int, Any]] = [(0, given)]
+    while waiting:
+        depth, value = waiting.pop()
+        if depth > _DEEPEST:
+            raise _refused(where, "nested too deeply")
+        if isinstance(value, dict):
+            waiting += [(depth + 1, item) for item in (*value.keys(), *value.values())]
+        elif isinstance(value, list):
+            waiting += [(depth + 1, item) for item in value]
+        elif isinstance(value, str) and "\0" in value:
+            raise _refused(where, "a text holds a NUL character")
+        elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+            raise _refused(where, "a number has too many digits")
+    return given
 
 
 def _header(given: dict[str, Any], counted: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:
@@ -128,17 +195,25 @@ def _keys(value: Any) -> Iterator[tuple[Key, ...]]:
         yield from ((key, *more) for more in _keys(inside))
 
 
-def _statements(text: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
-    """Yield each statement's line, whether it is a header, and what it gives."""
-    statement, first = "", 1
-    for number, line in enumerate(text.split("\n"), 1):
-        statement += f"{line}\n"
-        if number > first and not any(end in line for end in _ENDS):
-            continue  # parsing what can't be whole yet would take the square of its lines
-        try:
-            parsed = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
-            continue  # it goes on in the next line
-        if parsed:
-            yield first, statement.lstrip().startswith("["), parsed
-        statement, first = "", number + 1
+def _statements(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    """Yield each statement of a valid file, and its first line: a header, or a key with its value.
+
+    A statement ends with its line, unless a bracket or a string is still open there.
+
+    Raises:
+        UsageError: a key has too many dots.
+    """
+    first, begin, line, depth = 1, 0, 1, 0
+    for token in _TOKEN.finditer(text):
+        found = token[0]
+        if token.lastgroup == "deep":
+            raise _refused(f"{path}:{line}", "nested too deeply")
+        line += found.count("\n")
+        if found in ("[", "{"):
+            depth += 1
+        elif found in ("]", "}"):
+            depth -= 1
+        elif found == "\n" and depth <= 0:
+            yield first, text[begin : token.end()]
+            first, begin, depth = line, token.end(), 0
+    yield first, text[begin:]

@@ -111,14 +111,14 @@ ONE = '[sources]\na = "a"\nb = "b"\n'
         ("[sources.a]\npath = 'x'\n[sources.a]\npath = 'y'", "FILE:3: not TOML: cannot declare ('sources', 'a') twice"),
         ("[sources]\na = 3", "FILE:2: 3 is not a table. Give a path, or a table of options."),
         (f"weights = {{a = 1}}\n{ONE}", "FILE:1: a blend has no key 'weights' here. Choose one of sources, stages"),
-        (f"tokens = '4X'\n{ONE}", "FILE:1: tokens can't be '4X'. Give a number, such as 40B, 5M or 1000000."),
+        (f"tokens = '4X'\n{ONE}", "FILE:1: tokens can't be '4X'. Give a number, such as 300B, 5M or 1000000."),
         (f"tokens = 5\nrows = 7\n{ONE}", "FILE:2: the run has tokens already. Give one length of the run."),
         (f"{ONE}[stages]\nx = 1", "FILE:4: stages are not a list. Write [[stages]] for each."),
         (f"{ONE}[[stages]]\n", "FILE:4: no weights. Give a weight for each source."),
         (f"{ONE}[[stages]]\n\nweights = {{a = 0, b = 0.0}}", "FILE:6: all weights are zero. Give a source a weight."),
         (f"{ONE}[[stages]]\nweights = {{a = -1}}", "FILE:5: a weight can't be -1. Give a number of 0 or more."),
         (f"{ONE}[[stages]]\nweights = {{a = nan}}", "FILE:5: a weight can't be nan. Give a number of 0 or more."),
-        (f"{ONE}[[stages]]\nweights.b = true", "FILE:5: a weight can't be True. Give a number of 0 or more."),
+        (f"{ONE}[[stages]]\nweights.b = true", "FILE:5: a weight can't be true. Give a number of 0 or more."),
         (f"{ONE}[[stages]]\nfrom = '5%'\nweights.a = 1", "FILE:4: the first stage does not begin with the run. Leave"),
         (f"{ONE}[[stages]]\nramp = true\nweights.a = 1", "FILE:5: there is nothing to ramp from. Leave it out in the"),
         (f"{ONE}[[stages]]\nweights.a=1\n[[stages]]\nweights.a=1", "FILE:6: it is not said where it begins. Give from"),
@@ -156,6 +156,39 @@ def test_steps_need_a_size(tmp_path: Path) -> None:
     ):
         blend.samples(blend.length, Sizes(10, 0))
     assert blend.samples(blend.length, Sizes(10, 0, batches=True)) == 5
+
+
+ENDLESS = f"{ONE}[[stages]]\nweights.a=1\n[[stages]]\nweights.a=1\nfrom = "
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{ENDLESS}'1e999999999%'", "FILE:8: from can't be '1e999999999%'. Give a share"),
+        (f"{ENDLESS}'5%'\nramp = '1/1e999999999%'", "FILE:9: ramp can't be '1/1e999999999%'. Give a share"),
+        (f"{ENDLESS}'{'9' * 5000} rows'", "FILE:8: from can't be '999"),
+        (f"{ONE}[[stages]]\nweights.a = 1e300", "FILE:5: a weight can't be 1e+300. Give a number of 0 or more."),
+        (f"batch-size = {1 << 63}\n{ONE}", f"FILE:1: batch-size can't be {1 << 63}. Give a whole number from 1."),
+        (
+            "[sources.a]\npath = 'a'\nseed = 9223372036854775808",
+            "FILE:3: seed can't be 9223372036854775808. Give a whole",
+        ),
+        ("[sources]\na = 'a\\u0000b'".replace("'", '"'), "FILE:2: a text holds a NUL character"),
+    ],
+)
+def test_no_value_is_beyond_its_limits(tmp_path: Path, text: str, message: str) -> None:
+    assert refused(tmp_path, text).startswith(message)
+
+
+def test_limits_in_python() -> None:
+    with pytest.raises(UsageError, match=r"sources\.a\.path: path can't be 'a\\x00b'"):
+        Blend({"a": "a\0b"})
+    with pytest.raises(UsageError, match="a weight can't be a number of thousands of digits"):
+        Blend({"a": "a"}, [{"weights": {"a": 10**5000}}])
+    blend = Blend({"a": "a"}, steps=1 << 61, batch_size=1 << 62)
+    assert blend.length is not None
+    with pytest.raises(UsageError, match="of which a run has 1,000,000,000,000 at most"):
+        blend.samples(blend.length, Sizes(8, 0))
 
 
 def test_no_such_file(tmp_path: Path) -> None:

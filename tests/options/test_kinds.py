@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import packtool
 from packtool.cli import run
@@ -21,6 +23,7 @@ from packtool.options.kinds import (
     parse_share,
 )
 from packtool.options.pack import PackOptions
+from packtool.planning.selecting.mixture import weight_of
 from tests.stores import write_store
 
 
@@ -57,6 +60,21 @@ def test_shares_are_exact() -> None:
 @pytest.mark.parametrize("written", ["17%", " 17 %", "0.17", 0.17, "17/100", Fraction(17, 100)])
 def test_a_share_however_it_is_written(written: Fraction | float | str) -> None:
     assert parse_share(written) == Fraction(17, 100)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999999999", "1e999999999%", "1e-999999999", "9" * 5000, f"1/{'9' * 5000}", "1/0", "e", ""]
+)
+def test_numbers_that_would_take_for_ever(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        parse_share(text)
+    with pytest.raises(UsageError, match="not a number from 0"):
+        weight_of(f"web={text}", shares=True)
+
+
+@given(number=st.floats(0, 1))
+def test_every_float_is_a_share(number: float) -> None:
+    assert parse_share(number) == parse_share(repr(number)) == Fraction(repr(number))
 
 
 @pytest.mark.parametrize("written", ["170%", "1.5", 2, -0.1, "nan", "1/0", True, "", "%", "epochs"])

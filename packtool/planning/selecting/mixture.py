@@ -19,6 +19,9 @@ from packtool.planning.shuffling.permutation import SELECTION, keys, order_by
 Mask = npt.NDArray[np.bool_]
 _GROUP_BITS = 16
 _MILLION = 10**6
+_WEIGHT = re.compile(r"\s*(\d{1,100}(\.\d{1,100})?\s*%?|\d{1,100}/[1-9]\d{0,99})\s*")
+_SHOWN = 60
+"""Characters of a refused weight that are shown."""
 _MOST_EPOCHS = 1_000_000
 
 
@@ -195,8 +198,9 @@ def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
     name, separator, weight = text.rpartition("=")
     if not separator:
         raise _bad_mixture(f"{text!r} is not a weight", "write it like web=1")
-    if not re.fullmatch(r"\s*(\d+(\.\d+)?\s*%?|\d+/[1-9]\d*)\s*", weight):
-        raise _bad_mixture(f"the weight of {name} is {weight!r}, not a number from 0", "give a number such as 0.4 or 3")
+    if not _WEIGHT.fullmatch(weight):
+        what = f"the weight of {name} is {weight[:_SHOWN]!r}, not a number from 0"
+        raise _bad_mixture(what, "give a number such as 0.4 or 3")
     number = Fraction(weight.strip().rstrip("% "))
     if "%" in weight:
         if not shares:
