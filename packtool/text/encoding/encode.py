@@ -15,9 +15,8 @@ from packtool.text.encoding.encoders import U32
 from packtool.text.encoding.long_texts import PIECE, pieces
 from packtool.text.encoding.verify import Verified
 
-_ENCODE_CHARS = 1 << 19
-"""Characters handed to the encoder at once. With four times as many the heap grows and shrinks for every call, and the
-system has to clear twice as many pages for the whole command."""
+_ENCODE_CHARS = 1 << 21
+"""Characters handed to the encoder at once: a batch as it is read, in nearly every case."""
 
 
 class EncodedDocuments(NamedTuple):
@@ -64,8 +63,8 @@ def encoded(documents: Iterable[str], utf8: Iterable[bytes], encoder: Verified) 
     Args:
         utf8: as `utf8_of` gives it.
     """
-    ids: list[U32] = [np.empty(0, np.uint32)]
-    lengths: list[I64] = [np.empty(0, np.int64)]
+    ids: list[U32] = []
+    lengths: list[I64] = []
     ends: list[bool] = []
     for call in _calls(documents, utf8, encoder.recipe.cut):
         found, counts = encoder.encode(*call)
@@ -73,9 +72,16 @@ def encoded(documents: Iterable[str], utf8: Iterable[bytes], encoder: Verified) 
         lengths.append(counts)
         ends += call.ends
     # A long document has several pieces: its ids are those between the end of the document before it and its own.
-    after_pieces = np.cumsum(np.concatenate(lengths))
+    after_pieces = np.cumsum(_joined(lengths, np.int64))
     after_documents = after_pieces[np.array(ends, np.bool_)]
-    return EncodedDocuments(np.concatenate(ids), np.diff(after_documents, prepend=0))
+    return EncodedDocuments(_joined(ids, np.uint32), np.diff(after_documents, prepend=0))
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], dtype: type) -> npt.NDArray[Any]:
+    """Join arrays. One alone, as nearly always, is not copied: copies took 2 % of the command's CPU time."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([np.empty(0, dtype), *parts])
 
 
 def _calls(documents: Iterable[str], utf8: Iterable[bytes], cut: str) -> Iterator[_Call]:
