@@ -101,12 +101,11 @@ def _calls(documents: Iterable[str], utf8: Iterable[bytes], cut: str) -> Iterato
         yield call
 
 
-def _pieces(document: str, data: bytes, cut: str) -> Iterator[tuple[str, bytes]]:
+def _pieces(document: str, data: bytes, cut: str) -> Iterable[tuple[str, bytes]]:
     if len(document) <= PIECE:
-        yield document, data
-        return
-    for piece in pieces(document, cut):
-        yield piece, piece.encode()
+        return ((document, data),)
+    parts = pieces(document, cut)
+    return zip(parts, map(str.encode, parts), strict=True)
 
 
 def stored(documents: Sequence[Any]) -> EncodedDocuments:
