@@ -6,7 +6,7 @@ call needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 import typer
@@ -17,6 +17,7 @@ from packtool.cli.failures import say
 from packtool.cli.results import (
     announce_stage,
     describe_info,
+    not_kept,
     plain_info,
     plain_stage,
     print_json,
@@ -118,14 +119,15 @@ def materialize(values: Values, terminal: Terminal) -> None:
     "Export documents or rows to another tool's format.", "exchange:ExportArguments", ("quiet", "verbose", "json")
 )
 def export(values: Values, terminal: Terminal) -> None:
-    """Write a token store or a packed dataset in the format of another trainer.
+    """Write token stores or a packed dataset in the format of another trainer.
 
-    Writes every token, in the stored order, and says what else the format can't keep.
+    Writes every token, in the stored order, one store after the other, and says what else the format can't keep.
 
     \b
     Examples:
     packtool export packed -o parquet --format parquet
     packtool export tokens -o megatron --format megatron
+    packtool export web wiki -o megatron --format megatron --mix web=1,wiki=3
     """
     result = packtool.export(**values)
     manifest, lines = result.manifest, []
@@ -133,7 +135,7 @@ def export(values: Values, terminal: Terminal) -> None:
         lines = [
             f"{plural(manifest.sequences, 'sequence')}, {plural(manifest.tokens, 'token')}, as {values['format']}."
         ]
-        lines += [f"Not kept: {what}." for what in manifest.lost]
+        lines += not_kept(manifest.lost)
     show_exchange(result, terminal, {"manifest": manifest}, lines)
 
 
@@ -155,7 +157,20 @@ def import_(values: Values, terminal: Terminal) -> None:
         lines = [f"{plural(counts['documents'], 'document')}, {plural(counts['tokens'], 'token')}."]
         lines += [f"EOS added to {plural(counts['eos_added'], 'document')}."] if counts["eos_added"] else []
         lines += [f"{plural(counts['empty'], 'empty document')} left out."] if counts["empty"] else []
+        lines += _left_out_of_import(counts)
     show_exchange(result, terminal, {"counts": counts}, lines)
+
+
+def _left_out_of_import(counts: Mapping[str, int]) -> list[str]:
+    """Say what became of padding, of rows of several documents, and of EOS at the beginning, where there are any."""
+    lines = []
+    if "padding" in counts:
+        lines.append(f"{plural(counts['padding'], 'token')} of padding left out.")
+    if "divided" in counts:
+        lines.append(f"{plural(counts['divided'], 'row')} divided into documents.")
+    if "eos_first" in counts:
+        lines.append(f"EOS begins documents in {plural(counts['eos_first'], 'file')}; it ends them here.")
+    return lines
 
 
 @_command("Measure a corpus, dataset or blend; compare strategies.", "stats:StatsArguments", (*_STAGE, "full"))

@@ -351,7 +351,21 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "figures": _figures_of(result),
         "report": result.result if stage.output is None else getattr(result.result, "report", None),
+        "lost": _lost(result),
     }
+
+
+def not_kept(lost: Sequence[str]) -> list[str]:
+    """Say what an export does not keep of its input, a line for each part."""
+    return [f"Not kept: {what}." for what in lost]
+
+
+def _lost(result: StageResult) -> list[str]:
+    """Return what the export of a stage does not keep."""
+    if result.stage.name != "export" or result.result is None or result.result.manifest is None:
+        return []
+    lost: list[str] = result.result.manifest.lost
+    return lost
 
 
 def _figures_of(result: StageResult) -> dict[str, Any]:
@@ -394,6 +408,8 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
             part = {name: value for name, value in figures.items() if name.endswith("_ratio") is shares}
             if part:
                 typer.echo(f"{'':10}{words}{', '.join(_describe_figures(part))}")
+        for line in not_kept(_lost(result)):
+            typer.echo(f"{'':10}{line}")
     previews = [result.preview for result in results if result.preview is not None]
     if previews:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")

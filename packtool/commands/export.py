@@ -1,13 +1,14 @@
-"""`export`: write a token store or a packed dataset in the format of another tool."""
+"""`export`: write token stores or a packed dataset in the format of another tool."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import UNSET
 
 from packtool.commands.document_choice import Chosen, check_choice, choose
-from packtool.commands.places import fetch_inputs, places_to_write_from
+from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
 from packtool.commands.result import Result
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
@@ -16,7 +17,7 @@ from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import Choice, ExportedFile, ExportManifest, PackedManifest, StoreManifest
+from packtool.formats.schema import DatasetEntry, ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.check import check_input
 from packtool.options.exchange import ExportArguments
@@ -51,9 +52,10 @@ class ExportResult(Result):
 
 @takes(ExportArguments)
 def export(options: ExportArguments) -> ExportResult:
-    """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
+    """Write the documents of token stores, or the rows of a packed dataset, for another tool to read.
 
-    Every token comes in the stored order. The manifest's `lost` says what the format can't keep.
+    Every token comes in the stored order, one store after the other. The manifest's `lost` says what the format can't
+    keep.
 
     Raises:
         UsageError: the format can't hold this; options that make no sense.
@@ -61,15 +63,19 @@ def export(options: ExportArguments) -> ExportResult:
     """
     clock = Clock()
     format = format_named(options.format, EXPORTS)
-    with places_to_write_from(options, options.source, options.store) as ([source], stores):
-        chosen = _choose(source, options)
-        documents = None if chosen.passes is None else chosen.passes[0].documents()
-        contents = contents_of(source, documents, stores)
+    with places_to_write_from(options, options.source, options.store) as (sources, stores):
+        require_distinct(sources)
+        inputs = [manifests.input_entry(source) for source in sources]
+        chosen = _choose(sources, options)
+        documents = None if chosen.passes is None else [passes.documents() for passes in chosen.passes]
+        contents = contents_of(sources, documents, stores)
         require_held(format, contents)
-        base = manifests.read(source)
+        base = manifests.read(sources[0])
         assert isinstance(base, StoreManifest | PackedManifest)
-        key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
-        with open_output(place_of(options.output), "export", options, key=key, inputs=[str(source)]) as output:
+        _require_the_same(sources, inputs)
+        key = key_of("export", format.name, *inputs, *chosen.options)
+        named = list(map(str, sources))
+        with open_output(place_of(options.output), "export", options, key=key, inputs=named) as output:
             if output.preview:
                 known = {contents.kind: contents.sequences, "tokens": contents.tokens}
                 return ExportResult.previewed(output, options, known)
@@ -77,25 +83,53 @@ def export(options: ExportArguments) -> ExportResult:
                 made, run = manifests.read(output.place), manifests.read_run(output.place)
                 assert isinstance(made, ExportManifest)
                 return ExportResult(path=output.place.shown, manifest=made, run=run, kept=True)
-            fetch_inputs([source], quiet=options.quiet)
+            fetch_inputs(sources, quiet=options.quiet)
             with InputCheck(contents.files() if options.check_input else ()) as check:
                 files = _write(output, format, contents, check, quiet=options.quiet)
                 check.require_sound()
-            manifest = _manifest(source, base, format, contents, files, output, chosen.choice)
-            run = {"inputs": [source.name], "written": clock.seconds()}
+            tokenizer_files = copy_tokenizer(sources[0], base.tokenizer_files, output)
+            _require_counts(files, contents, contents.name)
+            manifest = ExportManifest(
+                exported_as=format.name,
+                input=inputs[0],
+                further_inputs=inputs[1:] or UNSET,
+                tokenizer=base.tokenizer,
+                dtype=format.dtype(contents).str,
+                sequence_lengths=contents.row_lengths,
+                sequences=contents.sequences,
+                tokens=contents.tokens,
+                padding=contents.padding,
+                lost=format.lost(contents),
+                files=files,
+                tokenizer_files=tokenizer_files,
+                choice=UNSET if chosen.choice is None else chosen.choice,
+            )
+            run = {"inputs": [source.name for source in sources], "written": clock.seconds()}
             output.finish(manifest, run)
             return ExportResult(path=output.place.shown, manifest=manifest, run=run)
 
 
-def _choose(source: Place, options: ExportArguments) -> Chosen:
-    """Choose documents of a store.
+def _require_the_same(sources: Sequence[Place], inputs: Sequence[DatasetEntry]) -> None:
+    """Require that what was opened is what was identified: another process may have replaced it between.
+
+    Raises:
+        DataError: it did.
+    """
+    for source, entry in zip(sources, inputs, strict=True):
+        if manifests.input_entry(source) != entry:
+            what = "has been replaced since the command began"
+            raise DataError("wrong-checksum", what, remedy="run the command again", where=str(source))
+
+
+def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
+    """Choose documents of stores.
 
     Raises:
         UsageError: documents of a packed dataset are chosen, which are packed already.
     """
     check_choice(options)
-    if isinstance(manifests.read(source), StoreManifest):
-        return choose(Corpus([source]), options)
+    if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
+        return choose(Corpus(sources), options)
     check_input(options, "packed datasets")
     return Chosen()
 
@@ -133,33 +167,6 @@ def _write(output: Output, format: Format, contents: Contents, check: InputCheck
     last = format.finish(filled, contents, files) if format.finish else []
     delivery.deliver(filled, last)
     return last if format.shared else files + last
-
-
-def _manifest(
-    source: Place,
-    base: StoreManifest | PackedManifest,
-    format: Format,
-    contents: Contents,
-    files: list[ExportedFile],
-    output: Output,
-    choice: Choice | None,
-) -> ExportManifest:
-    """Make the manifest, once the files hold all of the source."""
-    _require_counts(files, contents, str(source))
-    return ExportManifest(
-        exported_as=format.name,
-        input=manifests.input_entry(source),
-        tokenizer=base.tokenizer,
-        dtype=format.dtype(contents).str,
-        sequence_lengths=contents.row_lengths,
-        sequences=contents.sequences,
-        tokens=contents.tokens,
-        padding=contents.padding,
-        lost=format.lost(contents),
-        files=files,
-        tokenizer_files=copy_tokenizer(source, base.tokenizer_files, output),
-        choice=UNSET if choice is None else choice,
-    )
 
 
 def _require_counts(files: list[ExportedFile], whole: Contents | Part, where: str) -> None:

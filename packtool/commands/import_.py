@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
 from packtool.exchange.columns import rows_not_documents
 from packtool.exchange.files import digest
-from packtool.exchange.imported import ImportedFile, import_file
+from packtool.exchange.imported import ImportedFile, files_of, import_file
 from packtool.exchange.model import Format, ReadOptions
 from packtool.formats import manifest as manifests
 from packtool.formats.names import token_dtype
@@ -73,7 +74,7 @@ def import_(options: ImportArguments) -> ImportResult:
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     paths = list(map(Path, inputs))
     _check_options(options, chosen)
-    files = [file for path in paths for file in _files(path, chosen)]
+    files = [file for path in paths for file in files_of(path, chosen)]
     if not options.ids_only:
         _require_documents(paths)
     info, tokenizer = _tokenizer(paths, options)
@@ -84,7 +85,7 @@ def import_(options: ImportArguments) -> ImportResult:
     plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
     recorded = as_recorded(plain)
     every = [part for file in files for part in chosen.read_with(file)]
-    identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
+    identity = _identity(every)
     key = key_of("import", recorded, info, identity)
     with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.preview:
@@ -98,7 +99,9 @@ def import_(options: ImportArguments) -> ImportResult:
             if not Pieces(place, "file", ImportedFile).numbers():
                 place.discard()  # nothing that a resumed run could use
             raise
-        manifest = _manifest(every, done, info, recorded, write_tokenizer(place, tokenizer))
+        entries = [InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in every]
+        _require_unchanged(every, identity)
+        manifest = _manifest(entries, done, info, recorded, write_tokenizer(place, tokenizer))
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
         return ImportResult(path=place.place.shown, counts=manifest.counts, run=run)
@@ -137,8 +140,26 @@ def _read_all(
     return finished
 
 
+def _identity(files: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """Return the name, size and time of each file."""
+    states = [file.stat() for file in files]
+    return [(file.name, state.st_size, state.st_mtime_ns) for file, state in zip(files, states, strict=True)]
+
+
+def _require_unchanged(files: Sequence[Path], identity: Sequence[tuple[str, int, int]]) -> None:
+    """Require that files are what they were before they were read: else the manifest would name others than were read.
+
+    Raises:
+        DataError: one has changed.
+    """
+    for file, before, now in zip(files, identity, _identity(files), strict=True):
+        if before != now:
+            remedy = "import it when nothing writes to it any more, with --overwrite"
+            raise DataError("input-changed", "changed while it was read", remedy=remedy, where=str(file))
+
+
 def _manifest(
-    files: list[Path],
+    entries: list[InputEntry],
     done: list[ImportedFile],
     info: TokenizerInfo,
     recorded: dict[str, Any],
@@ -165,33 +186,13 @@ def _manifest(
     return StoreManifest(
         format_version=LOSS_VERSION if has_loss else FORMAT_VERSION,
         options={"imported": recorded},
-        inputs=[InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in files],
+        inputs=entries,
         tokenizer=info,
         dtype=token_dtype(info.vocab_size).str,
         counts=counts,
         shards=shards,
         tokenizer_files=tokenizer_files,
     )
-
-
-def _files(path: Path, chosen: Format) -> list[Path]:
-    """List the files of an input: itself, or those in a directory that are named as the format's are."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
-    named = chosen.inside(path) if chosen.inside is not None else None
-    if named is not None:
-        return named
-    files = sorted(file for file in path.glob(chosen.files) if file.is_file())
-    if not files:
-        raise DataError(
-            "missing-input",
-            f"holds no file that matches {chosen.files}, which {chosen.name} writes",
-            remedy="name the files, or give another --format",
-            where=str(path),
-        )
-    return files
 
 
 def _require_documents(inputs: list[Path]) -> None:

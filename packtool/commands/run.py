@@ -84,7 +84,7 @@ class Stage:
     def arguments(self) -> tuple[Any, ...]:
         """Return the positional arguments of the command's function."""
         source: Any = self.inputs[0]
-        if self.name in ("tokenize", "pack"):
+        if self.name in ("tokenize", "pack", "export"):
             source = list(self.inputs)
         if self.output is None:
             return (source,)
@@ -279,7 +279,7 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
         alone = sum(other.stage == table.stage for other in tables) == 1
         output = _output(table, alone, root)
         paths = _inputs(table, inputs, done, alone, root)
-        if table.stage not in ("tokenize", "pack") and len(paths) > 1:
+        if table.stage not in ("tokenize", "pack", "export") and len(paths) > 1:
             raise _ambiguous(table, "takes one input", "name one of them")
         options = {name: value for name, value in table.values.items() if name not in (INPUT, "output")}
         if "html" in options:

@@ -108,8 +108,8 @@ class Rows:
         block = _Block(ids, columns, place)
         kept = np.ones(len(ids.values), np.bool_)
         for name in block.of(token_columns.PADDING):
-            kept &= block.numbers(name) > 0
-        masked = not kept.all()
+            kept &= block.counted(name) > 0
+        masked = bool(block.of(token_columns.PADDING))
         for name in block.of(token_columns.NUMBERS):
             numbers = block.numbers(name)
             kept &= numbers >= 0
@@ -223,6 +223,16 @@ class _Block:
         self._require(numbers == values, name, "has the value {} where whole numbers are needed")
         return numbers
 
+    def counted(self, name: str) -> I64:
+        """Return a column of whole numbers from 0, one for each token.
+
+        Raises:
+            DataError: a value is none.
+        """
+        numbers = self.numbers(name)
+        self._require(numbers >= 0, name, "has the value {}, which is below 0")
+        return numbers
+
     def _require(self, holds: Bools, name: str, what: str) -> None:
         """Raise the error for a column whose values don't fit the ids; `what` has a place for the value."""
         wrong = np.flatnonzero(~holds)
@@ -267,11 +277,14 @@ class _Block:
     def require_places(self, begins: Bools, kept: Bools) -> None:
         """Refuse columns that divide rows otherwise than at `begins`: the documents there may be cut."""
         starts = np.flatnonzero(begins)
-        inner = np.cumsum(kept) - 1
-        expected = inner - np.repeat(inner[starts], np.diff(np.append(starts, len(kept)))) if len(starts) else inner
+        # The place of each token in its document; of padding it does not matter, also before the first document.
+        places = np.cumsum(kept) - 1
+        document = np.maximum(np.cumsum(begins) - 1, 0)
+        if len(starts):
+            places -= places[starts][document]
         for name in self.of(token_columns.POSITIONS):
             numbers = self.numbers(name)
-            wrong = kept & (numbers != expected)
+            wrong = kept & (numbers != places)
             if wrong.any():
                 raise self._packed(name, int(self.row[np.flatnonzero(wrong)[0]]))
         for name in self.of((*token_columns.SIZES, *token_columns.BOUNDS)):

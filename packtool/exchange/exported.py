@@ -16,10 +16,11 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.exchange.model import Block, Contents, Part, groups
 from packtool.formats import manifest as manifests
+from packtool.formats.on_demand import joined
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import PackedManifest, StoreManifest
-from packtool.formats.token_store import TokenStore
-from packtool.places.place import MappedFile
+from packtool.formats.token_store import Corpus, TokenStore
+from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
 from packtool.planning.plan import BATCH, I64, Segments, offsets_of
 from packtool.writing.stored_tokens import open_packed
@@ -31,64 +32,116 @@ PART_TOKENS = 1 << 26
 """Tokens in a part of a dataset with batches."""
 
 
-def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequence[Typed] = ()) -> Contents:
+def contents_of(
+    places: Sequence[Place], documents: Sequence[I64] | None = None, stores: Typed | Sequence[Typed] = ()
+) -> Contents:
     """Open the contents to export.
 
     Args:
-        place: of a token store or a packed dataset.
-        documents: of a store, to take these of it, in this order; None for all of them.
+        places: of token stores, or of one packed dataset.
+        documents: of each store, to take these of it, in this order; None for all of them.
         stores: that a dataset without tokens was packed from; none for where its manifest says.
 
     Raises:
-        UsageError: neither a token store nor a packed dataset.
+        UsageError: neither token stores nor a packed dataset, or stores of different tokenizers.
         DataError: missing, unfinished or damaged.
     """
-    manifest = manifests.read(place)
-    if isinstance(manifest, StoreManifest):
-        return _documents(TokenStore(place), documents)
-    if isinstance(manifest, PackedManifest):
-        return _rows(open_packed(place, stores))
-    raise UsageError(
-        "not-exportable",
-        f"{manifests.describe(manifest)}, where a token store or a packed dataset is needed",
-        remedy="give what packtool tokenize, pack or shuffle wrote",
-        where=str(place),
-    )
+    for place in places:
+        manifest = manifests.read(place)
+        if isinstance(manifest, PackedManifest) and len(places) == 1:
+            return _rows(open_packed(place, stores))
+        if not isinstance(manifest, StoreManifest):
+            wanted = "a token store or a packed dataset is needed"
+            if len(places) > 1:
+                wanted = "several token stores are exported together"
+            what = f"{manifests.describe(manifest)}, where {wanted}"
+            remedy = "give what packtool tokenize, pack or shuffle wrote"
+            raise UsageError("not-exportable", what, remedy=remedy, where=str(place))
+    return _documents(_Stored(Corpus(places).stores), documents)
 
 
-def _documents(store: TokenStore, chosen: I64 | None) -> Contents:
+class _Stored:
+    """The documents of token stores, one store after the other, numbered through.
+
+    Attributes:
+        shards, offsets: of all stores.
+        first_documents: the first document of each shard, and one after the last.
+    """
+
+    def __init__(self, stores: Sequence[TokenStore]) -> None:
+        self.stores = stores
+        self.shards = joined([store.shards for store in stores])
+        self.offsets = joined([store.offsets for store in stores])
+        self.firsts = offsets_of(np.array([store.documents for store in stores], np.int64))
+        begins = [store.first_documents[:-1] + first for store, first in zip(stores, self.firsts, strict=False)]
+        self.first_documents = np.append(np.concatenate(begins), self.firsts[-1])
+        self._shards_before = offsets_of(np.array([len(store.shards) for store in stores], np.int64))
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether any store says which tokens train; all tokens of the others do."""
+        return any(store.loss is not None for store in self.stores)
+
+    def lengths(self) -> I64:
+        """Return the length of each document."""
+        return np.concatenate([store.lengths() for store in self.stores]).astype(np.int64)
+
+    def trained(self, chosen: Sequence[I64] | None) -> int:
+        """Count the tokens that train, of all documents or of those chosen of each store."""
+        if chosen is None:
+            return sum(store.trained() for store in self.stores)
+        return sum(store.trained(documents) for store, documents in zip(self.stores, chosen, strict=True))
+
+    def loss(self, shard: int, first: int, last: int) -> npt.NDArray[np.uint8]:
+        """Return whether each of some tokens of a shard trains, 1 or 0."""
+        number = int(np.searchsorted(self._shards_before, shard, side="right")) - 1
+        masks = self.stores[number].loss
+        if masks is None:
+            return np.ones(last - first, np.uint8)
+        found: npt.NDArray[np.uint8] = masks[shard - int(self._shards_before[number])][first:last]
+        return found
+
+    def files(self) -> Iterator[MappedFile]:
+        """Yield every file that the documents are read from."""
+        for store in self.stores:
+            yield from store.files()
+
+
+def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
     """Export all documents, a part for each shard, or some in the order given, a part for each `PART_TOKENS`."""
+    numbers: I64 | None = None
     if chosen is None:
-        sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(store.offsets, store.shards, strict=True)]
-        masked = store.tokens - store.trained()
+        sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(stored.offsets, stored.shards, strict=True)]
     else:
-        every = np.asarray(store.lengths(), np.int64)[chosen]
+        numbers = np.concatenate([mine + first for mine, first in zip(chosen, stored.firsts, strict=False)])
+        every = stored.lengths()[numbers]
         ends = np.cumsum(every)
         cuts = np.unique(np.searchsorted(ends, np.arange(PART_TOKENS, ends[-1] + PART_TOKENS, PART_TOKENS))).tolist()
-        cuts = [0, *(cut for cut in cuts if 0 < cut < len(chosen)), len(chosen)]
+        cuts = [0, *(cut for cut in cuts if 0 < cut < len(numbers)), len(numbers)]
         sizes = [(last - first, int(every[first:last].sum())) for first, last in pairwise(cuts)]
-        masked = int(ends[-1]) - store.trained(chosen)
 
     def lengths(part: Part) -> I64:
-        if chosen is None:
-            return np.diff(store.offsets[part.number]).astype(np.int64)
+        if numbers is None:
+            return np.diff(stored.offsets[part.number]).astype(np.int64)
         return every[part.first_sequence : part.first_sequence + part.sequences]
 
     def blocks(part: Part) -> Iterator[Block]:
         documents = np.arange(part.first_sequence, part.first_sequence + part.sequences)
-        if chosen is not None:
-            documents = chosen[documents]
+        if numbers is not None:
+            documents = numbers[documents]
         sizes = lengths(part)
         for first, last in groups(offsets_of(sizes), BLOCK_TOKENS):
-            stretches = list(_stretches(store, documents[first:last]))
-            tokens = _concatenated([store.shards[shard][a:b] for shard, a, b in stretches])
+            stretches = list(_stretches(stored, documents[first:last]))
+            tokens = _concatenated([stored.shards[shard][a:b] for shard, a, b in stretches])
             loss = None
-            if store.loss is not None:
-                loss = _concatenated([store.loss[shard][a:b] for shard, a, b in stretches])
+            if stored.has_loss:
+                loss = _concatenated([stored.loss(*stretch) for stretch in stretches])
             yield Block(tokens, sizes[first:last], loss=loss)
 
+    store = stored.stores[0]
+    tokens = sum(size for _, size in sizes)
     return Contents(
-        name=store.place.name,
+        name=", ".join(store.place.name for store in stored.stores),
         kind="documents",
         dtype=store.dtype,
         vocab_size=store.manifest.tokenizer.vocab_size,
@@ -101,18 +154,18 @@ def _documents(store: TokenStore, chosen: I64 | None) -> Contents:
         batched=False,
         lengths=lengths,
         blocks=blocks,
-        files=store.files,
-        masked=None if store.loss is None else masked,
+        files=stored.files,
+        masked=tokens - stored.trained(chosen) if stored.has_loss else None,
     )
 
 
-def _stretches(store: TokenStore, documents: I64) -> Iterator[tuple[int, int, int]]:
+def _stretches(stored: _Stored, documents: I64) -> Iterator[tuple[int, int, int]]:
     """List shard, begin and end of the documents' tokens, with those that lie side by side merged."""
-    shard = np.searchsorted(store.first_documents, documents, side="right") - 1
+    shard = np.searchsorted(stored.first_documents, documents, side="right") - 1
     breaks = 1 + np.flatnonzero((np.diff(documents) != 1) | (np.diff(shard) != 0))
     for first, last in pairwise([0, *breaks.tolist(), len(documents)]):
         number = int(shard[first])
-        offsets, begin = store.offsets[number], int(documents[first] - store.first_documents[number])
+        offsets, begin = stored.offsets[number], int(documents[first] - stored.first_documents[number])
         yield number, int(offsets[begin]), int(offsets[begin + last - first])
 
 

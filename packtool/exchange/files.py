@@ -54,7 +54,7 @@ def read_json(path: Path, kind: type[Content]) -> Content:
         DataError: missing, or not what it should be.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(path.read_bytes().decode(), type=kind)
     except FileNotFoundError:
         raise missing(path) from None
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -55,6 +55,30 @@ class ImportedFile(msgspec.Struct, frozen=True):
         return [file for shard in self.shards for file in shard]
 
 
+def files_of(path: Path, chosen: Format) -> list[Path]:
+    """List the files of an input: itself, or those in a directory that its index names, or that the format's names fit.
+
+    Raises:
+        DataError: there are none.
+    """
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
+    named = chosen.inside(path) if chosen.inside is not None else None
+    if named is not None:
+        return named
+    files = sorted(file for file in path.glob(chosen.files) if file.is_file())
+    if not files:
+        raise DataError(
+            "missing-input",
+            f"holds no file that matches {chosen.files}, which {chosen.name} writes",
+            remedy="name the files, or give another --format",
+            where=str(path),
+        )
+    return files
+
+
 def import_file(
     file: Path, chosen: Format, options: ReadOptions, info: TokenizerInfo, output: Output, number: int, *, loss: bool
 ) -> ImportedFile:
@@ -70,7 +94,7 @@ def import_file(
     assert chosen.read is not None
     shards: list[list[FileEntry]] = []
     delivery = output.delivery(Threads(1))
-    waiting: list[_Documents] = []
+    waiting: list[Documents] = []
     counts: Counter[str] = Counter(documents=0, tokens=0, empty=0, eos_added=0)
 
     def close() -> None:
@@ -84,7 +108,7 @@ def import_file(
                 delivery.deliver(attempt, shards[-1])
         waiting.clear()
 
-    for part in _documents(chosen.read(file, options), info, str(file), counts):
+    for part in documents(chosen.read(file, options), info, str(file), counts):
         waiting.append(part)
         counts["documents"] += len(part.lengths)
         counts["tokens"] += len(part.ids)
@@ -95,7 +119,7 @@ def import_file(
     return ImportedFile(shards, **counts)
 
 
-class _Documents(NamedTuple):
+class Documents(NamedTuple):
     """Some whole documents.
 
     Attributes:
@@ -114,7 +138,7 @@ class _Documents(NamedTuple):
         return np.ones(len(self.ids), np.uint8) if self.loss is None else self.loss
 
 
-def _documents(parts: Iterable[Found], info: TokenizerInfo, where: str, counts: Counter[str]) -> Iterator[_Documents]:
+def documents(parts: Iterable[Found], info: TokenizerInfo, where: str, counts: Counter[str]) -> Iterator[Documents]:
     """Yield whole documents, each ended by EOS. Where boundaries are not known, a document ends with each EOS.
 
     Args:
@@ -160,7 +184,7 @@ def _begins_with_eos(part: Found, eos_id: int) -> bool:
 
 def _ended(
     ids: Ids, lengths: I64, eos_id: int, counts: Counter[str], loss: npt.NDArray[np.uint8] | None = None
-) -> _Documents:
+) -> Documents:
     """End each document that has tokens with an EOS; one that is added trains if the document does.
 
     >>> counts = Counter()
@@ -181,7 +205,7 @@ def _ended(
         kept = kept + lacking
     counts["empty"] += len(lengths) - len(kept)
     counts["eos_added"] += int(lacking.sum())
-    return _Documents(ids, kept, loss)
+    return Documents(ids, kept, loss)
 
 
 def _require_eos(ids: Ids, info: TokenizerInfo, where: str) -> None:

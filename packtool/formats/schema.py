@@ -458,7 +458,8 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         exported_as: the format.
-        input: what was exported, by the digest of its manifest.
+        input: what was exported, by the digest of its manifest; of several stores the first.
+        further_inputs: the others, in the order in which their documents come; left out for none.
         dtype: of the ids in the files.
         sequence_lengths: the lengths of its rows; none for documents.
         sequences, tokens, padding: in all files.
@@ -482,6 +483,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     files: list[ExportedFile]
     tokenizer_files: list[OtherFile] = []
     choice: Choice | UnsetType = UNSET
+    further_inputs: list[DatasetEntry] | UnsetType = UNSET
 
 
 def _require(holds: bool, what: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from packtool.options.declare import Only, Option, declared
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import FLAG, PATHS, PLACE, TEXT
+from packtool.options.kinds import FLAG, PATHS, PLACES, TEXT
 from packtool.options.names import EXPORTS, IMPORTS, listed
 from packtool.options.shared import CheckInput, EosToken, Many, Output, Revision, StoresMoved, Writing
 
@@ -62,9 +62,7 @@ class ExportArguments(DocumentOptions, Writing):
     only: ClassVar[Mapping[str, Only]] = dict.fromkeys(
         declared(DocumentOptions), Only(("token stores",), "choose them when they are packed", "option-not-taken")
     )
-    source: Annotated[
-        Path | str, Option(PLACE, "A token store or a packed dataset.", metavar="SOURCE", positional=True)
-    ]
+    source: Annotated[Many, Option(PLACES, "Token stores, or a packed dataset.", metavar="SOURCE", positional=True)]
     output: Output
     _: KW_ONLY
     format: Annotated[

@@ -231,7 +231,7 @@ def _known(path: Path) -> _Shard | None:
 
 def _own_columns(header: bytes, path: Path) -> _Columns:
     try:
-        columns = msgspec.json.decode(header, type=_Columns)
+        columns = msgspec.json.decode(header.decode(), type=_Columns)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise damaged(path, f"not a shard of MDS: {error}") from None
     if len({len(getattr(columns, name)) for name in _COLUMNS}) > 1:

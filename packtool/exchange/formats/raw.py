@@ -67,7 +67,7 @@ def _numpy_header(path: Path) -> tuple[np.dtype[Any], int]:
             version = np.lib.format.read_magic(file)
             header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = header(file)
-        except (ValueError, SyntaxError, TypeError, OSError, EOFError, OverflowError, RecursionError) as error:
+        except Exception as error:  # NumPy lets through what Python's own parser raises at the header
             raise damaged(path, f"a NumPy file with a damaged header ({in_words(error)})") from None
         first = file.tell()
     if dtype.kind not in "iu" or len(shape) != 1:

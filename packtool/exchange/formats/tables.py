@@ -130,7 +130,11 @@ def columns_to_read(schema: pa.Schema, options: ReadOptions, path: Path) -> list
     Raises:
         DataError: there are no ids, or several columns with one of these names.
     """
-    ids = id_column(schema.names, options, str(path))
+    try:
+        called = schema.names
+    except UnicodeDecodeError as error:
+        raise damaged(path, f"the name of a column is not UTF-8 ({error})") from None
+    ids = id_column(called, options, str(path))
     names = [ids]
     for field in schema:
         is_list = _value_type(field.type) is not None
@@ -138,8 +142,8 @@ def columns_to_read(schema: pa.Schema, options: ReadOptions, path: Path) -> list
         if field.name != ids and not options.ids_only and known and beside(field.name, is_list=is_list):
             names.append(field.name)
     for name in names:
-        if schema.names.count(name) > 1 or names.count(name) > 1:
-            what = f"{schema.names.count(name)} columns are called {name}"
+        if called.count(name) > 1:
+            what = f"{called.count(name)} columns are called {name}"
             raise DataError("bad-ids", what, remedy="rename all but one", where=str(path))
     return names
 
