@@ -12,7 +12,9 @@ from packtool.options.names import EXPORTED_FILES
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
 """Configurations that may lie next to it, most telling first."""
-CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
+MORE_TEMPLATES = "additional_chat_templates"
+"""Directory of templates that have names, as `save_pretrained` of Transformers writes them."""
+CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json", f"{MORE_TEMPLATES}/tool_use.jinja")
 GENERATION_CONFIG = "generation_config.json"
 """Names the tokens that generation stops at."""
 TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES, GENERATION_CONFIG)
@@ -83,7 +85,12 @@ _EXPORTED = [
     for file in files
 ]
 OTHERS = "|".join(
-    [*map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)), r"columns-\d{5,}(-\d{3,})?\.parquet", *_EXPORTED]
+    [
+        *map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)),
+        rf"{MORE_TEMPLATES}/[^/]+\.jinja",
+        r"columns-\d{5,}(-\d{3,})?\.parquet",
+        *_EXPORTED,
+    ]
 )
 """Names of the files that a manifest may list, apart from arrays."""
 _OF_DATASET = rf"(bucket-\d{{5,}}/)?[a-z_]+(-\d{{5,}}(-\d{{3,}})?)?\.npy|{OTHERS}|(run|manifest)\.json"

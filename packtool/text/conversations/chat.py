@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import xxhash
 
+from packtool.formats.names import MORE_TEMPLATES
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import ConversationError, Trained, Use
 
@@ -70,7 +71,8 @@ class Chat(msgspec.Struct, frozen=True):
 def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return the chat templates of a tokenizer, by name; none if it has none.
 
-    A chat_template.jinja comes before a chat_template.json, and that before what tokenizer_config.json says.
+    A chat_template.jinja, with those of additional_chat_templates, comes before a chat_template.json, and that before
+    what tokenizer_config.json says.
 
     Args:
         files: of the tokenizer, by name.
@@ -81,8 +83,9 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
     >>> templates_of({"tokenizer_config.json": b'{"chat_template": "{{ messages }}"}'})
     {'default': '{{ messages }}'}
     """
-    if TEMPLATE in files:
-        return {DEFAULT: _text(files[TEMPLATE], TEMPLATE)}
+    jinja = list(filter(_name_of, files))
+    if jinja:
+        return {_name_of(file): _text(files[file], file) for file in jinja}
     for name in ("chat_template.json", "tokenizer_config.json"):
         templates = _parsed(files.get(name, b"{}"), name).get("chat_template")
         if templates is None:
@@ -97,6 +100,18 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
             return {DEFAULT: found}
         return found if isinstance(found, dict) else {template.name: template.template for template in found}
     return {}
+
+
+def _name_of(file: str) -> str:
+    """Return the name of the template that a file holds; "" if it holds none.
+
+    >>> _name_of("chat_template.jinja"), _name_of("additional_chat_templates/rag.jinja"), _name_of("tokenizer.json")
+    ('default', 'rag', '')
+    """
+    if file == TEMPLATE:
+        return DEFAULT
+    folder, _, name = file.rpartition("/")
+    return name.removesuffix(".jinja") if folder == MORE_TEMPLATES else ""
 
 
 class _Named(msgspec.Struct):

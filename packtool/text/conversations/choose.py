@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,11 @@ def choose_chat(
             raise _no_default(templates, where)
         used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
         tokens = special_tokens_of(files)
-        for source in used.values():
-            ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)  # raises if it is invalid
-        written = "\0".join(map(literals, used.values()))
+        now = datetime.fromisoformat(date) if date else None
+        ChatTemplate(used[DEFAULT], tokens, now=now)  # raises if it is invalid
+        written = literals(used[DEFAULT])
+        with suppress(ConversationError):  # it matters only if a record needs it
+            written += f"\0{literals(used.get(WITH_TOOLS, ''))}"
     except ConversationError as error:
         remedy = "give another with --chat-template"
         raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None

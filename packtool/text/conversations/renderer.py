@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
@@ -53,18 +54,14 @@ class Renderer:
         spelled: control tokens that messages spell out, and how often: the tokenizer can't tell them from those that
             the template writes. The assistant's may spell those that are not special, such as what reasoning lies
             between.
-
-    Raises:
-        ConversationError: a template is invalid.
     """
 
     def __init__(self, chat: Chat, unsafe: Collection[str] = ()) -> None:
         self._chat = chat
         now = datetime.fromisoformat(chat.date) if chat.date else None
         control = chat.control if chat.as_text else ()
-        self._templates = {
-            name: ChatTemplate(source, dict(chat.tokens), now=now, control=control) for name, source in chat.templates
-        }
+        self._compiled = partial(ChatTemplate, tokens=dict(chat.tokens), now=now, control=control)
+        self._templates: dict[str, ChatTemplate] = {}
         self._sources = dict(chat.templates)
         self._arguments: dict[str, Any] = json.loads(chat.arguments)
         self._ends = Ends(chat.special, chat.stops)
@@ -77,7 +74,7 @@ class Renderer:
         """Render a record's conversation; return the documents that are made of it, and what it holds.
 
         Raises:
-            ConversationError: it can't be rendered, or nothing would train.
+            ConversationError: it can't be rendered, or nothing would train; the template that it needs is invalid.
         """
         talk = conversation_of(record)
         chat = self._chat
@@ -90,10 +87,12 @@ class Renderer:
             talk = talk.masked(["tool_calls" in message for message in talk.messages])
         if self._arguments:
             talk = replace(talk, arguments={**self._arguments, **talk.arguments})
-        name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._templates else DEFAULT
+        name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._sources else DEFAULT
         if not ROLES.issuperset(message["role"] for message in talk.messages):
             self._require_known_roles(talk, name)
         masked = chat.tags if chat.reasoning == "mask" else ()
+        if name not in self._templates:
+            self._templates[name] = self._compiled(self._sources[name])
         documents = documents_of(talk, self._templates[name], chat.train_on, ends=self._ends, masked=masked)
         together = "\n".join(texts_of([talk.messages, talk.tools, talk.arguments]))
         if any(map(together.__contains__, self._beginnings)):

@@ -142,13 +142,24 @@ def named_special(configs: Sequence[Mapping[str, Any]]) -> set[str]:
     return {text for text in texts if text is not None}
 
 
-def moved_tokens(config: Mapping[str, Any], vocab: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Find the added tokens that have another id than `added_tokens_decoder` says: text, that id, and theirs.
+def named_ids(configs: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, int]]:
+    """Return the file that says which ids added tokens have, and what it says, by text.
 
-    >>> moved_tokens({"added_tokens_decoder": {"7": {"content": "<x>"}, "8": {"content": "<y>"}}}, {"<x>": 7, "<y>": 9})
+    Args:
+        configs: see `added_tokens`.
+    """
+    decoder = configs.get("tokenizer_config.json", {}).get("added_tokens_decoder")
+    if decoder is not None:
+        return "tokenizer_config.json", {token["content"]: int(number) for number, token in decoder.items()}
+    return ADDED_TOKENS, {text: int(number) for text, number in configs.get(ADDED_TOKENS, {}).items()}
+
+
+def moved_tokens(said: Mapping[str, int], vocab: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Find the added tokens that have another id than a file says: text, that id, and theirs.
+
+    >>> moved_tokens({"<x>": 7, "<y>": 8}, {"<x>": 7, "<y>": 9})
     {'<y>': (8, 9)}
     """
-    said = {token["content"]: int(number) for number, token in (config.get("added_tokens_decoder") or {}).items()}
     return {text: (said[text], vocab[text]) for text in said if vocab.get(text, said[text]) != said[text]}
 
 

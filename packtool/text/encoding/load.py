@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,18 @@ from typing import Any
 import msgspec
 
 from packtool.errors import DataError
-from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, TOKENIZER, TOKENIZER_CONFIGS
+from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.formats.schema import TokenizerInfo
 from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.support.sizes import plural
-from packtool.text.encoding.added import ADDED_TOKENS, added_tokens, moved_tokens, named_special, with_added_tokens
+from packtool.text.encoding.added import (
+    ADDED_TOKENS,
+    added_tokens,
+    moved_tokens,
+    named_ids,
+    named_special,
+    with_added_tokens,
+)
 from packtool.text.encoding.encoders import reference_tokenizer
 from packtool.text.encoding.spec import not_applied, parse
 from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
@@ -34,10 +41,14 @@ class FoundTokenizer:
     Attributes:
         files: by name, as they are: the tokenizer.json and its configuration, most telling first.
         where: they are, for messages.
+        named_in: the file that says which ids its added tokens have.
+        named: these ids, by text.
     """
 
     files: dict[str, bytes]
     where: str
+    named_in: str = ""
+    named: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def data(self) -> bytes:
@@ -151,10 +162,10 @@ def info_of(
         what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
         remedy = "nothing is lost: whole documents are stored, always alike"
         warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
-    if moved := [token for config in configs for token in moved_tokens(config, vocab).items()]:
-        text, (said, given) = moved[0]
+    if moved := moved_tokens(tokenizer.named, vocab):
+        text, (said, given) = next(iter(moved.items()))
         count = plural(len(moved), "such token")
-        what = f"{text} is {given}, as in Transformers, but tokenizer_config.json says {said} ({count})"
+        what = f"{text} is {given}, as in Transformers, but {tokenizer.named_in} says {said} ({count})"
         remedy = "check that the model has embeddings for the ids that they have"
         warn("added-tokens-moved", what, remedy=remedy, where=tokenizer.where)
     eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
@@ -193,7 +204,9 @@ def find(source: str | Path | None = None, revision: str | None = None) -> Found
         if not path.exists() and (other := next(others, None)):
             _tokenizer(other)
     if path.is_file():
-        beside = {name: path.with_name(name) for name in _BESIDE}
+        beside = {name: path.parent / name for name in _BESIDE}
+        for file in sorted((path.parent / MORE_TEMPLATES).glob("*.jinja")):
+            beside[f"{MORE_TEMPLATES}/{file.name}"] = file
         files = {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
         return _with_added_tokens(files, where)
     from packtool.places.hub import is_repository, repository_files  # most tokenizers are files
@@ -221,10 +234,12 @@ def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer
         wanted = added_tokens(configs)
         decoder = configs.get(TOKENIZER_CONFIGS[0], {}).get("added_tokens_decoder") or {}
         flagged = {token["content"] for token in decoder.values()}
+        named_in, named = named_ids(configs)
     except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
         what = f"its added tokens can't be read ({error})"
         raise DataError("bad-tokenizer-config", what, remedy="fix or remove them", where=where) from None
-    return replace(found, files={**kept, TOKENIZER: with_added_tokens(found.data, wanted, flagged)})
+    files = {**kept, TOKENIZER: with_added_tokens(found.data, wanted, flagged)}
+    return replace(found, files=files, named_in=named_in, named=named)
 
 
 def _tokenizer(path: Path) -> bytes:
