@@ -30,6 +30,7 @@ CODES = frozenset(
         "records-rejected",
         "run-ended",
         "shards-fetched-again",
+        "no-token",
         "special-tokens",
         "tokenizer-options",
         "tool-calls-in-text",

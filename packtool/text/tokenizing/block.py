@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from contextlib import closing
 from itertools import compress
 from pathlib import Path
@@ -232,6 +233,7 @@ class _Attempt:
         """Write the documents of a batch, with their origins and columns, and count them."""
         tokens, trained = self.writer.tokens, self.writer.trained
         counts.count_special(documents.ids, self.recipe.special_ids, self.recipe.tokenizer.vocab_size)
+        self._count_gaps(batch, documents, counts)
         kept = self.writer.add(documents)
         if self.conversations is not None:
             self.conversations.count(batch, documents, counts)
@@ -246,6 +248,25 @@ class _Attempt:
         counts.records += batch.records
         counts.bytes += batch.bytes
         self.writer.close_full()
+
+    def _count_gaps(self, batch: RecordBatch, documents: EncodedDocuments, counts: SpanCounts) -> None:
+        """Count what the tokenizer has no token for."""
+        alphabet = self.recipe.alphabet
+        if alphabet is None or self.encoder is None:
+            return
+        if alphabet.unknown is not None:
+            counts.unknown += int((documents.ids == alphabet.unknown).sum())
+        if not alphabet.whole:
+            normalizer = self.encoder.reference.tokenizer.normalizer
+            for text in batch.documents:
+                plain = self._added_tokens.sub("", text)
+                counts.vanished += alphabet.count_lost(plain if normalizer is None else normalizer.normalize_str(plain))
+
+    @functools.cached_property
+    def _added_tokens(self) -> re.Pattern[str]:
+        """Any of the tokens that are found in texts before these are normalized."""
+        texts = sorted(self.recipe.tokenizer.added_tokens, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, texts)) or "(?!)")
 
     @staticmethod
     def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:

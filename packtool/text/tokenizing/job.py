@@ -239,7 +239,7 @@ def finish(
         inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
         tokenizer=recipe.tokenizer,
         dtype=token_dtype(recipe.tokenizer.vocab_size).str,
-        counts=total.flat() | of_chats,
+        counts=total.flat() | of_chats | _gaps(total),
         rejected=rejected,
         shards=shards,
         tokenizer_files=write_tokenizer(output, tokenizer.files),
@@ -303,6 +303,12 @@ def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
     }
 
 
+def _gaps(total: SpanCounts) -> dict[str, int]:
+    """Return the counts of what the tokenizer has no token for, where there is any."""
+    gaps = {"unknown_tokens": total.unknown, "vanished_characters": total.vanished}
+    return {name: count for name, count in gaps.items() if count}
+
+
 def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> None:
     """Warn of what was lost, and of texts that hold special tokens, which were counted by id: perhaps from other
     corpora, perhaps from somebody who wants to end a document."""
@@ -314,6 +320,13 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
         warn("records-rejected", what, remedy=remedy, where=str(place))
+    gaps = []
+    if unknown := counts.get("unknown_tokens"):
+        gaps.append(f"{plural(unknown, 'unknown token')} stand for what the tokenizer has no token for")
+    if vanished := counts.get("vanished_characters"):
+        gaps.append(f"{plural(vanished, 'character')} vanished, which the tokenizer has no token for")
+    for what in gaps:
+        warn("no-token", what, remedy="take a tokenizer that was trained on such text", where=str(place))
     if not counts["documents"]:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
     if special:

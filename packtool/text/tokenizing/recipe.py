@@ -15,6 +15,7 @@ from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
 from packtool.text.corpus.find import Texts
 from packtool.text.corpus.records import Fields
+from packtool.text.encoding.alphabet import Alphabet
 from packtool.text.tokenizing.fim import FillInTheMiddle
 from packtool.text.tokenizing.tokenizer import Tokenizer
 
@@ -29,7 +30,8 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
         on_error: fail, skip or quarantine.
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
-        special_ids: of the special tokens to count in texts, ascending.
+        special_ids: of the special tokens to count in texts, ascending; without the token of the unknown.
+        alphabet: the characters that the tokenizer has tokens for; None for token ids.
         chat: how conversations become texts; None if documents are no conversations.
         fim: how texts are rearranged to fill in the middle; None if they are not.
         key: digest of all of this, of the version, and of names, sizes and times of the files: a run resumes what has
@@ -44,6 +46,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     max_record_bytes: int
     provenance: bool
     special_ids: tuple[int, ...]
+    alphabet: Alphabet | None
     chat: Chat | None
     fim: FillInTheMiddle | None
     key: str
@@ -73,6 +76,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             max_record_bytes=options.record_bytes,
             provenance=options.provenance,
             special_ids=special_ids,
+            alphabet=None if texts.kind == "token ids" else tokenizer.alphabet,
             chat=tokenizer.chat,
             fim=tokenizer.fim,
             key=key_of(__version__, written, tokenizer.info, texts.stamps),
@@ -82,4 +86,4 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """List the ids of the special tokens that texts may spell, ascending."""
     ids = tokenizer.info.added_tokens
-    return tuple(sorted({ids[text] for text in tokenizer.special if text in ids}))
+    return tuple(sorted({ids[text] for text in tokenizer.special if text in ids} - {tokenizer.alphabet.unknown}))

@@ -12,6 +12,7 @@ from packtool.options.tokenize import TokenizeArguments
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.choose import check_conversations, choose_chat, with_template
 from packtool.text.encoding.added import with_special
+from packtool.text.encoding.alphabet import Alphabet, alphabet_of, warn_of_gaps
 from packtool.text.encoding.encoder_choice import choose
 from packtool.text.encoding.encoders import EncoderRecipe
 from packtool.text.encoding.load import find, info_of
@@ -31,6 +32,7 @@ class Tokenizer:
         encoder: which one encodes, and why.
         chat: how conversations become texts; None if documents are no conversations.
         fim: how texts are rearranged to fill in the middle; None if they are not.
+        alphabet: the characters that it has tokens for.
     """
 
     files: Mapping[str, bytes]
@@ -40,6 +42,7 @@ class Tokenizer:
     encoder: EncoderRecipe
     chat: Chat | None
     fim: FillInTheMiddle | None
+    alphabet: Alphabet
 
 
 def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
@@ -75,4 +78,7 @@ def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
         chat = choose_chat(options, found.files, found.added, special, stops, found.where)
         if options.chat_template is not None:
             files = with_template(found.files, chat)
-    return Tokenizer(files, encodes.data, info, special, encoder, chat, choose_fim(options, found))
+    alphabet = alphabet_of(found.spec, found.vocab)
+    if kind != "token ids":
+        warn_of_gaps(alphabet, found.where)
+    return Tokenizer(files, encodes.data, info, special, encoder, chat, choose_fim(options, found), alphabet)
