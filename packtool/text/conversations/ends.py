@@ -21,6 +21,23 @@ Span = tuple[int, int]
 """(begin, end) in characters of a rendering."""
 
 
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Leave out empty spans, and join spans without a gap between.
+
+    >>> joined([(0, 2), (2, 5), (6, 6), (7, 9)])
+    [(0, 5), (7, 9)]
+    """
+    out: list[Span] = []
+    for begin, end in spans:
+        if begin >= end:
+            continue
+        if out and begin <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((begin, end))
+    return out
+
+
 class Ended(NamedTuple):
     """The turns of a rendering that train, with their ends.
 
@@ -63,7 +80,7 @@ class Ends:
             marked: the template itself says to the token what is generated, so no stop is added.
         """
         text, apart = rendering.text, rendering.apart
-        spoken = [turn for turn in turns if turn[0] < turn[1]]
+        spoken = joined(turns)  # some templates mark a text and its end apart
         if not marked:
             spoken = [self.with_stop(text, turn, apart) for turn in spoken]
         tokens = [self.own(text, turn, apart) for turn in spoken]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import accumulate, count
 from typing import NamedTuple
 
-from packtool.text.conversations.ends import Ends, Span
+from packtool.text.conversations.ends import Ends, Span, joined
 from packtool.text.conversations.reasoning import THINK, Tags, Thought, thoughts_of, with_thought
 from packtool.text.conversations.record import Conversation, ConversationError, NothingTrainsError, Trained
 from packtool.text.conversations.template import ChatTemplate, Rendered
@@ -99,7 +99,7 @@ def documents_of(
     documents = []
     for rendering, turns, thoughts in found:
         ended = ends.ended(rendering, turns, marked=template.marks)
-        if spans := _trained_spans(ended.turns, thoughts):
+        if spans := _without(ended.turns, thoughts):
             eos = ended.eos or train_on == "all"
             documents.append(Document(rendering.text, spans, rendering.apart, eos, ended.token, ended.open))
     if not documents:
@@ -157,21 +157,15 @@ def _answer(content: str) -> str:
     return content.rpartition(THINK[1])[2].strip()
 
 
-def _trained_spans(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
-    """Cut thoughts out of turns, and join what is left without gaps between."""
+def _without(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
+    """Cut thoughts out of turns."""
     left = turns
     for first, last in thoughts:
         pieces: list[Span] = []
         for begin, end in left:
             pieces += [(begin, min(end, first)), (max(begin, last), end)]
         left = [piece for piece in pieces if piece[0] < piece[1]]
-    out: list[Span] = []
-    for begin, end in left:
-        if out and begin <= out[-1][1]:
-            out[-1] = (out[-1][0], max(end, out[-1][1]))
-        else:
-            out.append((begin, end))
-    return tuple(out)
+    return tuple(joined(left))
 
 
 def _whole(

@@ -1,0 +1,62 @@
+"""By the templates of real models, every turn that trains does so with an end that generation stops at."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from packtool.text.conversations.ends import Ends
+from packtool.text.conversations.record import ConversationError, Trained, conversation_of
+from packtool.text.conversations.spans import documents_of
+from tests.text.conversations.fuzz import KINDS, conversation
+from tests.text.conversations.real_templates import compiled, ends_of, table, templates
+
+pytestmark = pytest.mark.interop
+WAYS: tuple[Trained, ...] = ("assistant", "last", "each")
+ENDLESS = {name for name, (_, ends) in table().items() if "-" in ends.split(" ")}
+"""Templates that write no end, not even before the next message: only the last turn of a document can have one."""
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, str]:
+    return templates()
+
+
+def test_the_table_of_ends_is_true(found: dict[str, str]) -> None:
+    known = table()
+    assert found.keys() == known.keys()
+    assert {name: ends_of(source, known[name][0]) for name, source in found.items()} == {
+        name: ends for name, (_, ends) in known.items()
+    }
+    assert len(found) > 200
+    assert len(ENDLESS) < 10
+
+
+@pytest.mark.parametrize("name", table())
+def test_turns_gain_their_ends_and_nothing_else(found: dict[str, str], name: str) -> None:
+    """Against spans without any stop: only blanks and one stop behind a turn are added, or the EOS behind the text."""
+    stops, _ = table()[name]
+    template, ends = compiled(found[name], stops)
+    none = Ends((), ["\0 is in no text"])
+    draw = random.Random(name)
+    for kind in KINDS:
+        talk = conversation_of(conversation(draw, kind))
+        for train_on in WAYS:
+            try:
+                plain = documents_of(talk, template, train_on, ends=none)
+            except ConversationError:
+                continue
+            for before, after in zip(plain, documents_of(talk, template, train_on, ends=ends), strict=True):
+                assert (before.text, before.apart) == (after.text, after.apart)
+                trained = {place for begin, end in before.spans for place in range(begin, end)}
+                more = sorted({place for begin, end in after.spans for place in range(begin, end)} - trained)
+                gained = "".join(after.text[place] for place in more)
+                assert not template.marks or not gained
+                for stop in stops:
+                    gained = gained.replace(stop, "")
+                assert not gained.strip(), "only stops, and blanks before them"
+                assert len(trained) + len(more) == sum(end - begin for begin, end in after.spans)
+                if name not in ENDLESS:
+                    assert after.open == 0
+                assert after.end or after.open
