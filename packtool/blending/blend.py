@@ -192,7 +192,9 @@ class Blend:
             raise reader.error(
                 "bad-option", lengths[1:2], f"the run has {lengths[0]} already", "give one length of the run"
             )
-        self.length = None if not lengths else reader.length(lengths[0], top[lengths[0]])
+        self.length: Amount | None = None
+        if lengths:
+            self.length = reader.length(lengths[0], top[lengths[0]])
         stages = top.get("stages", ())
         if not isinstance(stages, Sequence) or isinstance(stages, str):
             raise reader.error("bad-type", ("stages",), "stages are not a list", "write [[stages]] for each")
@@ -203,8 +205,9 @@ class Blend:
 
     def digest(self) -> str:
         """Return the digest of the stages, as they are written."""
-        written = [(stage.begin, stage.ramp, sorted(stage.weights.items())) for stage in self.stages]
-        plain = [[_plain(begin), _plain(ramp), *map(str, weights)] for begin, ramp, weights in written]
+        plain = []
+        for stage in self.stages:
+            plain.append([_plain(stage.begin), _plain(stage.ramp), *map(str, sorted(stage.weights.items()))])
         return xxhash.xxh3_64_hexdigest(repr(plain).encode())
 
     def samples(self, amount: Amount, sizes: Sizes) -> int:
@@ -240,18 +243,24 @@ class Blend:
         Raises:
             UsageError: as in `samples`; stages out of order; ramps that end before they begin.
         """
-        begins = [0 if stage.begin is None else self.samples(stage.begin, sizes) for stage in self.stages]
+        begins = []
+        for stage in self.stages:
+            begins.append(self.samples(stage.begin, sizes) if stage.begin is not None else 0)
         ends = [*begins[1:], sizes.samples]
         out: list[Stage] = []
         for stage, first, after in zip(self.stages, begins, ends, strict=False):
             if out and first <= out[-1].first:
                 what = f"begins with sample {first:,}, and the stage before it with {out[-1].first:,}"
                 raise UsageError("bad-option", what, remedy="write stages in their order", where=stage.where)
-            reached = self.samples(stage.ramp, sizes) if isinstance(stage.ramp, Amount) else after
-            if stage.ramp and reached <= first:
+            reached = None
+            if isinstance(stage.ramp, Amount):
+                reached = self.samples(stage.ramp, sizes)
+            elif stage.ramp:
+                reached = after
+            if reached is not None and reached <= first:
                 what = f"the ramp would end at sample {reached:,}, but begins at {first:,}"
                 raise UsageError("bad-option", what, remedy="let it end later", where=stage.where)
-            out.append(Stage(first, stage.weights, reached if stage.ramp else None))
+            out.append(Stage(first, stage.weights, reached))
         return out
 
 
@@ -315,15 +324,19 @@ class _Reader:
         self._spelled: dict[tuple[Key, ...], Key] = {}
 
     def _place(self, *keys: Key) -> str:
-        return self._named(*(self._spelled.get(keys[:size], keys[size - 1]) for size in range(1, len(keys) + 1)))
+        """Return where a value was written, with each key as it was spelled there."""
+        spelled = [self._spelled.get(keys[: size + 1], key) for size, key in enumerate(keys)]
+        return self._named(*spelled)
 
     def error(self, code: str, keys: Sequence[Key], what: str, remedy: str) -> UsageError:
         where = self._place(*keys)
         return UsageError(code, what, remedy=remedy, where=where)
 
     def mapping(self, keys: tuple[Key, ...], value: Any, words: str) -> Mapping[str, Any]:
+        if value is None:
+            raise self.error("missing-option", keys, f"no {keys[-1]}", f"give {words}")
         if not isinstance(value, Mapping) or not value or not all(isinstance(key, str) and key for key in value):
-            raise self.error("missing-option" if value is None else "bad-type", keys, f"no {keys[-1]}", f"give {words}")
+            raise self.error("bad-type", keys, f"no {keys[-1]}", f"give {words}")
         return value
 
     def table(self, keys: tuple[Key, ...], value: Any, known: Sequence[str]) -> dict[str, Any]:
@@ -370,13 +383,18 @@ class _Reader:
         keys: tuple[Key, ...] = ("stages", number)
         given = self.table(keys, value, ("from", "ramp", "weights"))
         weights = self.weights((*keys, "weights"), given.get("weights"))
-        begin = self._amount((*keys, "from"), given["from"]) if "from" in given else None
-        if (begin is None or not begin.number) is not (number == 0):
-            what = "the first stage does not begin with the run" if number == 0 else "it is not said where it begins"
-            remedy = "leave out its from" if number == 0 else 'give from = "60%", or tokens, rows or steps'
+        begin, ramp = None, given.get("ramp", False)
+        if "from" in given:
+            begin = self._amount((*keys, "from"), given["from"])
+        begins_with_the_run = begin is None or not begin.number
+        if number == 0 and not begins_with_the_run:
+            what = "the first stage does not begin with the run"
+            raise self.error("bad-option", keys, what, "leave out its from")
+        if number > 0 and begins_with_the_run:
+            what, remedy = "it is not said where it begins", 'give from = "60%", or tokens, rows or steps'
             raise self.error("bad-option", keys, what, remedy)
-        ramp = given.get("ramp", False)
-        ramp = ramp if isinstance(ramp, bool) else self._amount((*keys, "ramp"), ramp)
+        if not isinstance(ramp, bool):
+            ramp = self._amount((*keys, "ramp"), ramp)
         if ramp and number == 0:
             raise self.error(
                 "bad-option", (*keys, "ramp"), "there is nothing to ramp from", "leave it out in the first stage"
@@ -454,7 +472,9 @@ _OF_SOURCE = {
 
 
 def _plain(amount: Amount | bool | None) -> str:
-    return f"{amount.number} {amount.unit}" if isinstance(amount, Amount) else str(amount)
+    if isinstance(amount, Amount):
+        return f"{amount.number} {amount.unit}"
+    return str(amount)
 
 
 def _in_python(*keys: Key) -> str:
@@ -472,4 +492,6 @@ def _in_python(*keys: Key) -> str:
 def _relative(path: str | Path, base: Path | None) -> str:
     """Return a path relative to the directory that it was written in, or a URL."""
     typed = as_typed(path)
-    return str(typed) if base is None or is_remote(typed) else str(base / path)
+    if base is None or is_remote(typed):
+        return str(typed)
+    return str(base / path)

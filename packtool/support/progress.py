@@ -41,11 +41,13 @@ class Progress:
         self._begin = self._last = time.monotonic()
         self._lock = threading.Lock()
         self._bar: Any = None
-        terminal = sys.stderr is not None and sys.stderr.isatty()
-        mode = os.environ.get("PACKTOOL_PROGRESS", "auto")
-        mode = "none" if quiet else {"auto": "bar" if terminal else "log"}.get(mode, mode)
-        self._log = mode == "log" and sys.stderr is not None
-        if mode == "bar" and sys.stderr is not None:
+        mode = "none"
+        if not quiet and sys.stderr is not None:
+            mode = os.environ.get("PACKTOOL_PROGRESS", "auto")
+            if mode == "auto":
+                mode = "bar" if sys.stderr.isatty() else "log"
+        self._log = mode == "log"
+        if mode == "bar":
             from tqdm import tqdm
 
             self._bar = tqdm(
@@ -89,15 +91,18 @@ class Progress:
             words = [f"{show_bytes(self._done)} of {show_bytes(self._total)}", f"{show_bytes(rate)}/s"]
         else:
             words = [f"{self._done:,} of {self._total:,}{self._unit}"]
-        tokens = self._tokens_of_all * done_now / max(self._total, 1) if self._tokens_of_all else self._tokens
+        tokens: float = self._tokens
+        if self._tokens_of_all:
+            tokens = self._tokens_of_all * done_now / max(self._total, 1)
         if tokens:
             words.append(f"{_short(tokens / seconds)} tokens/s")
         if rate:
             left = round(max(self._total - self._done, 0) / rate)
-            hours, rest = divmod(left, 3600)
-            words.append(
-                f"{hours}:{rest // 60:02}:{rest % 60:02} left" if hours else f"{left // 60}:{left % 60:02} left"
-            )
+            minutes, seconds_left = divmod(left, 60)
+            time_left = f"{minutes}:{seconds_left:02}"
+            if minutes >= 60:
+                time_left = f"{minutes // 60}:{minutes % 60:02}:{seconds_left:02}"
+            words.append(f"{time_left} left")
         return ", ".join(words)
 
     def __enter__(self) -> Progress:

@@ -21,9 +21,13 @@ def parse_bytes(text: str | int, option: str = "--memory") -> int:
     (1073741824, 1500000, 4096)
     """
     match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?i?)b?\s*", str(text).lower())
-    size = 0 if match is None else int(Fraction(match[1]) * _UNITS.get(match[2], 0))
+    size = 0
+    if match is not None:
+        size = int(Fraction(match[1]) * _UNITS.get(match[2], 0))
     if not size:
-        shown = repr(text) if len(str(text)) <= _LONGEST else f"{str(text)[:_LONGEST]!r}…"
+        shown = repr(text)
+        if len(str(text)) > _LONGEST:
+            shown = f"{str(text)[:_LONGEST]!r}…"
         raise UsageError("bad-size", f"{shown} is not a size", remedy="write it like 512MiB or 4GiB", where=option)
     return size
 
@@ -56,13 +60,16 @@ def machine_memory(process: Path = Path("/proc/self/cgroup"), groups: Path = Pat
                 limit = (parent / name).read_text().strip()
             except OSError:
                 continue  # the top has none, and a container may not see its group's path
-            least = min(least, int(limit)) if limit.isdecimal() else least
+            if limit.isdecimal():  # else there is no limit: version 2 says "max"
+                least = min(least, int(limit))
     return least
 
 
 def memory_granted(given: str | int | None) -> int:
     """Return the bytes of memory that a command may use: as given, else half of the machine's."""
-    return machine_memory() // 2 if given is None else parse_bytes(given)
+    if given is None:
+        return machine_memory() // 2
+    return parse_bytes(given)
 
 
 def free_bytes(path: Path) -> int:
@@ -92,5 +99,6 @@ def plural(count: int, unit: str) -> str:
     >>> plural(1, "document"), plural(1725, "batch"), plural(0, "row")
     ('1 document', '1,725 batches', '0 rows')
     """
-    ending = "" if count == 1 else "es" if unit.endswith(("ch", "x", "s")) else "s"
-    return f"{count:,} {unit}{ending}"
+    if count != 1:
+        unit += "es" if unit.endswith(("ch", "x", "s")) else "s"
+    return f"{count:,} {unit}"

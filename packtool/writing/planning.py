@@ -45,7 +45,9 @@ def planned(
         chosen: the documents of each store, as often as they are packed; None for all of them once.
         epoch: of the order in which documents are planned, of the seed in `options`; 0 for corpus order.
     """
-    documents = corpus.documents if chosen is None else max(corpus.documents, sum(map(len, chosen)))
+    documents = corpus.documents
+    if chosen is not None:
+        documents = max(documents, sum(map(len, chosen)))
     with budget.arrays_for(documents, work) as arrays:
         if arrays is not IN_MEMORY:
             corpus.work_in(arrays)
@@ -68,7 +70,9 @@ def _plans(
 ) -> list[Plan]:
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
     lengths = corpus.lengths()
-    over: Over = partial(_over, arrays, budget.engine.processes) if isinstance(arrays, FileArrays) else map
+    over: Over = map
+    if isinstance(arrays, FileArrays):
+        over = partial(_over, arrays, budget.engine.processes)
     order: Ints | None = None
     ends: list[int] = []
     if any(passes.number > 1 for passes in chosen) and (epoch or strategy.windowed):
@@ -77,7 +81,9 @@ def _plans(
         numbers = len(lengths) if order is None else order
         order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
     plans = plan_corpus(strategy, _in_order(lengths, order, arrays), options, arrays, ends, over)
-    return plans if order is None else [RenumberedPlan(plan, order) for plan in plans]
+    if order is None:
+        return plans
+    return [RenumberedPlan(plan, order) for plan in plans]
 
 
 def _in_order(lengths: Ints, order: Ints | None, arrays: Arrays) -> Ints:

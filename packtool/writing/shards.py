@@ -132,7 +132,11 @@ def write_shards(
         return not with_tokens or shuffle is None or budget.holds(source)
 
     buckets = list(zip(sources, shuffles, strict=True))
-    work = sum(source.row_bytes * (1 if moves_once(source, shuffle) else 2) for source, shuffle in buckets)
+    work = 0
+    for source, shuffle in buckets:
+        work += source.row_bytes
+        if not moves_once(source, shuffle):
+            work += source.row_bytes
     tokens = sum(source.row_bytes // source.dtype.itemsize for source in sources)
     check = InputCheck(checked, engine=budget.engine, work=output.scratch)
     with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
@@ -145,7 +149,9 @@ def _moved_once(
     source: Source, shuffle: AtomShuffle | None, arrays: Arrays, *, with_tokens: bool, sparing: bool
 ) -> PlannedRows:
     """Return rows whose tokens are read in their final order, or stay where they are."""
-    order = None if shuffle is None else shuffle.order(arrays)
+    order = None
+    if shuffle is not None:
+        order = shuffle.order(arrays)
     if with_tokens:
         return OrderedRows(source, order, sparing=sparing, arrays=arrays)
     if isinstance(source.plan, StoredPlan):
@@ -176,8 +182,10 @@ def _moved_twice(
         input_check=check,
         delivery=output.passing(budget.engine, far=budget.in_order),
     )
+    if source.plan.atom_offsets is None:
+        return PartitionedRows(partitions, None)
     # Where atoms differ in size, the plan lists them all; so may the order.
-    return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
+    return PartitionedRows(partitions, shuffle.order(arrays))
 
 
 def _total(total: Tally | None, notes: Sequence[Note]) -> Tally | None:
@@ -235,7 +243,9 @@ class WriteShard:
 
     def tally(self) -> Tally | None:
         """Return an empty tally; None if rows can't be counted."""
-        return None if self.lengths is None else Tally(self.lengths, self.rows.plan.sequence_length, self.multiple)
+        if self.lengths is None:
+            return None
+        return Tally(self.lengths, self.rows.plan.sequence_length, self.multiple)
 
     def __call__(self, number: int, worker: Worker) -> Note:
         """Write the shard; return it, and the counts of its rows."""
@@ -265,11 +275,15 @@ class WriteShard:
 
 
 def _joined(name: str, directory: str) -> str:
-    return f"{name}/{directory}" if directory else name
+    if not directory:
+        return name
+    return f"{name}/{directory}"
 
 
 def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     """Count the bytes of the tokens of some rows, which may be left in their stores."""
     if tokens is not None:
         return tokens.size * dtype.itemsize
-    return 0 if segments is None else int(segments.length.sum()) * dtype.itemsize
+    if segments is None:
+        return 0
+    return int(segments.length.sum()) * dtype.itemsize

@@ -91,7 +91,9 @@ class StoreSource(Source):
     """Token stores under a plan that is not written yet."""
 
     def __init__(self, corpus: Corpus, plan: Plan, pad_id: int) -> None:
-        dtype = with_loss(corpus.dtype) if corpus.has_loss else corpus.dtype
+        dtype = corpus.dtype
+        if corpus.has_loss:
+            dtype = with_loss(dtype)
         super().__init__(plan, dtype, pad_id, segments=plan.units + corpus.documents)
         self._corpus = corpus
         locate = Locator(corpus.shards, corpus.locate)
@@ -140,9 +142,14 @@ class PackedSource(Source):
         bucket, segments = plan.bucket, None
         if bucket.has_segments:
             segments = sum(bucket.segment_counts) + plan.units * (plan.unit < plan.sequence_length)
-        super().__init__(plan, bucket.dtype if bucket.loss is None else with_loss(bucket.dtype), pad_id, segments)
-        self._columns = [bucket] if bucket.loss is None else [bucket, bucket.loss]
-        self._copiers = [] if bucket.index_only else [_UnitCopier(column, plan.unit) for column in self._columns]
+        dtype, self._columns = bucket.dtype, [bucket]
+        if bucket.loss is not None:
+            dtype = with_loss(dtype)
+            self._columns.append(bucket.loss)
+        super().__init__(plan, dtype, pad_id, segments)
+        self._copiers: list[_UnitCopier] = []
+        if not bucket.index_only:
+            self._copiers += [_UnitCopier(column, plan.unit) for column in self._columns]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedSource, (self.plan, self.pad_id)
@@ -152,13 +159,17 @@ class PackedSource(Source):
             self.plan.prepare(arrays)
 
     def read(self, units: I64) -> Units:
-        segments = None if self.segments is None else self.plan.segments(units)
+        segments = None
+        if self.segments is not None:
+            segments = self.plan.segments(units)
         if not self._copiers:
             return segments, self._gathered(segments)
         return segments, join_loss(*(copy(units) for copy in self._copiers))
 
     def scan(self, first: int, last: int) -> Units:
-        segments = None if self.segments is None else self.plan.scan(first, last)
+        segments = None
+        if self.segments is not None:
+            segments = self.plan.scan(first, last)
         if not self._copiers:
             return segments, self._gathered(segments)
         per_row = self.plan.sequence_length // self.plan.unit
@@ -223,7 +234,9 @@ def join_loss(tokens: Tokens, loss: Tokens | None = None) -> Tokens:
 
 def split_loss(tokens: Tokens) -> tuple[Tokens, Tokens | None]:
     """Separate tokens and their loss, None where they have none."""
-    return (tokens, None) if tokens.dtype.names is None else (tokens["token"], tokens["loss"])
+    if tokens.dtype.names is None:
+        return tokens, None
+    return tokens["token"], tokens["loss"]
 
 
 def padding(shape: tuple[int, ...], dtype: np.dtype[Any], pad_id: int) -> Tokens:

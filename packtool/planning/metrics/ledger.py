@@ -156,21 +156,20 @@ def balance(
         left_out=chosen.left_out,
         packed_again=chosen.packed_again,
         input=tokens - documents,
-        placed=sum(tally.placed for tally in tallies),
-        dropped=sum(p.dropped for p in plans),
-        repeated=sum(tally.repeated for tally in tallies),
-        eos=sum(tally.eos for tally in tallies),
-        eos_inserted=sum(p.eos_inserted for p in plans),
-        eos_omitted=sum(p.eos_omitted for p in plans),
-        padding=sum(tally.padding for tally in tallies),
-        output=sum(p.rows * p.sequence_length for p in plans),
-        rows=sum(p.rows for p in plans),
+        placed=_total(tallies, "placed"),
+        dropped=_total(plans, "dropped"),
+        repeated=_total(tallies, "repeated"),
+        eos=_total(tallies, "eos"),
+        eos_inserted=_total(plans, "eos_inserted"),
+        eos_omitted=_total(plans, "eos_omitted"),
+        padding=_total(tallies, "padding"),
+        output=sum(plan.rows * plan.sequence_length for plan in plans),
+        rows=_total(plans, "rows"),
     )
     if any(tally.multiple > 1 for tally in tallies):
-        ledger = msgspec.structs.replace(ledger, rounding=sum(tally.rounding for tally in tallies))
+        ledger = msgspec.structs.replace(ledger, rounding=_total(tallies, "rounding"))
     if trained_stored is not None:
-        trained = sum(tally.trained for tally in tallies)
-        again = sum(tally.trained_again for tally in tallies)
+        trained, again = _total(tallies, "trained"), _total(tallies, "trained_again")
         ledger = msgspec.structs.replace(
             ledger,
             trained_stored=trained_stored,
@@ -179,10 +178,16 @@ def balance(
             trained_again=again,
             trained_dropped=sum(trained_stored) + again - trained,
         )
-    if what := ledger.unbalanced(documents):
+    what = ledger.unbalanced(documents)
+    if what:
         remedy = "do not use this output; report it with the command line and the manifest"
         raise DataError("ledger-unbalanced", what, remedy=remedy)
     return ledger
+
+
+def _total(parts: Sequence[Planned] | Sequence[Tally], account: str) -> int:
+    """Add up an account of all plans, or of all tallies."""
+    return sum(getattr(part, account) for part in parts)
 
 
 def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
@@ -198,7 +203,7 @@ def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool,
     """
     of_loss = ("trained", "trained_again") if has_loss else ()
     for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "rounding", "output", "rows", *of_loss):
-        counted, expected = sum(getattr(tally, name) for tally in tallies), getattr(ledger, name) or 0
+        counted, expected = _total(tallies, name), getattr(ledger, name) or 0
         if counted != expected:
             what = f"the rows hold {counted} {name}, but the ledger says {expected}"
             raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

@@ -131,7 +131,10 @@ def unpacked(counts: LengthCounts, batch_size: int) -> Unpacked | None:
     size = min(batch_size, documents)
     known = np.cumsum(counts.counts).tolist()
     whole = _log_choices(documents, size)
-    at_most = np.array([exp(_log_choices(n, size) - whole) if n >= size else 0.0 for n in known])
+    at_most = np.zeros(len(known))
+    for place, number in enumerate(known):
+        if number >= size:
+            at_most[place] = exp(_log_choices(number, size) - whole)
     longest = np.diff(at_most, prepend=0.0)
     mean = round(float(longest @ counts.values), 9)
     return Unpacked(batch_size, mean, round(1 - counts.mean / mean, 9))

@@ -110,8 +110,15 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
     bound = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
     text = int(lengths.sum(dtype=np.int64)) - documents
     homogeneity = HomogeneityCounts()
+    unmasked = masked = context = 0
     for tally in tallies:
         homogeneity += tally.homogeneity
+        unmasked += tally.rows * (tally.sequence_length * (tally.sequence_length + 1) // 2)
+        masked += _pairs(tally.piece_lengths, 1) + tally.eos_inserted
+        context += _pairs(tally.piece_lengths, -1)
+    steps = None
+    if batch_size is not None:
+        steps = sum(-(-tally.output // (batch_size * longest)) for tally in tallies)
     return Metrics(
         documents=documents,
         rows=rows,
@@ -123,7 +130,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         avoidable_truncation_ratio=ratio(fitting - intact, fitting),
         concatenation_ratio=ratio(documents, rows),
         documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
-        mean_context=ratio(sum(_pairs(t.piece_lengths, -1) for t in tallies), output - padding),
+        mean_context=ratio(context, output - padding),
         row_lower_bound=bound,
         row_excess=ratio(rows - bound, bound),
         dropped_tokens=text - placed,
@@ -131,9 +138,9 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         repeated_tokens=repeated,
         repeated_ratio=ratio(repeated, output),
         overlapping_documents=_overlapping(tallies),
-        attention_full=sum(t.rows * (t.sequence_length * (t.sequence_length + 1) // 2) for t in tallies),
-        attention_masked=sum(_pairs(t.piece_lengths, 1) + t.eos_inserted for t in tallies),
-        steps_per_epoch=None if batch_size is None else sum(-(-t.output // (batch_size * longest)) for t in tallies),
+        attention_full=unmasked,
+        attention_masked=masked,
+        steps_per_epoch=steps,
         homogeneity=homogeneity.result(),
     )
 
@@ -181,11 +188,14 @@ def _pairs(segments: I64, more: int) -> int:
 
 
 def _overlapping(tallies: Sequence[Tally]) -> int:
+    """Count the documents that overlap in the rows of some length, block by block to bound memory."""
     marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
-    return sum(
-        int(np.count_nonzero(np.logical_or.reduce([each[a:b] for each in marks])))
-        for a, b in blocks(len(marks[0]) if marks else 0)
-    )
+    if not marks:
+        return 0
+    overlapping = 0
+    for a, b in blocks(len(marks[0])):
+        overlapping += int(np.count_nonzero(np.logical_or.reduce([each[a:b] for each in marks])))
+    return overlapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,10 @@ Paper: Dataset Decomposition (Pouransari et al., 2024), cited by Bucket Pre-trai
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
@@ -41,16 +44,20 @@ class PowerPlan(Plan):
         eos_omitted: int = 0,
         arrays: Arrays = IN_MEMORY,
     ) -> None:
-        here = arrays.where(
-            len(lengths),
-            lambda a, b: lengths[a:b] >= sequence_length if longest else lengths[a:b] & sequence_length,
-            index_type(len(lengths)),
-        )
-        before = arrays.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length) if longest else None
+        def has_rows(a: int, b: int) -> npt.NDArray[Any]:
+            if longest:
+                return lengths[a:b] >= sequence_length
+            return lengths[a:b] & sequence_length
+
+        here = arrays.where(len(lengths), has_rows, index_type(len(lengths)))
+        before, units = None, len(here)
+        if longest:
+            before = arrays.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length)
+            units = int(before[-1])
         super().__init__(
             sequence_length=sequence_length,
             unit=sequence_length,
-            units=len(here) if before is None else int(before[-1]),
+            units=units,
             dropped=dropped,
             eos_omitted=eos_omitted,
         )
@@ -92,24 +99,22 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
             remedy=f"give at most {top}",
             where="--min-bucket",
         )
-    row_lengths = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
     no_eos = dropped = 0
     for first, last in blocks(len(lengths)):
         rest = lengths[first:last] & (bottom - 1)
         no_eos += int(np.count_nonzero(rest))
         dropped += int(rest.sum(dtype=np.int64))
     dropped -= no_eos
-    return [
-        PowerPlan(
-            length,
-            lengths,
-            longest=length == top,
-            dropped=dropped if length == bottom else 0,
-            eos_omitted=no_eos if length == bottom else 0,
-            arrays=arrays,
+    plans: list[Plan] = []
+    length = bottom
+    while length <= top:
+        # What no row holds is in the account of the shortest rows, and only there.
+        plans.append(
+            PowerPlan(length, lengths, longest=length == top, dropped=dropped, eos_omitted=no_eos, arrays=arrays)
         )
-        for length in row_lengths
-    ]
+        dropped = no_eos = 0
+        length *= 2
+    return plans
 
 
 STRATEGY = Strategy(

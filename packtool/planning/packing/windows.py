@@ -80,10 +80,15 @@ def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[
             stop = min(step + _BATCH, last)
             totals = np.cumsum(lengths[step:stop], dtype=np.int64)
             before = -held
-            while (end := step + int(np.searchsorted(totals, before + tokens, side="right"))) < stop:
+            while True:
+                end = step + int(np.searchsorted(totals, before + tokens, side="right"))
+                if end >= stop:
+                    break
                 end = max(end, begin + 1)
                 ranges.append((begin, end))
-                begin, before = end, int(totals[end - step - 1]) if end > step else 0
+                begin, before = end, 0
+                if end > step:
+                    before = int(totals[end - step - 1])
             held = int(totals[-1]) - before
         if begin < last:
             ranges.append((begin, last))
@@ -108,7 +113,9 @@ def _plan(
     if mixed:
         plans = [each.mixed(options.seed, first) for each in plans]
     most = options.max_documents_per_row
-    return plans if most is None else [each.limited(most) for each in plans]
+    if most is None:
+        return plans
+    return [each.limited(most) for each in plans]
 
 
 def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:

@@ -96,7 +96,11 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
     sizes = [(int(np.count_nonzero(each.kept)), each.whole, int(np.count_nonzero(each.part))) for each in chosen]
     for number in range(max(each.number for each in chosen)):
         for first, (kept, whole, part) in zip(firsts, sizes, strict=False):
-            size = kept if number < whole else part if number == whole else 0
+            size = 0
+            if number < whole:
+                size = kept
+            elif number == whole:
+                size = part
             for a, b in blocks(size):
                 order[at + a : at + b] = np.arange(first + number * kept + a, first + number * kept + b)
             at += size
@@ -234,9 +238,12 @@ def epochs_of(
     require_whole(weights)
     out = {}
     for name, share in weights.items():
-        if share and not tokens[name]:
+        if not share:
+            out[name] = Fraction(0)
+            continue
+        if not tokens[name]:
             raise _bad_mixture(f"{name} has no tokens", "leave it out")
-        out[name] = share * budget / tokens[name] if share else Fraction(0)
+        out[name] = share * budget / tokens[name]
         if out[name] > most:
             what = f"{_shown(share)} of {budget:,} tokens takes {_shown(out[name])} epochs of {name}"
             remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-out[name] // 1)}"
@@ -265,9 +272,10 @@ def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> di
     {'en': Fraction(909091, 1000000), 'is': Fraction(90909, 1000000)}
     """
     with localcontext(Context(prec=40)):
-        powers = {
-            name: (Decimal(count).ln() / temperature).exp() if count else Decimal(0) for name, count in tokens.items()
-        }
+        powers = dict.fromkeys(tokens, Decimal(0))
+        for name, count in tokens.items():
+            if count:
+                powers[name] = (Decimal(count).ln() / temperature).exp()
         total = sum(powers.values()) or Decimal(1)
         shares = {name: Fraction(round(power / total * _MILLION), _MILLION) for name, power in powers.items()}
     largest = max(shares, key=lambda name: shares[name])

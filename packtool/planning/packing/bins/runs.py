@@ -48,12 +48,14 @@ class Runs:
     @classmethod
     def of(cls, runs: list[tuple[int, list[Entry]]]) -> Runs:
         """Make columns from a list of (bins, entries)."""
-        entries = np.array([number for _, bin in runs for entry in bin for number in entry], np.int64).reshape(-1, 3)
-        return cls(
-            np.array([bins for bins, _ in runs], np.int64),
-            offsets_of(np.array([len(bin) for _, bin in runs], np.int64)),
-            *(np.ascontiguousarray(column) for column in entries.T),
-        )
+        entries: list[Entry] = []
+        counts = []
+        for bins, entries_of_bin in runs:
+            entries += entries_of_bin
+            counts.append((bins, len(entries_of_bin)))
+        length, count, first = np.array(entries, np.int64).reshape(-1, 3).T.copy()
+        bins_of, sizes = np.array(counts, np.int64).reshape(-1, 2).T.copy()
+        return cls(bins_of, offsets_of(sizes), length, count, first)
 
     @classmethod
     def join(cls, parts: Sequence[Runs]) -> Runs:
