@@ -99,7 +99,8 @@ class Result:
 
     def __repr__(self) -> str:
         what = self.preview or self.held()
-        return f"<{type(self).__name__}: {self.path}, {what}{', kept' if self.kept else ''}>"
+        kept = ", kept" if self.kept else ""
+        return f"<{type(self).__name__}: {self.path}, {what}{kept}>"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -80,23 +80,35 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     positional: list[str] = []
     named: list[str] = []
     for name, declaration in declared(WRITING[command]).items():
-        if name in given and declaration.option.positional:
-            positional += given[name] if isinstance(given[name], list) else [given[name]]
-        elif name in given:
-            named += _as_words(name, given[name])
+        if name not in given:
+            continue
+        value = given[name]
+        if not declaration.option.positional:
+            named += _as_words(name, value)
+        elif isinstance(value, list):
+            positional += value
+        else:
+            positional.append(value)
     return shlex.join(["packtool", command, *positional, "-o", output, *named])
 
 
 def _as_words(name: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [flag(name) if value else flag(f"no_{name}")]
-    return [flag(name), ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
+    if value is False:
+        return [flag(f"no_{name}")]
+    if value is True:
+        return [flag(name)]
+    if isinstance(value, list | tuple):
+        return [flag(name), ",".join(map(str, value))]
+    return [flag(name), str(value)]
 
 
 def _plain(value: Any, *, path: bool) -> Any:
+    """Return a value as JSON has it; a path becomes absolute, since the call may be repeated elsewhere."""
     if path and value is not None and str(value) != "-":
         from packtool.places.url import as_typed, is_remote
 
         location = as_typed(value)
         return location if is_remote(location) else str(Path(location).absolute())
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)

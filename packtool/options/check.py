@@ -37,9 +37,13 @@ def checked(arguments: Arguments) -> Arguments:
         value = getattr(given, declaration.name)
         if value is None or value is declaration.default:
             continue
-        parsed[declaration.name] = parsed_value = _parsed(declaration, value)
-        for item in parsed_value if isinstance(parsed_value, list | tuple) else [parsed_value]:
-            _check_value(declaration, item)
+        value = _parsed(declaration, value)
+        parsed[declaration.name] = value
+        if isinstance(value, list | tuple):
+            for item in value:
+                _check_value(declaration, item)
+        else:
+            _check_value(declaration, value)
     changed: Arguments = replace(given, **parsed)
     check_together(changed)
     return changed
@@ -127,22 +131,23 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
 --strategy decompose.
     """
     options = declared(type(arguments))
-    given = {name: getattr(arguments, name) for name in options}
-    for name, declaration in options.items():
-        is_row = name == "atom_size" and given[name] == given["sequence_length"]  # as in effect without atoms
-        if declaration.taken(chosen) or given[name] == declaration.default or is_row:
+    for declaration in given(arguments, options):
+        if declaration.taken(chosen) or _atoms_are_rows(arguments, declaration):
             continue
         remedy = declaration.option.instead or f"leave it out, or use {chooser} {listed(declaration.option.taken_by)}"
         what = f"{chooser} {chosen} does not take this option"
         raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
-    missing = [
-        declaration for declaration in options.values() if declaration.option.required and declaration.taken(chosen)
-    ]
-    for declaration in missing:
-        if given[declaration.name] is None:
-            remedy = f"give {' and '.join(other.flag for other in missing)}"
+    needed = [each for each in options.values() if each.option.required and each.taken(chosen)]
+    for declaration in needed:
+        if getattr(arguments, declaration.name) is None:
+            remedy = f"give {' and '.join(other.flag for other in needed)}"
             what = f"{chooser} {chosen} needs this option"
             raise UsageError("missing-option", what, remedy=remedy, where=declaration.flag)
+
+
+def _atoms_are_rows(arguments: Any, declaration: Declared) -> bool:
+    """Return whether this is an atom size of one row: then atoms are what strategies without them move, too."""
+    return declaration.name == "atom_size" and arguments.atom_size == arguments.sequence_length
 
 
 def given(arguments: object, names: Iterable[str]) -> list[Declared]:
@@ -199,7 +204,9 @@ def suggest(word: str, known: Sequence[str]) -> str:
     ('did you mean seed?', 'choose one of seed, epoch')
     """
     close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"choose one of {', '.join(known)}"
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"choose one of {', '.join(known)}"
 
 
 def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageError:
@@ -217,9 +224,12 @@ def _check_value(declaration: Declared, value: Any) -> None:
     if declaration.choices and value not in declaration.choices:
         what = f"{value!r} is not a known value"
         raise UsageError("bad-option", what, remedy=suggest(str(value), declaration.choices), where=declaration.flag)
-    high = _LARGEST if option.high is None and isinstance(value, int) else option.high
-    if (option.low is not None and value < option.low) or (high is not None and value > high):
-        raise out_of_range(declaration.flag, value, option.low or 0, high if option.high or value > _LARGEST else None)
+    if option.low is not None and value < option.low:
+        raise out_of_range(declaration.flag, value, option.low, option.high)
+    if option.high is not None and value > option.high:
+        raise out_of_range(declaration.flag, value, option.low or 0, option.high)
+    if option.high is None and isinstance(value, int) and value > _LARGEST:  # no array holds it
+        raise out_of_range(declaration.flag, value, option.low or 0, _LARGEST)
 
 
 def _round(high: int) -> str:
@@ -229,4 +239,6 @@ def _round(high: int) -> str:
     ('100', '2^64 - 1')
     """
     exponent = (high + 1).bit_length() - 1
-    return f"2^{exponent} - 1" if exponent > 30 and high + 1 == 1 << exponent else str(high)
+    if exponent > 30 and high + 1 == 1 << exponent:
+        return f"2^{exponent} - 1"
+    return str(high)

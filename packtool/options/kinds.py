@@ -115,8 +115,10 @@ def parse_amount(value: str | int) -> int:
 
 def _with_suffix(value: str | int, factors: Mapping[str, int]) -> int:
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]?)\s*", str(value).lower().replace("_", ""))
-    number = None if match is None or match[2] not in factors else Fraction(match[1]) * factors[match[2]]
-    if number is None or number.denominator != 1:
+    if match is None or match[2] not in factors:
+        raise ValueError(value)
+    number = Fraction(match[1]) * factors[match[2]]
+    if number.denominator != 1:
         raise ValueError(value)
     return int(number)
 
@@ -196,7 +198,9 @@ def parse_part(value: Part | float | str) -> Part:
     if match is None:
         raise ValueError(value)
     amount = parse_amount(match[1])
-    return Part(str(value), tokens=amount) if (match[2] or "").startswith("t") else Part(str(value), documents=amount)
+    if match[2] in ("token", "tokens"):
+        return Part(str(value), tokens=amount)
+    return Part(str(value), documents=amount)
 
 
 def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:
@@ -302,7 +306,9 @@ def parse_inputs(value: Any) -> list[Any] | Records:
     """
     if isinstance(value, Records):
         return value
-    return _several(value) if names_files(value) else Records(value)
+    if names_files(value):
+        return _several(value)
+    return Records(value)
 
 
 def _local(value: Any) -> Any:

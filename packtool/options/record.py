@@ -32,7 +32,9 @@ def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
     >>> as_recorded({"fim_rate": Fraction(1, 2), "columns": ("url",), "format": None})
     {'fim_rate': '1/2', 'columns': ['url']}
     """
-    return {name: _plain(value) for name, value in options.items() if value is not None}
+    known = {name: value for name, value in options.items() if value is not None}
+    plain: dict[str, Any] = _plain(known)
+    return plain
 
 
 def _plain(value: Any) -> Any:
@@ -40,4 +42,6 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

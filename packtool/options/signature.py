@@ -91,5 +91,10 @@ def _described(declaration: Declared) -> str:
     text = declaration.help
     if declaration.option.unit and declaration.option.unit not in text.lower():
         text += f" In {declaration.option.unit}."
-    default = declaration.option.default or ("" if declaration.default in (None, ()) else repr(declaration.default))
-    return text if declaration.required or not default else f"{text} Default: {default}."
+    if declaration.required:
+        return text
+    if declaration.option.default:
+        return f"{text} Default: {declaration.option.default}."
+    if declaration.default in (None, ()):
+        return text
+    return f"{text} Default: {declaration.default!r}."

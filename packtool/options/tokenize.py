@@ -24,6 +24,8 @@ from packtool.options.kinds import (
     TEXT,
     TEXT_OR_ID,
     Kind,
+    Records,
+    parse_inputs,
     parse_share,
 )
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
@@ -333,6 +335,18 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
             metavar="NAME",
         ),
     ] = "auto"
+
+    @property
+    def names(self) -> list[str]:
+        """The inputs by their names; a program's records take the place of standard input."""
+        inputs = parse_inputs(self.inputs)
+        return ["-"] if isinstance(inputs, Records) else list(map(str, inputs))
+
+    @property
+    def records(self) -> Iterable[Any] | None:
+        """The records of a program; None if the inputs have names."""
+        inputs = parse_inputs(self.inputs)
+        return inputs.items if isinstance(inputs, Records) else None
 
     @property
     def record_bytes(self) -> int:

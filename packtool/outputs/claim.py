@@ -50,7 +50,9 @@ class There:
     @cached_property
     def mark(self) -> Mark | None:
         """What the marker says: who works here, or did. None if there is no marker, or a damaged one."""
-        return None if self.marker is None else read_mark(self.marker)
+        if self.marker is None:
+            return None
+        return read_mark(self.marker)
 
     @property
     def last(self) -> State | None:
@@ -99,7 +101,9 @@ def look(place: Place) -> There:
     finished = _finished(place, names, marker)
     if finished is not None:
         return finished
-    return Begun(names, marker) if MARKER in names else Other(names)
+    if MARKER in names:
+        return Begun(names, marker)
+    return Other(names)
 
 
 def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
@@ -139,7 +143,9 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
     late = by is not None and by.manifest not in ("", digest)
     if marker is not None and (late or manifests.RUN not in names):
         return None
-    return Finished(names, marker, digest, None if late else by)
+    if late:
+        by = None
+    return Finished(names, marker, digest, by)
 
 
 def _made_by(place: Place) -> Made | None:
@@ -153,7 +159,9 @@ def _made_by(place: Place) -> Made | None:
 def _listed(place: Place) -> list[InputEntry]:
     """List the files of a finished output but the one that lists them: its manifest, or the `run.json` of an order."""
     order = manifests.order_at(place)
-    return list(listed(manifests.read(place))) if order is None else order.files
+    if order is not None:
+        return order.files
+    return list(listed(manifests.read(place)))
 
 
 def key_of(*parts: Any) -> str:
@@ -210,7 +218,8 @@ def preview(place: Place, state: State) -> Preview:
     try:
         there = look(place)
         if isinstance(there, Finished) and state.same(there.by):
-            place.require(_listed(place))
+            files = _listed(place)
+            place.require(files)
             return "finished"
     except (OSError, PacktoolError):
         return "other"
@@ -223,7 +232,9 @@ def _output(place: Place, state: State, options: Writing) -> Output:
     """Set up an output; one in a store has its lock and scratch files in the staging directory."""
     if isinstance(place, LocalPlace):
         return Output(place, place.path / UNFINISHED, place.path / SCRATCH, state)
-    staging = cache_directory() if options.staging is None else Path(options.staging).absolute()
+    staging = cache_directory()
+    if options.staging is not None:
+        staging = Path(options.staging).absolute()
     work = staging / "outputs" / xxhash.xxh3_64_hexdigest(f"{place} ".encode())
     return Output(place, work, work / state.key, state)
 
@@ -368,7 +379,9 @@ def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) 
 def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
     """Refuse an output that is an input, or is inside one, or contains one. A URL never overlaps a local path."""
     local = isinstance(place, LocalPlace)
-    target = place.path.resolve() if isinstance(place, LocalPlace) else PurePosixPath(str(place))
+    target: PurePath = PurePosixPath(str(place))
+    if isinstance(place, LocalPlace):
+        target = place.path.resolve()
     folder = functools.cache(os.path.realpath)
     for each in inputs:
         if is_remote(str(each)) == local:
@@ -376,11 +389,14 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
         name = os.fspath(each)
         head, tail = os.path.split(name)
         source: PurePath = PurePosixPath(name)
-        if local:  # most inputs are plain files of few directories, which are resolved once
-            whole = Path(name).is_symlink() or tail in ("", ".", "..")
-            source = Path(name).resolve() if whole else Path(folder(head), tail)
-        if target == source or source in target.parents:
-            what = "the output is the input" if target == source else f"the output lies inside the input {each}"
+        if local and (Path(name).is_symlink() or tail in ("", ".", "..")):
+            source = Path(name).resolve()
+        elif local:  # most inputs are plain files of few directories, which are resolved once
+            source = Path(folder(head), tail)
+        if target == source:
+            what = "the output is the input"
+        elif source in target.parents:
+            what = f"the output lies inside the input {each}"
         elif target in source.parents:
             what = f"the input {each} lies inside the output"
         else:
@@ -391,7 +407,8 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 def _require_whole(place: Place) -> None:
     """Require all files of a finished output, as they were written."""
     try:
-        place.require(_listed(place))
+        files = _listed(place)
+        place.require(files)
     except DataError as error:
         what = "listed, but not there as it was written"
         remedy = "copy it again, or give --overwrite to make all of it again"
@@ -441,8 +458,9 @@ def _require_ours(place: Place, there: There) -> None:
     if isinstance(there, Finished):
         known = _known(place)
     for name in sorted(there.names):
-        # Of begun work nothing lists the files yet, so names must tell.
-        ours = is_ours(name) if isinstance(there, Begun) else name in known or _is_work(name)
+        ours = name in known or _is_work(name)
+        if isinstance(there, Begun):  # nothing lists its files yet, so their names must tell
+            ours = is_ours(name)
         if not ours:
             what, remedy = f"holds {name}, which packtool did not write", "move it away, or choose another output"
             raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place))

@@ -134,8 +134,9 @@ class Output:
         """Return how the workers of an engine deliver the files of the dataset."""
         if isinstance(self.place, LocalPlace):  # whose lock keeps others out
             return Delivery(self.place, self.scratch.absolute(), self.place)
-        scratch = self.scratch.absolute() if engine.shares_directories else None
-        return Delivery(self.place, scratch, self.place, self.mark)
+        if engine.shares_directories:
+            return Delivery(self.place, self.scratch.absolute(), self.place, self.mark)
+        return Delivery(self.place, None, self.place, self.mark)
 
     def passing(self, engine: Engine, *, far: bool) -> Delivery:
         """Return how the workers of an engine deliver files that other tasks read before the output is whole.
@@ -204,7 +205,9 @@ class Output:
         for name, size in files.items():
             found = there.get(name)
             if found != size:
-                what = "is not there any more" if found is None else f"has {found} bytes, not {size} as it was written"
+                what = f"has {found} bytes, not {size} as it was written"
+                if found is None:
+                    what = "is not there any more"
                 remedy = "run the command again with --resume"
                 raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
         require_mark(self.place, self.mark)

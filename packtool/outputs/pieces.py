@@ -87,9 +87,8 @@ class Pieces(Generic[Done]):
                 keep(partial(then, number))
             yield number, record
         todo = [number for number in tasks if number not in done]
-        results = engine.run(
-            function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, work=work
-        )
+        left = [tasks[number] for number in todo]
+        results = engine.run(function, left, on_advance=on_advance, prepare=prepare, work=work)
         with closing(results):
             for at, record in results:
                 keep(partial(self.record, todo[at], record, then))
@@ -99,33 +98,43 @@ class Pieces(Generic[Done]):
         """Return the records of the pieces that are done, after checking their files: sizes and checksums, by the
         engine; in an object store, which has checked what it was sent, sizes."""
         records = self.recorded(numbers)
-        files = {number: list(self.files(each)) for number, each in records.items()}
+        files = {number: list(self.files(done)) for number, done in records.items()}
         place = self.output.place.below(self.directory)
         if isinstance(place, LocalPlace):
-            todo = [number for number, entries in files.items() if entries]
-            tasks = [(place, files[number]) for number in todo]
-            with closing(engine.run(_sound, tasks, work=self.output.scratch)) as results:
-                sound = (files.keys() - set(todo)) | {todo[at] for at, whole in results if whole}
+            damaged = self._damaged(place, files, engine)
         else:
-            there = place.names()
-            sound = {
-                number
-                for number, entries in files.items()
-                if all(there.get(each.name) == each.bytes for each in entries)
-            }
-        return {number: each for number, each in records.items() if number in sound}
+            damaged = _differ(place.names(), files)
+        return {number: done for number, done in records.items() if number not in damaged}
+
+    def _damaged(self, place: LocalPlace, files: Mapping[int, Sequence[Entry]], engine: Engine) -> set[int]:
+        """Return the numbers of the pieces with files that are not as recorded, by their checksums."""
+        numbers, tasks = [], []
+        for number, entries in files.items():
+            if entries:
+                numbers.append(number)
+                tasks.append((place, entries))
+        damaged: set[int] = set()
+        with closing(engine.run(_sound, tasks, work=self.output.scratch)) as results:
+            for at, sound in results:
+                if not sound:
+                    damaged.add(numbers[at])
+        return damaged
 
     def numbers(self) -> list[int]:
         """List the numbers of the pieces that have a record."""
-        records = self.output.place.below(f"{PIECES}/{self.kind}").names()
-        return sorted(int(stem) for name in records if (stem := name.removesuffix(".json")).isdecimal())
+        stems = [name.removesuffix(".json") for name in self.output.place.below(f"{PIECES}/{self.kind}").names()]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
         """Return the records that exist and are as they were written, even if their files are not."""
-        wanted = set(numbers).intersection(self.numbers())
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = dict(zip(sorted(wanted), pool.map(self._read, sorted(wanted)), strict=True))
-        return {number: record.done for number, record in found.items() if record is not None}
+        wanted = sorted(set(numbers).intersection(self.numbers()))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # in a store each one is a request
+            records = list(pool.map(self._read, wanted))
+        found: dict[int, Done] = {}
+        for number, record in zip(wanted, records, strict=True):
+            if record is not None:
+                found[number] = record.done
+        return found
 
     def _read(self, number: int) -> _Record[Done] | None:
         try:
@@ -151,6 +160,20 @@ class Pieces(Generic[Done]):
     def name(self, number: int) -> str:
         """Return the name of a record in the output's place."""
         return f"{PIECES}/{self.kind}/{number:05d}.json"
+
+
+def _differ(there: Mapping[str, int], files: Mapping[int, Sequence[Entry]]) -> set[int]:
+    """Return the numbers of the pieces with files that are not there with the bytes recorded.
+
+    Args:
+        there: every file, with its bytes.
+    """
+    differ: set[int] = set()
+    for number, entries in files.items():
+        for entry in entries:
+            if there.get(entry.name) != entry.bytes:
+                differ.add(number)
+    return differ
 
 
 def _sound(files: tuple[LocalPlace, Sequence[Entry]], worker: Worker) -> bool:

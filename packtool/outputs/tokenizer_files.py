@@ -47,7 +47,10 @@ def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], output: Output)
 def require_tokenizer(place: Typed, entries: Sequence[InputEntry], sha256: str) -> None:
     """Raise a DataError unless the tokenizer of a dataset is the one that made its tokens."""
     data = read_tokenizer(place, entries).get(TOKENIZER)
-    if data is not None and (digest := hashlib.sha256(data).hexdigest()) != sha256:
+    if data is None:
+        return
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != sha256:
         what = f"its sha256 is {digest[:12]}…, but the manifest says {sha256[:12]}…"
         remedy = "make the dataset again, or copy it again"
         raise DataError("other-tokenizer", what, remedy=remedy, where=place_of(place).where(TOKENIZER))

@@ -14,7 +14,6 @@ from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.options.check import check_input
 from packtool.options.declare import Input
-from packtool.options.kinds import Records, parse_inputs
 from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
@@ -108,7 +107,9 @@ class Texts:
             else:
                 files += found
         warn_of_repeats(files)
-        return list(map(found_from_anywhere, files)) if from_anywhere else files
+        if from_anywhere:
+            return list(map(found_from_anywhere, files))
+        return files
 
 
 def find(options: TokenizeArguments) -> Texts:
@@ -118,10 +119,8 @@ def find(options: TokenizeArguments) -> Texts:
         UsageError: no input, or one that can't be read as asked; an option that has no effect on what it holds.
         DataError: a file is not there, or can't be read.
     """
-    given = parse_inputs(options.inputs)
-    records = given.items if isinstance(given, Records) else None
-    inputs = [STDIN] if isinstance(given, Records) else list(map(str, given))
-    _check_names(inputs, resume=options.resume, stream="standard input" if records is None else "a stream of records")
+    inputs, records = options.names, options.records
+    _check_names(options)
     found: list[Sequence[CorpusFile] | Once] = []
     for path in inputs:
         if path == STDIN:
@@ -142,7 +141,9 @@ def find(options: TokenizeArguments) -> Texts:
             held = held_by(_files(found), options.text_field)
         else:
             held, records = peek(records, options.text_field)
-        kind, layout = ("conversations" if held.chats else "texts"), held.layout
+        layout = held.layout
+        if held.chats:
+            kind = "conversations"
     if records is not None:
         found = [Once(records)]
     texts = Texts(inputs, found, kind, _fields(options, kind, layout))
@@ -150,19 +151,18 @@ def find(options: TokenizeArguments) -> Texts:
     return texts
 
 
-def _check_names(inputs: Sequence[str], *, resume: bool, stream: str) -> None:
-    """Require an input, and that what can be read once is neither read twice nor resumed.
-
-    Args:
-        stream: what messages call standard input.
-    """
+def _check_names(options: TokenizeArguments) -> None:
+    """Require an input, and that what can be read once is neither read twice nor resumed."""
+    inputs = options.names
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is given", remedy=remedy)
     if inputs.count(STDIN) > 1:
         raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
-    if STDIN in inputs and resume:
-        remedy = "write it to a file first, or give --overwrite"
+    if STDIN in inputs and options.resume:
+        stream, remedy = "standard input", "write it to a file first, or give --overwrite"
+        if options.records is not None:
+            stream = "a stream of records"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
 
 
@@ -181,7 +181,7 @@ def _fields(options: TokenizeArguments, kind: Input, layout: Layout | None) -> F
         kept.insert(0, options.id_field)
     text = options.ids_field or options.text_field
     if kind == "conversations":
-        text = "" if options.conversations in (None, AUTO) else str(options.conversations)
+        text = "" if options.conversations == AUTO else options.conversations or ""
     return Fields(
         text,
         ids=kind == "token ids",

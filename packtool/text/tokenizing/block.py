@@ -94,6 +94,16 @@ class BlockResult(msgspec.Struct):
     shards: list[TokenShard]
     rejected: InputEntry | None
 
+    @property
+    def tokens(self) -> int:
+        """How many it has written."""
+        return sum(span.tokens for span in self.spans)
+
+    @property
+    def bytes(self) -> int:
+        """How many it has read, uncompressed."""
+        return sum(span.bytes for span in self.spans)
+
     def files(self) -> list[FileEntry | InputEntry]:
         """List its files, by their names in the output."""
         of_shards = [entry for shard in self.shards for entry in shard.files]

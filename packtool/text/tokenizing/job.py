@@ -42,6 +42,8 @@ from packtool.text.tokenizing.tokenizer import Tokenizer
 from packtool.warnings import warn
 
 log = logging.getLogger(__name__)
+_NAMED = 5
+"""Most special tokens that a warning names."""
 
 
 def run_blocks(
@@ -164,10 +166,15 @@ class Blocks:
 
     def _run(self, *, quiet: bool) -> None:
         before = dict(self.done)
-        todo = {number: self._task(number) for number in range(len(self._plan))}
-        bytes_of = {number: self._bytes(spans) for number, spans in enumerate(self._plan)}
-        begun = sum(bytes_of[number] for number in before)
-        with Progress(sum(bytes_of.values()), "tokenize", initial=begun, quiet=quiet) as progress:
+        todo: dict[int, tasks.Task] = {}
+        every = begun = 0
+        for number, spans in enumerate(self._plan):
+            todo[number] = tasks.Task(number, spans, tuple(self.files[span.file] for span in spans))
+            size = self._bytes(spans)
+            every += size
+            if number in before:
+                begun += size
+        with Progress(every, "tokenize", initial=begun, quiet=quiet) as progress:
             for number, result in self._kept.run(
                 partial(tasks.run, self.work),
                 todo,
@@ -179,7 +186,7 @@ class Blocks:
             ):
                 if number not in before:
                     self.done[number] = result
-                    progress.add_tokens(sum(span.tokens for span in result.spans))
+                    progress.add_tokens(result.tokens)
                     self._limit_errors()
         self._limit_errors()
 
@@ -187,10 +194,6 @@ class Blocks:
     def _shared(self) -> Path | None:
         """A directory that workers have to see; None where the store has all that they need."""
         return self._output.scratch if isinstance(self.work.tokenizer_at, LocalPlace) else None
-
-    def _task(self, number: int) -> tasks.Task:
-        spans = self._plan[number]
-        return tasks.Task(number, spans, tuple(self.files[span.file] for span in spans))
 
     def _bytes(self, spans: Block) -> int:
         """Return the bytes of a block, for progress; the blocks of a file that is divided count for as many each."""
@@ -204,7 +207,9 @@ class Blocks:
         limit = self.work.max_errors
         if limit is None:
             return
-        spans = [span for result in self.in_order() for span in result.spans]
+        spans: list[SpanCounts] = []
+        for result in self.in_order():
+            spans += result.spans
         if sum(span.rejects for span in spans) > limit:
             worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
@@ -271,13 +276,13 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
         with closing(RejectLog(attempt / REJECTED)) as rejects:
             for result in blocks.in_order():
                 # A block counts records from its own begin: those of the same file in earlier blocks come before.
-                before = [counts.records for counts in per_file]
+                first_record = per_file[result.spans[0].file].records
                 if result.rejected is not None:
+                    before = [counts.records for counts in per_file]
                     rejects.join(output.place.blocks(result.rejected.name), names, before)
                 for span in result.spans:
                     per_file[span.file].add(span)
                 for shard in result.shards:
-                    first_record = before[result.spans[0].file]
                     shards.append(msgspec.structs.replace(shard, first_document=documents, first_record=first_record))
                     documents += shard.offsets.shape[0] - 1
         entry = rejects.entry(REJECTED)
@@ -292,8 +297,8 @@ def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
     bytes_now = tokens_now = 0
     for number, result in blocks.done.items():
         if number not in blocks.earlier:
-            bytes_now += sum(span.bytes for span in result.spans)
-            tokens_now += sum(span.tokens for span in result.spans)
+            bytes_now += result.bytes
+            tokens_now += result.tokens
     return {
         "encoder": ", ".join(sorted(blocks.encoders)) or blocks.work.encoder.encoder,
         "encoder_why": blocks.work.encoder.why,
@@ -314,8 +319,9 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
     corpora, perhaps from somebody who wants to end a document."""
     counts = manifest.counts
     if counts["rejected"]:
-        kept = manifest.rejected is not None
-        remedy = f"see {place.where(REJECTED)}" if kept else "use --on-error quarantine to see which, with the reasons"
+        remedy = "use --on-error quarantine to see which, with the reasons"
+        if manifest.rejected is not None:
+            remedy = f"see {place.where(REJECTED)}"
         what = f"{plural(counts['rejected'], 'record')} could not be used"
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
@@ -332,10 +338,12 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
     if special:
         names = {number: text for text, number in manifest.tokenizer.added_tokens.items()}
         most = sorted(special.items(), key=lambda item: (-item[1], int(item[0])))
-        listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
+        listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:_NAMED])
+        if len(most) > _NAMED:
+            listed += ", …"
         hold, remedy = "texts hold", "give --special-tokens text to encode them as plain text"
         if manifest.conversations:
             hold = "messages spell"
             remedy = "give --special-tokens text to encode them as plain text, or clean the messages"
-        what = f"{hold} special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
+        what = f"{hold} special tokens, which are encoded as such: {listed}"
         warn("special-tokens", what, remedy=remedy, where=str(place))

@@ -63,7 +63,11 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             written |= as_recorded(texts.fields.layout.recorded())
         if tokenizer.fim is not None:
             written |= as_recorded(tokenizer.fim.recorded())
-        limits = {name: getattr(options, name) for name in (*OF_TEXTS, *OF_TOKENS)}
+        limits = {}
+        for name in (*OF_TEXTS, *OF_TOKENS):
+            limit = getattr(options, name)
+            if limit is not None:
+                limits[name] = limit
         special_ids: tuple[int, ...] = ()
         if options.special_tokens == "token" and texts.kind != "token ids":
             special_ids = _special_ids(tokenizer)
@@ -71,7 +75,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             options=written,
             tokenizer=tokenizer.info,
             fields=texts.fields,
-            filters=Filters({name: limit for name, limit in limits.items() if limit is not None}),
+            filters=Filters(limits),
             on_error=options.on_error,
             max_record_bytes=options.record_bytes,
             provenance=options.provenance,
