@@ -89,7 +89,9 @@ def _as_text(value: Any) -> Any:
         return {name: _as_text(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_as_text(item) for item in value]
-    return os.fsencode(value).decode("utf-8", "backslashreplace") if isinstance(value, str) else value
+    if isinstance(value, str):
+        return os.fsencode(value).decode("utf-8", "backslashreplace")
+    return value
 
 
 def decode(raw: bytes, kind: type[_Content]) -> _Content:
@@ -225,22 +227,24 @@ def read(place: Typed) -> Manifest:
         )
     known_format = _FORMATS.get(kind.format)
     if known_format is None or kind.format_version not in known_format.versions:
-        known = _VERSION.fullmatch(kind.packtool_version)
-        raise DataError(
-            "unknown-format",
-            f"format {kind.format[:40]!r} version {kind.format_version} can't be read by this version",
-            remedy="make it again with this version"
-            if kind.format_version < FORMAT_VERSION and known_format is not None
-            else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),
-            where=where,
-        )
+        what = f"format {kind.format[:40]!r} version {kind.format_version} can't be read by this version"
+        remedy = "use packtool or later"
+        if known_format is not None and kind.format_version < FORMAT_VERSION:
+            remedy = "make it again with this version"
+        elif _VERSION.fullmatch(kind.packtool_version):
+            remedy = f"use packtool {kind.packtool_version} or later"
+        raise DataError("unknown-format", what, remedy=remedy, where=where)
     try:
         body = unsealed(raw)
     except ValueError as error:
         raise _bad(where, str(error)) from None
     manifest = _parse(body, known_format.kind, where)
-    if isinstance(manifest, PackedManifest) and (what := manifest.ledger.unbalanced(manifest.documents)):
-        raise DataError("ledger-unbalanced", what, remedy="do not use this dataset; make it again", where=where)
+    if isinstance(manifest, PackedManifest):
+        unbalanced = manifest.ledger.unbalanced(manifest.documents)
+        if unbalanced:
+            raise DataError(
+                "ledger-unbalanced", unbalanced, remedy="do not use this dataset; make it again", where=where
+            )
     return manifest
 
 
@@ -270,7 +274,8 @@ def _a_file(place: Place) -> DataError:
 
 def _no_manifest(place: Place) -> DataError:
     """Return the error for a place without a manifest."""
-    if (absent := place.absent()) is not None:
+    absent = place.absent()
+    if absent is not None:
         return absent
     order = order_at(place)
     if order is not None:

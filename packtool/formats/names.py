@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,13 @@ def shard_file(kind: str, number: int | tuple[int, int]) -> str:
     >>> shard_file("tokens", 7), shard_file("columns", (12, 0))
     ('tokens-00007.npy', 'columns-00012-000.parquet')
     """
-    ending = f"{number:05d}" if isinstance(number, int) else f"{number[0]:05d}-{number[1]:03d}"
-    return f"{kind}-{ending}.{'parquet' if kind == 'columns' else 'npy'}"
+    if isinstance(number, int):
+        name = f"{kind}-{number:05d}"
+    else:
+        piece, inside = number
+        name = f"{kind}-{piece:05d}-{inside:03d}"
+    suffix = "parquet" if kind == "columns" else "npy"
+    return f"{name}.{suffix}"
 
 
 def bucket_directory(sequence_length: int) -> str:
@@ -81,8 +87,7 @@ def bucket_directory(sequence_length: int) -> str:
 
 _EXPORTED = [
     re.escape(file).replace(r"\*", r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}")
-    for files in EXPORTED_FILES.values()
-    for file in files
+    for file in chain.from_iterable(EXPORTED_FILES.values())
 ]
 OTHERS = "|".join(
     [
@@ -108,7 +113,7 @@ def is_ours(name: str) -> bool:
 
 
 def is_begun(name: str) -> bool:
-    """Return whether a file says that there is work here: a run that was killed earlier leaves its lock at most.
+    """Return whether a file says that a run has started here; one that was killed earlier leaves only its lock.
 
     >>> [is_begun(f"unfinished/{name}") for name in ("lock", "state.json.0123abcd.partial", "state.json")]
     [False, False, True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,7 +65,7 @@ def open_all(
     """Open what lies at a place: all now, so that errors show at once, or one by one where opening is costly.
 
     Args:
-        sizes: of each one, as `len` says it.
+        sizes: length of each array, as `len` returns it.
         keep: how many a reader wants to keep open; None for all that the place allows.
     """
     if place.near and keep is None:
@@ -97,9 +98,18 @@ def open_arrays(
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
     """Join the contents of several datasets, one after another."""
     if all(_is_held(part) for part in parts):
-        return [item for part in parts for item in part]
-    places = [(part, number) for part in parts for number in range(len(part))]
-    return OnDemand([size for part in parts for size in sizes_of(part)], lambda n: places[n][0][places[n][1]], keep=0)
+        return list(chain.from_iterable(parts))
+    sizes: list[int] = []
+    places: list[tuple[Sequence[_Content], int]] = []
+    for part in parts:
+        sizes += sizes_of(part)
+        places += [(part, number) for number in range(len(part))]
+
+    def open_one(number: int) -> _Content:
+        part, number = places[number]
+        return part[number]
+
+    return OnDemand(sizes, open_one, keep=0)
 
 
 def flat(arrays: Sequence[npt.NDArray[Any]], width: int) -> Sequence[npt.NDArray[Any]]:
@@ -115,12 +125,16 @@ def _is_held(arrays: Sequence[Any]) -> bool:
 
 def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:
     """Return the length of each array, without opening it."""
-    return arrays.sizes if isinstance(arrays, OnDemand) else [len(array) for array in arrays]
+    if isinstance(arrays, OnDemand):
+        return arrays.sizes
+    return list(map(len, arrays))
 
 
 def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
-    """Return those arrays of `open_all` that are open now."""
-    return arrays.made() if isinstance(arrays, OnDemand) else arrays
+    """Return the arrays of `open_all` that are open now."""
+    if isinstance(arrays, OnDemand):
+        return arrays.made()
+    return arrays
 
 
 def slice_reader(files: Sequence[tuple[Place, FileEntry]], dtype: np.dtype[Any]) -> SliceReader | None:

@@ -109,7 +109,7 @@ class PackedBucket:
         self.rows = entry.rows
         self._keep = keep
         self._column = column
-        held: list[FileEntry] = [file for shard in entry.shards if (file := getattr(shard, column))]
+        held: list[FileEntry] = list(filter(None, (getattr(shard, column) for shard in entry.shards)))
         self._files = [(self.place, file) for file in held]
         self.index_only = index_only
         self.gather: Gather | None = None
@@ -117,6 +117,7 @@ class PackedBucket:
         self.shards = open_arrays(self.place, held, dtype, keep, unchanged)
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
         self.loss: PackedBucket | None = None
+        """The loss of the tokens, read like tokens of a bucket of its own; None where all of them train."""
         if has_loss:
             self.loss = PackedBucket(
                 dataset, entry, LOSS, lengths, keep, "loss", index_only=index_only, unchanged=unchanged
@@ -142,8 +143,9 @@ class PackedBucket:
         if self.index_only:
             return self.gathered(self.segments(first, last))
         parts = [self.shards[number][a:b] for number, a, b in self._ranges(first, last)]
-        none = np.empty((0, self.sequence_length), self.dtype)
-        return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([np.empty((0, self.sequence_length), self.dtype), *parts])
 
     def take(self, rows: I64) -> npt.NDArray[Any]:
         """Copy these rows, (rows, sequence_length)."""
@@ -197,7 +199,8 @@ class PackedBucket:
         for (table, offsets), (_, here, at) in zip(tables, groups, strict=True):
             first[at], last[at], sizes[at] = offsets[here], offsets[here + 1], len(table)
         counts = last - first
-        if len(wrong := np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))):
+        wrong = np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))
+        if len(wrong):
             one = int(wrong[0])
             near = np.array([first[one], last[one]])
             require_rows(near, int(sizes[one]), int(rows[order[one]]), str(self.place))
@@ -453,13 +456,12 @@ class PackedShardWriter:
     ) -> None:
         self._directory = directory
         self._number = number
-        columns = dtype.fields or {"token": (dtype,)}
-        kinds = {"tokens": "token", "loss": "loss"} if with_tokens else {}
-        self._columns = {
-            kind: NpyWriter(self._path(kind), columns[name][0], (rows, sequence_length))
-            for kind, name in kinds.items()
-            if name in columns
-        }
+        self._columns: dict[str, NpyWriter] = {}
+        if with_tokens:
+            columns = dtype.fields or {"token": (dtype,)}
+            for kind, name in (("tokens", "token"), ("loss", "loss")):
+                if name in columns:
+                    self._columns[kind] = NpyWriter(self._path(kind), columns[name][0], (rows, sequence_length))
         self._with_segments = with_segments
         self._segments = 0
         # Where atoms are small, the segments of a shard can take more memory than its tokens.
@@ -489,7 +491,7 @@ class PackedShardWriter:
 
     def close(self, atoms: I64 | None = None) -> PackedShard:
         """Finish the shard's files; `atoms` are the rows of this shard at which an atom begins."""
-        segments = segment_offsets = None
+        segments = segment_offsets = atoms_entry = None
         if self._with_segments:
             self._table.seek(0)
             with NpyWriter(self._path("segments"), SEGMENT, (self._segments,)) as out:
@@ -498,6 +500,7 @@ class PackedShardWriter:
                 segments = out.close()
             counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
             segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
-        entry = None if atoms is None else write_array(self._path("atoms"), atoms)
+        if atoms is not None:
+            atoms_entry = write_array(self._path("atoms"), atoms)
         written = {kind: column.close() for kind, column in self._columns.items()}
-        return PackedShard(written.get("tokens"), segments, segment_offsets, entry, written.get("loss", UNSET))
+        return PackedShard(written.get("tokens"), segments, segment_offsets, atoms_entry, written.get("loss", UNSET))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -139,8 +140,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def files(self) -> list[FileEntry | InputEntry]:
         """The files that it has."""
-        entries = (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)
-        return [entry for entry in entries if entry is not None]
+        return list(filter(None, (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)))
 
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,24 +208,25 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         _require(_ending(self) is not None, "its files are not named alike")
-        held = [entry.shape[:1] for entry in (self.tokens, self.loss or None) if entry is not None]
+        rows = {entry.shape[0] for entry in (self.tokens, self.loss) if entry}
         if self.segment_offsets is not None:
-            held.append((self.segment_offsets.shape[0] - 1,))
-        _require(len(set(held)) < 2, "its files have different numbers of rows")
+            rows.add(self.segment_offsets.shape[0] - 1)
+        _require(len(rows) < 2, "its files have different numbers of rows")
         _require((self.segments is None) == (self.segment_offsets is None), "it has one half of a segment table")
 
     @property
     def files(self) -> list[FileEntry]:
         """The files that it has."""
-        entries = (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)
-        return [entry for entry in entries if entry is not None]
+        return list(filter(None, (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)))
 
     @property
     def rows(self) -> int:
         """Rows in the shard."""
         if self.tokens is not None:
             return self.tokens.shape[0]
-        return 0 if self.segment_offsets is None else self.segment_offsets.shape[0] - 1
+        if self.segment_offsets is None:
+            return 0
+        return self.segment_offsets.shape[0] - 1
 
 
 class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -335,7 +336,11 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def available_tokens(self) -> int:
         """Tokens that were left to draw from."""
-        return self.tokens - sum(removed.tokens for reason, removed in self.left_out.items() if reason != NOT_DRAWN)
+        available = self.tokens
+        for reason, removed in self.left_out.items():
+            if reason != NOT_DRAWN:
+                available -= removed.tokens
+        return available
 
 
 class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -353,12 +358,12 @@ class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def text(self) -> ChosenText:
         """Return the text tokens of the stores, and those left out or packed again, without EOS."""
-        left_out = [removed for source in self.sources for removed in source.left_out.values()]
-        return ChosenText(
-            stored=sum(source.tokens - source.documents for source in self.sources),
-            left_out=sum(counts.tokens - counts.documents for counts in left_out),
-            packed_again=sum(source.repeated_tokens - source.repeated_documents for source in self.sources),
-        )
+        stored = left_out = packed_again = 0
+        for source in self.sources:
+            stored += source.tokens - source.documents
+            left_out += sum(removed.tokens - removed.documents for removed in source.left_out.values())
+            packed_again += source.repeated_tokens - source.repeated_documents
+        return ChosenText(stored, left_out, packed_again)
 
 
 class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -403,20 +408,24 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         most = 256 ** int(self.dtype.removeprefix("<u"))
         _require(max(self.pad_id, self.tokenizer.eos_id) < most, f"its ids of padding or EOS are no {self.dtype}")
-        chosen = None if self.choice is None else self.choice.documents
-        for entry in (self.lengths, chosen):
+        of_documents, by_store = [self.lengths], [len(self.store_documents)]
+        if self.choice is not None:
+            of_documents.append(self.choice.documents)
+            by_store.append(len(self.choice.sources))
+        for entry in of_documents:
             _require(entry is None or entry.shape == (self.documents,), f"it does not have {self.documents} documents")
         _require(self.documents == sum(self.store_documents), "its documents are not those of its stores")
-        for name, tokens in self.choice.text()._asdict().items() if self.choice else ():
-            _require(getattr(self.ledger, name) == tokens, f"its ledger and its choice have other tokens {name}")
-        for counted in (self.store_documents, self.choice.sources if self.choice else self.inputs):
-            _require(len(counted) == len(self.inputs), f"it does not count the documents of {len(self.inputs)} stores")
+        if self.choice is not None:
+            for name, tokens in self.choice.text()._asdict().items():
+                _require(getattr(self.ledger, name) == tokens, f"its ledger and its choice have other tokens {name}")
+        for stores in by_store:
+            _require(stores == len(self.inputs), f"it does not count the documents of {len(self.inputs)} stores")
         for name in ("directory", "sequence_length"):
             values = {getattr(bucket, name) for bucket in self.buckets}
             _require(len(values) == len(self.buckets), f"two of its buckets have the same {name}")
         for bucket in self.buckets:
             bucket.require_whole()
-        for shard in (shard for bucket in self.buckets for shard in bucket.shards):
+        for shard in chain.from_iterable(bucket.shards for bucket in self.buckets):
             _require((shard.tokens is None) == self.index_only, "its shards have tokens where it has stores")
             _require((shard.segments is None) == (self.lengths is None), "its segments lack the lengths of documents")
             has_loss = self.has_loss and not self.index_only
@@ -442,8 +451,10 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def seed(self) -> int:
         """The seed of its order, or else the one it was packed with: epochs are orders of one seed."""
+        if self.shuffle is not None:
+            return self.shuffle.seed
         packed: Any = self.options.get("seed", DEFAULT_SEED)
-        return int(packed) if self.shuffle is None else self.shuffle.seed
+        return int(packed)
 
 
 class ExportedFile(OtherFile, frozen=True, forbid_unknown_fields=True):
@@ -494,18 +505,24 @@ def _require(holds: bool, what: str) -> None:
 
 def _ending(shard: TokenShard | PackedShard) -> str | None:
     """Return what the names of a shard's files have after their kinds, such as ``00007``; None where they differ."""
-    endings = set()
+    endings: set[str] = set()
     for kind in shard.__struct_fields__:
         entry = getattr(shard, kind)
         if isinstance(entry, FileEntry | InputEntry):
             named, _, ending = entry.name.partition(".")[0].partition("-")
-            endings.add(ending if named == kind else None)
-    return endings.pop() if len(endings) == 1 else None
+            if named != kind:
+                return None
+            endings.add(ending)
+    if len(endings) != 1:
+        return None
+    return endings.pop()
 
 
 def packed_version(*, index_only: bool, has_loss: bool) -> int:
     """Return the format version of a packed dataset: the first one that knows all its features."""
-    return LOSS_VERSION if has_loss else INDEX_VERSION if index_only else FORMAT_VERSION
+    if has_loss:
+        return LOSS_VERSION
+    return INDEX_VERSION if index_only else FORMAT_VERSION
 
 
 Manifest = StoreManifest | PackedManifest | ExportManifest
@@ -513,19 +530,30 @@ Manifest = StoreManifest | PackedManifest | ExportManifest
 
 def listed(manifest: Manifest) -> Iterator[InputEntry]:
     """Yield every file that a manifest lists, by its name relative to the manifest."""
-    files: list[FileEntry | InputEntry | None]
+    files: list[FileEntry | InputEntry | None] = []
     if isinstance(manifest, StoreManifest):
-        files = [file for shard in manifest.shards for file in shard.files]
-        files += [manifest.rejected, *manifest.tokenizer_files]
+        for shard in manifest.shards:
+            files += shard.files
+        files.append(manifest.rejected)
     elif isinstance(manifest, ExportManifest):
-        files = [*manifest.files, *manifest.tokenizer_files]
+        files += manifest.files
     else:
-        chosen = manifest.choice.documents if manifest.choice else None
-        files = [manifest.batches, manifest.report, manifest.lengths, chosen, *manifest.tokenizer_files]
-    for file in files:
+        files += [manifest.batches, manifest.report, manifest.lengths]
+        if manifest.choice is not None:
+            files.append(manifest.choice.documents)
+    for file in [*files, *manifest.tokenizer_files]:
         if file is not None:
             yield InputEntry(file.name, file.bytes, file.xxh3_128)
-    for bucket in manifest.buckets if isinstance(manifest, PackedManifest) else ():
-        for entry in (entry for shard in bucket.shards for entry in shard.files):
-            name = f"{bucket.directory}/{entry.name}" if bucket.directory else entry.name
+    if isinstance(manifest, PackedManifest):
+        for bucket in manifest.buckets:
+            yield from _listed(bucket)
+
+
+def _listed(bucket: Bucket) -> Iterator[InputEntry]:
+    """Yield the files of a bucket, which lie in its directory if it has one."""
+    for shard in bucket.shards:
+        for entry in shard.files:
+            name = entry.name
+            if bucket.directory:
+                name = f"{bucket.directory}/{name}"
             yield InputEntry(name, entry.bytes, entry.xxh3_128)

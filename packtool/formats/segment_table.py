@@ -79,13 +79,14 @@ def require_segments(
     end = table["start"] + length
     real = document >= 0
     inside = (document >= INSERTED_EOS) & (table["repeated"] <= length) & (length > 0)
-    if lengths is None:
-        inside &= (document != INSERTED_EOS) | (length == 1)
-    elif (inside := inside & (document < len(lengths))).all() and real.all():
-        inside = end <= lengths[document]
+    if lengths is not None:
+        inside &= document < len(lengths)
+    if lengths is not None and inside.all() and real.all():
+        inside = end <= lengths[document]  # as in most shards: no padding, and nothing inserted
     else:
-        held = inside & real
-        inside[held] = end[held] <= lengths[document[held]]
+        if lengths is not None:
+            held = inside & real
+            inside[held] = end[held] <= lengths[document[held]]
         inside &= (document != INSERTED_EOS) | (length == 1)
     if not inside.all():
         row = int(np.searchsorted(offsets, np.flatnonzero(~inside)[0], side="right")) - 1

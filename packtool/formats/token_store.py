@@ -57,7 +57,8 @@ def write_shard(
             require_known(part, vocab_size)
             out.write(part.astype(dtype, copy=False))
         entry = out.close()
-    if len(offsets) > 1 and (longest := int(np.diff(offsets).max())) > LONGEST_DOCUMENT:
+    longest = int(np.diff(offsets).max(initial=0))
+    if longest > LONGEST_DOCUMENT:
         what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
         raise DataError("document-too-long", what, remedy="divide it, or leave it out")
     return entry, write_array(directory / shard_file("offsets", number), offsets.astype(OFFSET, copy=False))
@@ -102,7 +103,8 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
     if not len(lengths) or offsets[0] != 0 or offsets[-1] != tokens or lengths.min() < 1 or lengths.max() > tokens:
         what = f"its offsets do not divide its {tokens} tokens into documents"
         raise DataError("bad-offsets", what, remedy=_AGAIN, where=where)
-    if (longest := int(lengths.max())) > LONGEST_DOCUMENT:
+    longest = int(lengths.max())
+    if longest > LONGEST_DOCUMENT:
         what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
         raise DataError("document-too-long", what, remedy="divide it, or leave it out", where=where)
     return lengths
@@ -160,8 +162,10 @@ class TokenStore:
         self._origins: list[MappedFile] = []
         self.shards = open_arrays(self.place, [shard.tokens for shard in manifest.shards], self.dtype)
         self.offsets = open_arrays(self.place, [shard.offsets for shard in manifest.shards], OFFSET)
+        self.loss: Sequence[npt.NDArray[Any]] | None = None
         masks = [shard.loss for shard in manifest.shards if shard.loss is not UNSET]
-        self.loss = open_arrays(self.place, masks, LOSS) if masks else None
+        if masks:
+            self.loss = open_arrays(self.place, masks, LOSS)
 
     def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
         """Return the checked length of each document with its EOS, in tokens: uint32, in document order."""
@@ -209,7 +213,9 @@ class TokenStore:
     def id_field(self) -> str | None:
         """The field with the ids of its documents, where they were kept."""
         field = self.manifest.options.get("id_field")
-        return field if isinstance(field, str) and all(shard.columns for shard in self.manifest.shards) else None
+        if not isinstance(field, str) or not all(shard.columns for shard in self.manifest.shards):
+            return None
+        return field
 
     @property
     def kept_fields(self) -> list[str]:
@@ -221,8 +227,11 @@ class TokenStore:
         """Return a field that was kept with the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
         import pyarrow as pa
 
-        parts = [read_column(self.place, s.columns, name) for s in self.manifest.shards if s.columns is not None]
-        out = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+        chunks: list[Any] = []
+        for shard in self.manifest.shards:
+            if shard.columns is not None:
+                chunks += read_column(self.place, shard.columns, name).chunks
+        out = pa.chunked_array(chunks, pa.string())
         if len(out) != self.documents:
             what = f"has {len(out)} values of {name!r}, but {self.documents} documents"
             raise DataError("bad-columns", what, remedy="make the dataset again", where=str(self.place))
@@ -276,11 +285,13 @@ class TokenStore:
 
     def require_trained(self) -> None:
         """Raise a DataError where a token's loss is neither 0 nor 1, or others train than the manifest counts."""
-        trained = 0
-        for number, loss in enumerate(self.loss or ()):
-            entry = self.manifest.shards[number].loss
-            trained += count_trained(loss, self.place.where(entry.name if entry else ""))
-        if self.loss is not None and trained != (said := self.manifest.counts["trained_tokens"]):
+        if self.loss is None:
+            return
+        trained, said = 0, self.manifest.counts["trained_tokens"]
+        for shard, loss in zip(self.manifest.shards, self.loss, strict=True):
+            assert shard.loss is not UNSET
+            trained += count_trained(loss, self.place.where(shard.loss.name))
+        if trained != said:
             what = f"{trained} tokens train, but the manifest says {said}"
             raise DataError("wrong-count", what, remedy=_AGAIN, where=str(self.place))
 
@@ -296,7 +307,9 @@ class TokenStore:
     def document_loss(self, number: int) -> np.ndarray[Any, Any] | None:
         """Return whether each token of one document trains; None where all tokens of the store do."""
         shard, here = self._tokens_of(number)
-        return None if self.loss is None else self.loss[shard][here]
+        if self.loss is None:
+            return None
+        return self.loss[shard][here]
 
     def _tokens_of(self, number: int) -> tuple[int, slice]:
         """Return the shard of a document, and its tokens in there."""
@@ -361,8 +374,9 @@ class Corpus:
 
     def trained(self) -> list[int]:
         """Count the tokens of each store's documents that train, EOS included."""
-        ends = np.cumsum(self.store_documents)[:-1]
-        chosen = [None] * len(self.stores) if self.chosen is None else np.split(self.chosen, ends)
+        if self.chosen is None:
+            return [store.trained(None) for store in self.stores]
+        chosen = np.split(self.chosen, np.cumsum(self.store_documents)[:-1])
         return [store.trained(documents) for store, documents in zip(self.stores, chosen, strict=True)]
 
     def lengths(self) -> Ints:
@@ -383,7 +397,9 @@ class Corpus:
         """Return the lengths of all documents of the stores, whichever of them were chosen."""
         if self._stored is None:
             lengths = [store.lengths(self._arrays) for store in self.stores]
-            self._stored = lengths[0] if len(lengths) == 1 else self._arrays.concatenated(lengths, np.uint32)
+            self._stored = lengths[0]
+            if len(lengths) > 1:
+                self._stored = self._arrays.concatenated(lengths, np.uint32)
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
@@ -410,7 +426,9 @@ class Corpus:
         """Return the place of each document's first token in the stream of all shards."""
         if self._starts is None:
             self._starts = self._arrays.offsets(self.stored_lengths())
-        return self._starts[document if self._behind is None else self._behind[document]]
+        if self._behind is not None:
+            document = self._behind[document]
+        return self._starts[document]
 
 
 def _again(where: Sequence[tuple[Place, str]]) -> Corpus:

@@ -122,7 +122,8 @@ class StoreBucket(Bucket):
                 there = self._obstore.get(self._store, key, options={"range": (0, count)})
                 return int(there.meta["size"]), bytes(there.bytes())
         except FailedError:  # an empty object has no range
-            if (about := self.about(key)) is None or about[0]:
+            about = self.about(key)
+            if about is None or about[0]:
                 raise
             return 0, b""
 
@@ -266,7 +267,8 @@ class HubBucket(Bucket):
         return (int(about["size"]), 0) if about["type"] == "file" else None
 
     def begin(self, key: str, count: int) -> tuple[int, bytes]:
-        if (about := self.about(key)) is None:
+        about = self.about(key)
+        if about is None:
             raise FileNotFoundError(key)
         size = about[0]
         return size, bytes(self.read(key, 0, min(count, size))) if size else b""

@@ -201,7 +201,8 @@ def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> No
         return
     total = sum(entry.bytes for _, entry in wanted)
     directory = wanted[0][0].cache.directory
-    if (free := shutil.disk_usage(directory).free) < total:
+    free = shutil.disk_usage(directory).free
+    if free < total:
         what = f"{show_bytes(total)} are to be fetched, but only {show_bytes(free)} are free"
         remedy = "give --staging with a directory that has room"
         raise DataError("disk-full", what, remedy=remedy, where=str(directory))

@@ -193,7 +193,8 @@ def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: 
 def require_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> int:
     """Raise a DataError unless an open file is the array that its entry promises; return the bytes of the file."""
     size = os.fstat(handle).st_size
-    if problem := header_problem(os.pread(handle, HEADER_BYTES, 0), size, np.dtype(dtype), entry.shape):
+    problem = header_problem(os.pread(handle, HEADER_BYTES, 0), size, np.dtype(dtype), entry.shape)
+    if problem:
         raise place.damaged(entry.name, problem)
     return size
 

@@ -64,7 +64,8 @@ class SliceReader:
         if hasattr(os, "posix_fadvise"):
             list(map(os.posix_fadvise, handles, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
         parts = list(map(os.pread, handles, sizes, begins))
-        if (read := list(map(len, parts))) != sizes:
+        read = list(map(len, parts))
+        if read != sizes:
             short = next(n for n, (part, size) in enumerate(zip(read, sizes, strict=True)) if part != size)
             place, entry = self._files[number[short]]
             raise place.damaged(entry.name, "is shorter than its manifest says")
@@ -105,6 +106,7 @@ class _OpenFiles:
         except BaseException:
             os.close(handle)
             raise
-        if (first := self._open.setdefault(number, handle)) != handle:  # another thread's
+        first = self._open.setdefault(number, handle)
+        if first != handle:  # another thread's
             os.close(handle)
         return first

@@ -103,7 +103,8 @@ class StorePlace(Place):
             size, header = self._ask(lambda bucket: bucket.begin(self._key(entry.name), HEADER_BYTES), entry.name)
         except FileNotFoundError:
             raise self.missing(entry.name) from None
-        if problem := header_problem(header, size, wanted, entry.shape):
+        problem = header_problem(header, size, wanted, entry.shape)
+        if problem:
             raise self.damaged(entry.name, problem)
         return cast("Array", RangedArray(self, entry.name, wanted, entry.shape))
 

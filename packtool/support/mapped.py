@@ -92,7 +92,8 @@ class ArrayFile(NamedTuple):
         """
         size = self.offset + self.dtype.itemsize * int(np.prod(self.shape))
         with self.path.open("r+b" if writable else "rb") as file:
-            if (there := os.fstat(file.fileno()).st_size) < size:
+            there = os.fstat(file.fileno()).st_size
+            if there < size:
                 what = f"has {there} bytes where {size} were written"
                 raise DataError("damaged-scratch", what, remedy="start again with --overwrite", where=str(self.path))
             data = MappedBytes((size,), np.uint8, buffer=mapped(file.fileno(), size, writable=writable).base)

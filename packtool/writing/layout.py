@@ -111,7 +111,8 @@ def join(units: Segments, unit: int, sequence_length: int) -> Segments:
     (array([ 4, -1]), array([5, 1]))
     """
     per_row = sequence_length // unit
-    if lacking := -units.groups % per_row:
+    lacking = -units.groups % per_row
+    if lacking:
         missing = np.zeros(units.groups, np.int64)
         missing[-1] = lacking * unit
         units = fill_up(units, missing)

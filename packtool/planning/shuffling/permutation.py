@@ -111,7 +111,8 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
         unsure.append(a + np.flatnonzero(equal[1:] | equal[:-1]))
     packed &= low
     order = packed.view(np.int64)
-    if len(places := np.concatenate(unsure)):
+    places = np.concatenate(unsure)
+    if len(places):
         indices = order[places]
         order[places] = indices[np.lexsort((indices, drawn[indices]))]
     return order
