@@ -84,12 +84,13 @@ def read(path: Path | str, only: str | None = None) -> list[Table]:
         if name not in STAGES:
             remedy = suggest(name, list(STAGES))
             raise UsageError("unknown-key", f"there is no table {name!r}", remedy=remedy, where=where)
-        entries = value if isinstance(value, list) else [value]
+        several = isinstance(value, list)
+        entries = value if several else [value]
         if not all(isinstance(entry, dict) for entry in entries):
             raise UsageError("bad-type", f"{name} is not a table", remedy=f"write [{name}]", where=where)
         if only in (None, name):
-            several = isinstance(value, list)
-            tables += [_table(file, name, entry, number if several else None) for number, entry in enumerate(entries)]
+            for number, entry in enumerate(entries):
+                tables.append(_table(file, name, entry, number if several else None))
     return sorted(tables, key=lambda table: list(STAGES).index(table.stage))
 
 
@@ -107,7 +108,7 @@ def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | No
             remedy = f"leave it out and give {flag(name)} on the command line"
             raise UsageError("unknown-key", f"{key} is not for files", remedy=remedy, where=where)
         if name not in known:
-            remedy = suggest(spelling(name), [spelling(key) for key in known])
+            remedy = suggest(spelling(name), list(map(spelling, known)))
             raise UsageError("unknown-key", f"{stage} has no option {key!r}", remedy=remedy, where=where)
         if name in table.values:
             raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)

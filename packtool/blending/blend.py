@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +291,7 @@ def _require_no_options(file: TomlFile) -> None:
     from packtool.options.declare import declared  # to read rows takes none of them
     from packtool.options.run import STAGES
 
-    options = {*STAGES, *(name for stage in STAGES.values() for name in declared(stage))} - {*_KEYS}
+    options = {*STAGES, *chain.from_iterable(map(declared, STAGES.values()))} - {*_KEYS}
     for key in file.values:
         if key.replace("-", "_") in options:
             what = f"{key} is for packtool run, and this is no blend, which has [sources]"

@@ -61,7 +61,7 @@ class Dealing:
     ) -> None:
         pieces, samples, names = schedule.pieces, schedule.samples, schedule.names
         first, before = (0, {}) if base is None else base
-        begins = [number for number in (math.ceil(piece.first) for piece in pieces) if first < number < samples]
+        begins = [math.ceil(piece.first) for piece in pieces if first < math.ceil(piece.first) < samples]
         whole = np.arange(first // BLOCK + 1, -(-samples // BLOCK)) * BLOCK
         self.ends = distinct(np.concatenate([[first, samples], begins, whole]).astype(np.int64))
         self.given = np.empty((len(self.ends), len(names)), np.int64)

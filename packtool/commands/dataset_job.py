@@ -74,7 +74,7 @@ class DatasetJob:
 
     def input_entries(self) -> list[DatasetEntry]:
         """List the inputs as manifests identify them."""
-        return [manifests.input_entry(place) for place in self.inputs]
+        return list(map(manifests.input_entry, self.inputs))
 
     def key(self, *options: Any) -> str:
         """Return the key of the output: a digest of all that it depends on.

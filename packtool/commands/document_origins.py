@@ -169,7 +169,7 @@ class Origins:
 
     def __init__(self, dataset: PackedDataset, stores: Sequence[Typed]) -> None:
         require_same_stores(dataset, stores)
-        self._stores = [TokenStore(store) for store in stores]
+        self._stores = list(map(TokenStore, stores))
         self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
         self._chosen = dataset.chosen()
         self._ids: dict[int, Any] = {}

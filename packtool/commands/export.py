@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from msgspec import UNSET
 
@@ -156,17 +157,23 @@ def _write(output: Output, format: Format, contents: Contents, check: InputCheck
 
     known = pieces.found(parts, engine)
     if format.shared:
-        first = {number: part.first_token * itemsize for number, part in parts.items()}
-        known = {n: done for n, done in known.items() if all(is_intact(filled, file, first[n]) for file in done)}
+        for number, done in list(known.items()):
+            first = parts[number].first_token * itemsize
+            if not all(is_intact(filled, file, first) for file in done):
+                del known[number]
     by_part: dict[int, list[ExportedFile]] = {}
     with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
         for number, done in pieces.run(written, parts, engine, done=known, keep=check.keep):
             by_part[number] = done
             bar.advance(parts[number].tokens * itemsize)
-    files = [file for number in sorted(by_part) for file in by_part[number]]
-    last = format.finish(filled, contents, files) if format.finish else []
+    files = list(chain.from_iterable(by_part[number] for number in sorted(by_part)))
+    last: list[ExportedFile] = []
+    if format.finish:
+        last = format.finish(filled, contents, files)
     delivery.deliver(filled, last)
-    return last if format.shared else files + last
+    if format.shared:
+        return last
+    return files + last
 
 
 def _require_counts(files: list[ExportedFile], whole: Contents | Part, where: str) -> None:

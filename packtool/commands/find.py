@@ -73,6 +73,6 @@ def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSeg
         for first, (table, offsets) in zip(bucket.first_rows.tolist(), bucket.checked_tables(), strict=False):
             for at in np.flatnonzero(np.isin(table["document"], documents)).tolist():
                 row = first + int(np.searchsorted(offsets, at, side="right")) - 1
-                document, start, length, repeated = (int(value) for value in table[at].tolist())
+                document, start, length, repeated = map(int, table[at].tolist())
                 out.append(FoundSegment(bucket.sequence_length, row, document, start, length, repeated))
     return out

@@ -148,11 +148,14 @@ def _recorded(strategy: Strategy, options: PackArguments, pad_id: int) -> Option
     found = recorded(replace(options, pad_token=pad_id, mix_rows=mixed), strategy.name)
     if "extra_capacity" in found:
         found["extra_capacity"] = options.extra
-    left_out = ["mix_rows"] * (not found.get("mix_rows")) + ["window_tokens"] * (not strategy.windowed)
-    found = {"pad_id" if name == "pad_token" else name: found[name] for name in found if name not in left_out}
+    if not found.get("mix_rows"):
+        found.pop("mix_rows", None)
+    if not strategy.windowed:
+        found.pop("window_tokens", None)
+    found = {name.replace("pad_token", "pad_id"): value for name, value in found.items()}
     if options.epoch:
         found["epoch"] = options.epoch
-    # The seed of a shuffle is recorded with it. Of rows in corpus order it is that of the epochs to come.
+    # A shuffle records its own seed. For unshuffled rows, record the seed for later epochs.
     if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
         found["seed"] = options.seed
     return found

@@ -356,7 +356,9 @@ def _input(name: str, made: Container[str], root: Place) -> str:
 
 def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
     """List the stages whose outputs a table reads unless it says otherwise."""
-    made = {name: [stage for stage in done if stage.name == name] for name in DEFAULT_OUTPUT}
+    made: dict[str, list[Stage]] = {name: [] for name in DEFAULT_OUTPUT}
+    for stage in done:
+        made.setdefault(stage.name, []).append(stage)
     reads_store = table.values.get("method") == "partial" or "compare" in table.values
     if table.stage == "pack" or reads_store:
         yield from made["tokenize"]

@@ -111,7 +111,9 @@ def _run(
     context: _Context, files: Sequence[CorpusFile], engine: Engine, folder: Path, *, quiet: bool
 ) -> list[_Measured]:
     plan = blocks.plan(files)
-    tasks = [Task(n, block, tuple(files[span.file] for span in block)) for n, block in enumerate(plan)]
+    tasks = []
+    for number, block in enumerate(plan):
+        tasks.append(Task(number, block, tuple(files[span.file] for span in block)))
     function = functools.partial(_measure, context)
     with (
         Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,

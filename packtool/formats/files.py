@@ -102,7 +102,7 @@ class NpyWriter(HashedFile):
     def __init__(self, path: Path, dtype: np.dtype[Any] | str, shape: Sequence[int]) -> None:
         super().__init__(path)
         self.dtype = np.dtype(dtype)
-        self.shape = tuple(int(n) for n in shape)
+        self.shape = tuple(map(int, shape))
         self._put(npy_header(self.dtype, self.shape))
 
     def write(self, data: np.ndarray[Any, Any] | bytes | memoryview) -> None:

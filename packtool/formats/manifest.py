@@ -88,7 +88,7 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_text(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_as_text(item) for item in value]
+        return list(map(_as_text, value))
     if isinstance(value, str):
         return os.fsencode(value).decode("utf-8", "backslashreplace")
     return value

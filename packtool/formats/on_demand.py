@@ -69,7 +69,7 @@ def open_all(
         keep: how many a reader wants to keep open; None for all that the place allows.
     """
     if place.near and keep is None:
-        return [open_one(number) for number in range(len(sizes))]
+        return list(map(open_one, range(len(sizes))))
     limits = [limit for limit in (keep, place.arrays) if limit is not None]
     return OnDemand(sizes, open_one, keep=min(limits, default=None))
 
@@ -97,7 +97,7 @@ def open_arrays(
 
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
     """Join the contents of several datasets, one after another."""
-    if all(_is_held(part) for part in parts):
+    if all(map(_is_held, parts)):
         return list(chain.from_iterable(parts))
     sizes: list[int] = []
     places: list[tuple[Sequence[_Content], int]] = []

@@ -136,7 +136,10 @@ class PackedBucket:
     @property
     def segment_counts(self) -> list[int]:
         """Segments of each shard; 0 where they are not known."""
-        return [0 if s.segments is None else s.segments.shape[0] for s in self.entry.shards]
+        counts = []
+        for shard in self.entry.shards:
+            counts.append(shard.segments.shape[0] if shard.segments is not None else 0)
+        return counts
 
     def tokens(self, first: int, last: int) -> npt.NDArray[Any]:
         """Return rows ``first:last``, (rows, sequence_length): a view if they lie in one shard."""

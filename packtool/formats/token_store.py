@@ -327,7 +327,7 @@ class Corpus:
     """
 
     def __init__(self, places: Sequence[Typed]) -> None:
-        self.stores = [TokenStore(place) for place in places]
+        self.stores = list(map(TokenStore, places))
         self._require_alike()
         self.documents = sum(store.documents for store in self.stores)
         self.tokens = sum(store.tokens for store in self.stores)
@@ -405,7 +405,7 @@ class Corpus:
     def choose(self, documents: Sequence[I64]) -> None:
         """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
-        self.store_documents = [len(chosen) for chosen in documents]
+        self.store_documents = list(map(len, documents))
         self.chosen = self._arrays.concatenated(documents, np.int64)
         self._behind = self._arrays.concatenated(documents, np.int64, firsts)
         self._lengths = None

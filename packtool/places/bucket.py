@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,8 @@ class StoreBucket(Bucket):
 
     def below(self, prefix: str) -> dict[str, int]:
         with _obstore_errors():
-            objects = [each for chunk in self._obstore.list(self._store, prefix) for each in chunk]
-        return {str(each["path"]): int(each["size"]) for each in objects}
+            objects = chain.from_iterable(self._obstore.list(self._store, prefix))
+            return {str(each["path"]): int(each["size"]) for each in objects}
 
     def about(self, key: str) -> tuple[int, int] | None:
         try:
@@ -162,7 +163,8 @@ class StoreBucket(Bucket):
                 there = self._obstore.get(self._store, key)
                 if bytes(there.bytes()) != replaces:
                     return False
-                mode = {name: tag for name in ("e_tag", "version") if (tag := there.meta.get(name)) is not None}
+                tags = {name: there.meta.get(name) for name in ("e_tag", "version")}
+                mode = {name: tag for name, tag in tags.items() if tag is not None}
             try:
                 self._obstore.put(self._store, key, data, mode=mode, use_multipart=False)
             except (AlreadyExistsError, PreconditionError):

@@ -90,7 +90,7 @@ class Scattered:
         self._begins, odd = np.divmod(address - address.min(), lowest.itemsize)
         if odd.any() or not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
             raise ValueError("arrays have to be aligned and contiguous")
-        end = int((self._begins + [len(array) for array in arrays]).max())
+        end = int((self._begins + list(map(len, arrays))).max())
         self._all = np.lib.stride_tricks.as_strided(lowest, (end,), (lowest.itemsize,), writeable=False)
 
     def __call__(

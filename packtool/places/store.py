@@ -54,7 +54,9 @@ class StorePlace(Place):
         return StorePlace, (self.url,)
 
     def where(self, name: str = "") -> str:
-        return f"{self.url}/{name}" if name else self.url
+        if not name:
+            return self.url
+        return f"{self.url}/{name}"
 
     def below(self, name: str) -> StorePlace:
         return StorePlace(self.where(name)) if name else self
@@ -181,7 +183,7 @@ class StorePlace(Place):
         return call()
 
     def remove(self, names: Iterable[str]) -> None:
-        keys = [self._key(name) for name in names]
+        keys = list(map(self._key, names))
         if keys:
             self._ask(lambda bucket: bucket.remove(keys))
 
@@ -272,10 +274,12 @@ class RangedArray:
 
     def reshape(self, *shape: int) -> RangedArray:
         """Group the same items in another way; -1 stands for the length that follows."""
-        known = -int(np.prod(shape, dtype=np.int64)) if -1 in shape else 0
-        total = int(np.prod(self.shape, dtype=np.int64))
-        full = tuple(total // known if each == -1 and known else max(each, 0) for each in shape)
-        return RangedArray(self._place, self._name, self.dtype, full)
+        full = list(shape)
+        if -1 in shape:
+            known = -int(np.prod(shape, dtype=np.int64))
+            total = int(np.prod(self.shape, dtype=np.int64))
+            full[shape.index(-1)] = total // known if known else 0
+        return RangedArray(self._place, self._name, self.dtype, tuple(full))
 
 
 def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:

@@ -37,7 +37,7 @@ def places_of(typed: Typed | Sequence[Typed]) -> list[Place]:
     >>> places_of("a"), places_of(["a", "b"])
     ([LocalPlace('a')], [LocalPlace('a'), LocalPlace('b')])
     """
-    return [place_of(typed)] if isinstance(typed, str | Path | Place) else [place_of(each) for each in typed]
+    return [place_of(typed)] if isinstance(typed, str | Path | Place) else list(map(place_of, typed))
 
 
 def cache_directory() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -100,8 +101,10 @@ def report_of_rows(
 
 def stages_of(plans: Sequence[Plan]) -> dict[str, int]:
     """Add up the rows of plans by the step that made them."""
-    names = dict.fromkeys(name for plan in plans for name in plan.stages)
-    return {name: sum(plan.stages.get(name, 0) for plan in plans) for name in names}
+    stages: Counter[str] = Counter()
+    for plan in plans:
+        stages.update(plan.stages)
+    return dict(stages)
 
 
 def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:

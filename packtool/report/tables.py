@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -388,7 +389,7 @@ def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
     if isinstance(report, StoreReport):
         return [_stores_table(report.sources)]
     tables: list[Table[Any]] = [_packed_table(report.sources)]
-    left_out = [line for source in report.sources for line in _left_out(source)]
+    left_out = list(chain.from_iterable(map(_left_out, report.sources)))
     if left_out:
         columns: list[Column[LeftOutLine]] = [
             Column("store", lambda line: line.store, words=True),

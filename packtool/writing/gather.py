@@ -79,8 +79,12 @@ class Gatherer:
             parts: list[Any] = self._read(array, start, length)
         else:
             in_order = iter(self._read(array[stored], start[stored], length[stored]))
-            here = zip((array - self._padding).tolist(), length.tolist(), strict=True)
-            parts = [next(in_order) if fill < 0 else self._fills[fill][:count] for fill, count in here]
+            parts = []
+            for fill, count in zip((array - self._padding).tolist(), length.tolist(), strict=True):
+                if fill < 0:
+                    parts.append(next(in_order))
+                else:
+                    parts.append(self._fills[fill][:count])
         return np.frombuffer(b"".join(parts), self._dtype)
 
     def _slices(self, segments: Segments) -> Slices:
@@ -219,7 +223,7 @@ class Copier:
             for begin in range(0, max(1, len(raw)), _WINDOW):
                 self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
         self._first_buffer = np.array(first, np.int64)
-        self._sizes = np.array([len(array) for array in arrays], np.int64)
+        self._sizes = np.array(list(map(len, arrays)), np.int64)
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
         """Join items ``start:start + length`` of the array of each number.

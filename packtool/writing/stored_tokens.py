@@ -27,7 +27,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.formats.unchanged import Unchanged
 from packtool.places.cached import CachedPlace
 from packtool.places.local import LocalPlace
-from packtool.places.npy import Scattered
+from packtool.places.npy import FileEntry, Scattered
 from packtool.places.place import MappedFile, Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, place_of, places_of
@@ -171,9 +171,15 @@ class StoredTokens:
         from packtool.writing.gather import Gatherer, LossGatherer
 
         self._made = dataset, manifest, stores
-        self.stores = [TokenStore(place) for place in stores]
+        self.stores = list(map(TokenStore, stores))
         _require_stores(dataset, manifest, stores)  # once more: what was mapped is of the stores that were planned from
-        files = [(store, shard) for store in self.stores for shard in store.manifest.shards]
+        tokens_at: list[tuple[Place, FileEntry]] = []
+        loss_at: list[tuple[Place, FileEntry]] = []
+        for store in self.stores:
+            for shard in store.manifest.shards:
+                tokens_at.append((store.place, shard.tokens))
+                if shard.loss:
+                    loss_at.append((store.place, shard.loss))
         shards = joined([store.shards for store in self.stores])
         offsets = joined([store.offsets for store in self.stores])
         self._longest = max(bucket.sequence_length for bucket in manifest.buckets)
@@ -192,13 +198,13 @@ class StoredTokens:
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,
             longest_fill=self._longest,
-            read=slice_reader([(store.place, shard.tokens) for store, shard in files], np.dtype(manifest.dtype)),
+            read=slice_reader(tokens_at, np.dtype(manifest.dtype)),
         )
         self.loss: StoredLoss | None = None
         if manifest.has_loss:
             columns = [store.loss for store in self.stores]
             counts = [len(store.shards) for store in self.stores]
-            read = slice_reader([(store.place, shard.loss) for store, shard in files if shard.loss], LOSS)
+            read = slice_reader(loss_at, LOSS)
             gather = LossGatherer(columns, counts, self._locate, longest=self._longest, read=read)
             self.loss = StoredLoss(self, gather)
 

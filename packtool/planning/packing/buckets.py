@@ -51,7 +51,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
         bins_of = Bins(placed, offsets, listed, start[number], length[number])
         return RowsPlan(size, lengths, bins=bins_of, whole=True)
 
-    return [rows_of(size) for size in options.buckets]
+    return list(map(rows_of, options.buckets))
 
 
 def _sort_keys(lengths: Ints, largest: int) -> tuple[Ints, Keys, I64]:

@@ -34,7 +34,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
         size = sizes[bucket]
         return StreamPlan(size, size, ends, documents=documents, remainder=options.remainder, arrays=arrays)
 
-    return [stream(bucket) for bucket in range(len(sizes))]
+    return list(map(stream, range(len(sizes))))
 
 
 STRATEGY = Strategy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -65,6 +66,16 @@ class LongRows:
             start[at] = number * np.repeat(room, rows[slides]) // np.repeat(gaps, rows[slides])
         return cls(np.repeat(document.astype(index_type(len(lengths))), rows), start, len(slides) > 0)
 
+    @classmethod
+    def join(cls, parts: Sequence[LongRows], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> LongRows:
+        """Join the long rows of consecutive windows; arguments as of `RowsPlan.join`."""
+        kind, none = index_type(len(lengths)), [0] * len(parts)
+        return cls(
+            arrays.concatenated((part.document for part in parts), kind, firsts),
+            arrays.concatenated((part.start for part in parts), lengths.dtype, none),
+            any(part.overlap for part in parts),
+        )
+
     def repeated(self, rows: I64, sequence_length: int) -> I64:
         """Count the tokens of each row that the row before it has, too."""
         before = np.maximum(rows - 1, 0)
@@ -91,6 +102,19 @@ class Bins:
     listed: I64 = field(default_factory=_none)
     start: I64 = field(default_factory=_none)
     length: I64 = field(default_factory=_none)
+
+    @classmethod
+    def join(cls, parts: Sequence[Bins], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> Bins:
+        """Join the bins of consecutive windows; arguments as of `RowsPlan.join`."""
+        kind, none = index_type(len(lengths)), [0] * len(parts)
+        segments = offsets_of(np.array([len(part.document) for part in parts]))[:-1].tolist()
+        return cls(
+            arrays.concatenated((part.document for part in parts), kind, firsts),
+            _chain([part.offsets for part in parts], arrays),
+            arrays.concatenated((part.listed for part in parts), np.int64, segments),
+            arrays.concatenated((part.start for part in parts), np.int64, none),
+            arrays.concatenated((part.length for part in parts), np.int64, none),
+        )
 
     def at(self, places: Ints, offsets: I64) -> Bins:
         """Put the segments at these places, all of them in another order, into bins that begin at these offsets."""
@@ -158,27 +182,18 @@ class RowsPlan(Plan):
             firsts: first document of each window.
             arrays: allocates the arrays of the plan.
         """
-        kind, none = index_type(len(lengths)), [0] * len(plans)
-        segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
+        stages: Counter[str] = Counter()
+        for plan in plans:
+            stages.update(plan.stages)
         return cls(
             plans[0].sequence_length,
             lengths,
-            long=LongRows(
-                arrays.concatenated((plan._long.document for plan in plans), kind, firsts),
-                arrays.concatenated((plan._long.start for plan in plans), lengths.dtype, none),
-                any(plan._long.overlap for plan in plans),
-            ),
-            bins=Bins(
-                arrays.concatenated((plan._bins.document for plan in plans), kind, firsts),
-                _chain([plan._bins.offsets for plan in plans], arrays),
-                arrays.concatenated((plan._bins.listed for plan in plans), np.int64, segments),
-                arrays.concatenated((plan._bins.start for plan in plans), np.int64, none),
-                arrays.concatenated((plan._bins.length for plan in plans), np.int64, none),
-            ),
+            long=LongRows.join([plan._long for plan in plans], lengths, firsts, arrays),
+            bins=Bins.join([plan._bins for plan in plans], lengths, firsts, arrays),
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
-            stages={name: sum(plan.stages[name] for plan in plans) for name in plans[0].stages},
+            stages=dict(stages),
         )
 
     def mixed(self, seed: int, window: int) -> RowsPlan:

@@ -91,7 +91,7 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
     >>> by_pass([Passes(every, 2, some), Passes(every, 1, some)])
     (array([0, 1, 5, 6, 2, 3, 7, 4], dtype=uint32), [4, 7, 8])
     """
-    firsts = offsets_of(np.array([len(each) for each in chosen], np.int64)).tolist()
+    firsts = offsets_of(np.array(list(map(len, chosen)), np.int64)).tolist()
     order, at, ends = arrays.empty(firsts[-1], index_type(firsts[-1])), 0, []
     sizes = [(int(np.count_nonzero(each.kept)), each.whole, int(np.count_nonzero(each.part))) for each in chosen]
     for number in range(max(each.number for each in chosen)):
