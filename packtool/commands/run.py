@@ -33,8 +33,8 @@ from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
-from packtool.options.check import checked, given
-from packtool.options.declare import declared
+from packtool.options.check import checked
+from packtool.options.declare import declared, given
 from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shuffle import ShuffleArguments

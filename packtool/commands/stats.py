@@ -31,8 +31,8 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
-from packtool.options.check import check_input, given, refuse
-from packtool.options.declare import declared
+from packtool.options.check import check_input, refuse
+from packtool.options.declare import declared, given
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
 from packtool.options.pack import PackOptions

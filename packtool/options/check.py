@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from packtool.errors import UsageError
-from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag
+from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag, given
 from packtool.options.kinds import OF_FIELDS, OF_PLACES, shown
 from packtool.options.names import listed
 
@@ -31,10 +31,10 @@ def checked(arguments: Arguments) -> Arguments:
     Traceback (most recent call last):
     packtool.errors.UsageError: --mix-rows: 'no' is not true or false. Give true or false.
     """
-    given: Any = arguments
+    written: Any = arguments
     parsed = {}
-    for declaration in declared(type(given)).values():
-        value = getattr(given, declaration.name)
+    for declaration in declared(type(written)).values():
+        value = getattr(written, declaration.name)
         if value is None or value is declaration.default:
             continue
         value = _parsed(declaration, value)
@@ -44,7 +44,7 @@ def checked(arguments: Arguments) -> Arguments:
                 _check_value(declaration, item)
         else:
             _check_value(declaration, value)
-    changed: Arguments = replace(given, **parsed)
+    changed: Arguments = replace(written, **parsed)
     check_together(changed)
     return changed
 
@@ -148,24 +148,6 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
 def _atoms_are_rows(arguments: Any, declaration: Declared) -> bool:
     """Return whether this is an atom size of one row: then atoms are what strategies without them move, too."""
     return declaration.name == "atom_size" and arguments.atom_size == arguments.sequence_length
-
-
-def given(arguments: object, names: Iterable[str]) -> list[Declared]:
-    """List the options that differ from their defaults.
-
-    >>> from packtool.options.pack import PackOptions
-    >>> [declaration.flag for declaration in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
-    ['--sequence-length']
-    """
-    options = declared(type(arguments))
-    return [options[name] for name in names if not _is_default(options[name], getattr(arguments, name))]
-
-
-def _is_default(declaration: Declared, value: Any) -> bool:
-    """Return whether an option has its default; of several values, a list is as good as a tuple."""
-    if isinstance(value, list):
-        value = tuple(value)
-    return bool(value == declaration.default)
 
 
 def refuse(arguments: object, names: Iterable[str], what: str, remedy: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import typing
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal
 
@@ -215,6 +216,12 @@ class Declared:
                 text += f" {rule.help}"
         return text
 
+    def is_default(self, value: Any) -> bool:
+        """Return whether this is the default; of several values, a list is as good as a tuple."""
+        if isinstance(value, list):
+            value = tuple(value)
+        return bool(value == self.default)
+
     def taken(self, chosen: str) -> bool:
         """Return whether a strategy or method takes the option."""
         names = self.option.taken_by
@@ -247,6 +254,17 @@ def _declared(arguments: Any) -> dict[str, Declared]:
             option = replace(option, only=only[field.name])
         by_name[field.name] = Declared(field.name, plain, field.default, option)
     return dict(sorted(by_name.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
+
+
+def given(arguments: object, names: Iterable[str]) -> list[Declared]:
+    """List the options that differ from their defaults.
+
+    >>> from packtool.options.pack import PackOptions
+    >>> [declaration.flag for declaration in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
+    ['--sequence-length']
+    """
+    options = declared(type(arguments))
+    return [options[name] for name in names if not options[name].is_default(getattr(arguments, name))]
 
 
 def accepted(arguments: type, chosen: str) -> frozenset[str]:
