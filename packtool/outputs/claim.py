@@ -28,7 +28,7 @@ from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
-from packtool.outputs.output import Made, Mark, Output, Preview, State, Way, read_mark
+from packtool.outputs.output import Lies, Made, Mark, Output, State, Way, read_mark
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
@@ -213,7 +213,7 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
     return output
 
 
-def preview(place: Place, state: State) -> Preview:
+def preview(place: Place, state: State) -> Lies:
     """Tell what a run with this command and key would find at a place, without touching it."""
     try:
         there = look(place)

@@ -68,7 +68,7 @@ class Made(State, frozen=True):
     """The contents of `run.json` that tell who finished.
 
     Attributes:
-        manifest: the digest of the manifest; "" where an earlier version of packtool finished.
+        manifest: the digest of the manifest; "" if an earlier version of packtool finished, or it is an order.
     """
 
     manifest: str = ""
@@ -92,8 +92,8 @@ class Way(Enum):
     KEEP = "leave what an earlier run with the same key has finished"
 
 
-Preview = Literal["nothing", "unfinished", "finished", "other"]
-"""What lies at an output: unfinished or finished work of the same command with the same key, or other files."""
+Lies = Literal["nothing", "unfinished", "finished", "other"]
+"""What lies at an output: nothing, work of the same command with the same key, or anything else."""
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Output:
     way: Way = Way.BEGIN
     mark: bytes = b""
     lock: Lock | None = None
-    preview: Preview | None = None
+    preview: Lies | None = None
 
     @property
     def resumed(self) -> bool:
@@ -175,11 +175,13 @@ class Output:
         Raises:
             DataError: a file is missing, or another run has taken the output over.
         """
+        # `run.json` comes first, with the digest of the manifest: whoever finds another manifest then knows that it
+        # arrived late, from a run that had lost the place.
         digest = xxhash.xxh3_128_hexdigest(manifests.sealed(manifest))
         made = Made(self.state.command, self.state.key, digest)
         self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(made), **(run or {})}))
         self._keep(listed(manifest), manifests.RUN)
-        if not manifests.write(self.place, manifest):
+        if not manifests.write(self.place, manifest):  # there is one by now: another run has finished, and keeps it
             raise taken(self.place)
         self.leave()
 
@@ -222,9 +224,12 @@ class Output:
         self.leave()
 
     def _remove(self, names: Mapping[str, int], keep: Collection[str] = ()) -> None:
-        """Remove files of datasets, except `keep`."""
-        work = f"{UNFINISHED}/"
-        self.place.remove(name for name in names if name not in keep and not name.startswith(work) and is_ours(name))
+        """Remove files of datasets, except `keep`; what is unfinished goes last, with the marker (`leave`)."""
+        gone = []
+        for name in names:
+            if name not in keep and is_ours(name) and not name.startswith(f"{UNFINISHED}/"):
+                gone.append(name)
+        self.place.remove(gone)
 
     def leave(self) -> None:
         """Remove all that is unfinished, the marker last, and unlock the output.
@@ -233,8 +238,11 @@ class Output:
             DataError: another run has taken the output over, so that the manifest is not to be relied on.
         """
         left = [name for name in self.place.names() if name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)]
-        self.place.remove(name for name in left if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}"))
+        last = (MARKER, f"{UNFINISHED}/{LOCK}")
+        self.place.remove(name for name in left if is_ours(name) and name not in last)
         shutil.rmtree(self.scratch, ignore_errors=True)
+        # As long as there is a marker, a run that is killed here leaves work that --resume ends. The marker may be
+        # another run's by now, which would lose the place without it.
         if MARKER in left:
             require_mark(self.place, self.mark)
             self.place.remove([MARKER])
@@ -246,8 +254,10 @@ class Output:
             return
         self.lock.release()
         self.lock = None
-        staged = [] if isinstance(self.place, LocalPlace) else [self.work.parent.parent]
-        for directory in (self.scratch, self.work, self.work.parent, *staged):
+        directories = [self.scratch, self.work, self.work.parent]
+        if not isinstance(self.place, LocalPlace):
+            directories.append(self.work.parent.parent)
+        for directory in directories:
             with suppress(OSError):
                 directory.rmdir()  # if there is nothing in it
 
@@ -267,6 +277,8 @@ class Output:
             remedy = f"{error.remedy.removesuffix(again)}{again} with --resume"
             raise DataError(error.code, error.what, remedy=remedy, where=error.where) from None
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            what = "no space left on the device" if error.errno == errno.ENOSPC else "disk quota exceeded"
+            what = "disk quota exceeded"
+            if error.errno == errno.ENOSPC:
+                what = "no space left on the device"
             remedy = "free some space, then run the command again with --resume: what is finished is kept"
             raise DataError("disk-full", what, remedy=remedy, where=str(self.place)) from None

@@ -145,7 +145,11 @@ class Pieces(Generic[Done]):
         return record if record.piece == self._piece(number) else None
 
     def record(self, number: int, done: Done, then: Callable[[int], object] | None = None) -> None:
-        """Write the record of a piece, once its files are in place; then call `then`."""
+        """Write the record of a piece, once its files are in place; then call `then`.
+
+        The record comes last: a run that is killed between the two makes the files again, and never believes a record
+        of files that are not there.
+        """
         self.output.place.write(self.name(number), manifests.sealed(_Record(self._piece(number), done)))
         if then is not None:
             then(number)

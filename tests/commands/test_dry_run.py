@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:
         "export": store,
     }
     assert not Path("out").exists()
+
+
+def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> None:
+    read = []
+
+    def records() -> Iterator[dict[str, str]]:
+        for number in range(3):
+            read.append(number)
+            yield {"text": str(number)}
+
+    preview = packtool.tokenize(records(), tmp_path / "o", dry_run=True).preview
+    assert preview is not None
+    assert (preview.options["inputs"], preview.known, read) == ("-", {"files": 0, "bytes": 0}, [0])
+    assert not (tmp_path / "o").exists()
 
 
 def test_nothing_is_promised_of_what_a_filter_leaves(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
