@@ -21,6 +21,7 @@ CODES = frozenset(
         "eos-doubtful",
         "files-skipped",
         "input-named-twice",
+        "no-document-ends",
         "no-documents",
         "no-end",
         "no-locks",

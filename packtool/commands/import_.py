@@ -42,9 +42,11 @@ from packtool.outputs.tokenizer_files import read_tokenizer, write_tokenizer
 from packtool.places.typed import place_of
 from packtool.support.clock import Clock
 from packtool.support.progress import Progress
+from packtool.support.sizes import plural
+from packtool.warnings import warn
 
 _COUNTED = ("documents", "tokens", "empty", "eos_added")
-_COUNTED_WHERE_THERE = ("padding", "divided", "eos_first")
+_COUNTED_WHERE_THERE = ("padding", "divided", "eos_first", "unended")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -99,6 +101,7 @@ def import_(options: ImportArguments) -> ImportResult:
             if not Pieces(place, "file", ImportedFile).numbers():
                 place.discard()  # nothing that a resumed run could use
             raise
+        _warn_of_unended(files, done, info)
         entries = [InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in every]
         _require_unchanged(every, identity)
         manifest = _manifest(entries, done, info, recorded, write_tokenizer(place, tokenizer))
@@ -138,6 +141,16 @@ def _read_all(
             finished.append(done)
             bar.advance(sizes[number])
     return finished
+
+
+def _warn_of_unended(files: Sequence[Path], done: Sequence[ImportedFile], info: TokenizerInfo) -> None:
+    """Warn of files without boundaries in which EOS is nowhere: another token may end documents."""
+    unended = [file for file, one in zip(files, done, strict=True) if one.unended]
+    if unended:
+        more = f", and {plural(len(unended) - 1, 'other file')}," if len(unended) > 1 else ""
+        what = f"EOS ({info.eos_id}) is nowhere in it{more} so all its tokens are one document"
+        remedy = "give --eos-token if another token ends or begins documents"
+        warn("no-document-ends", what, remedy=remedy, where=str(unended[0]))
 
 
 def _identity(files: Sequence[Path]) -> list[tuple[str, int, int]]:

@@ -8,7 +8,6 @@ wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,14 +75,9 @@ def beside(name: str, *, is_list: bool) -> bool:
 
 
 class Rows:
-    """Reads the rows of one file, block by block; what is not clear in one block may depend on those before it.
+    """Reads the rows of one file, block by block; what is not clear in one block may depend on those before it."""
 
-    Args:
-        path: of the file, for messages.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._zero: dict[str, str] = {}
         """What the number 0 stands for in a column: the first document of a row, or padding after the last one."""
         self._last: dict[str, int] = {}
@@ -101,10 +95,12 @@ class Rows:
             DataError: a column that would be lost, or that makes no sense.
 
         >>> columns = {"attention_mask": Column(np.array([1, 1, 2, 0]), np.array([4]))}
-        >>> found = Rows(Path("a.jsonl")).documents(Column(np.array([5, 6, 7, 9]), np.array([4])), columns, str)
+        >>> found = Rows().documents(Column(np.array([5, 6, 7, 9]), np.array([4])), columns, str)
         >>> found.tokens, found.lengths, found.padding, found.divided
         (array([5, 6, 7]), array([2, 1]), 1, 1)
         """
+        if not columns:
+            return Found(ids.values, ids.lengths)
         block = _Block(ids, columns, place)
         kept = np.ones(len(ids.values), np.bool_)
         for name in block.of(token_columns.PADDING):
@@ -219,7 +215,8 @@ class _Block:
             DataError: a value is no whole number.
         """
         values = self.columns[name].values
-        numbers = values.astype(np.int64)
+        with np.errstate(invalid="ignore"):  # what has no whole number is refused below
+            numbers = values.astype(np.int64)
         self._require(numbers == values, name, "has the value {} where whole numbers are needed")
         return numbers
 
@@ -255,8 +252,8 @@ class _Block:
         same = np.append(False, (keys[1:] == keys[:-1]) & (self.row[1:] == self.row[:-1]))
         begins: Bools = kept & ~(before & same)
         places = np.flatnonzero(begins)
-        runs = np.stack([self.row[places], keys[places]])
-        _, first, counts = np.unique(runs, axis=1, return_index=True, return_counts=True)
+        runs = _paired(self.row[places], keys[places])
+        _, first, counts = np.unique(runs, return_index=True, return_counts=True)
         if (counts > 1).any():
             row = int(self.row[places[first[counts > 1]]].min())
             names = " and ".join(self.of((*token_columns.PADDING, *token_columns.NUMBERS)))

@@ -154,6 +154,7 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
         batched=False,
         lengths=lengths,
         blocks=blocks,
+        bounds=lambda part: iter([(lengths(part), None)]),
         files=stored.files,
         masked=tokens - stored.trained(chosen) if stored.has_loss else None,
     )
@@ -193,6 +194,9 @@ def _rows(dataset: PackedDataset) -> Contents:
     def blocks(part: Part) -> Iterator[Block]:
         return (_block(group) for group in _joined(_cut(runs[part.number])))
 
+    def bounds(part: Part) -> Iterator[tuple[I64, Segments | None]]:
+        return ((_lengths(group), _segments(group)) for group in _joined(_cut(runs[part.number])))
+
     def files() -> Iterator[MappedFile]:
         yield from dataset.files()
         entry = dataset.manifest.batches
@@ -213,6 +217,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         batched=table is not None,
         lengths=lambda part: _lengths(runs[part.number]),
         blocks=blocks,
+        bounds=bounds,
         files=files,
         multiple=dataset.manifest.multiple,
         masked=dataset.manifest.ledger.masked if isinstance(dataset.manifest.ledger.masked, int) else None,
@@ -263,18 +268,23 @@ def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_
 
 
 def _block(runs: list[_Run]) -> Block:
-    segments = loss = None
-    if all(run.bucket.has_segments for run in runs):
-        segments = Segments.concatenate([run.bucket.segments(run.first, run.last) for run in runs])
+    loss = None
     columns = [(run.bucket.loss, run) for run in runs]
     if masks := [loss.tokens(run.first, run.last).reshape(-1) for loss, run in columns if loss is not None]:
         loss = _concatenated(masks)
     return Block(
         tokens=_concatenated([run.bucket.tokens(run.first, run.last).reshape(-1) for run in runs]),
         lengths=_lengths(runs),
-        segments=segments,
+        segments=_segments(runs),
         loss=loss,
     )
+
+
+def _segments(runs: list[_Run]) -> Segments | None:
+    """Return the segments of rows; None where they are not known."""
+    if not all(run.bucket.has_segments for run in runs):
+        return None
+    return Segments.concatenate([run.bucket.segments(run.first, run.last) for run in runs])
 
 
 def _lengths(runs: Iterable[_Run]) -> I64:

@@ -37,6 +37,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
         padding: tokens left out since a mask says that they are padding.
         divided: rows that were divided into several documents.
         eos_first: EOS left out at the beginning, since they begin documents there.
+        unended: 1 where EOS would end documents, but none is there, so that the file is one document.
     """
 
     shards: list[list[FileEntry]]
@@ -48,6 +49,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
     padding: int = 0
     divided: int = 0
     eos_first: int = 0
+    unended: int = 0
 
     @property
     def files(self) -> list[FileEntry]:
@@ -171,6 +173,7 @@ def documents(parts: Iterable[Found], info: TokenizerInfo, where: str, counts: C
             begun.append(tokens[last:])
     if begun:
         ids = np.concatenate(begun)
+        counts["unended"] += len(ids) == read
         yield _ended(ids, np.array([len(ids)]), info.eos_id, counts)
 
 

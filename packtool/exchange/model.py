@@ -117,6 +117,8 @@ class Contents:
         multiple: documents begin at multiples of this many tokens in its rows.
         lengths: (part) to the length of each of its sequences.
         blocks: (part) to its sequences, in order.
+        bounds: (part) to the lengths of its sequences, and the segments of rows that have them, in order; tokens are
+            not read for it.
         files: that they are read from.
         masked: tokens that do not train, padding apart; None where it is not said which do.
     """
@@ -134,6 +136,7 @@ class Contents:
     batched: bool
     lengths: Callable[[Part], I64]
     blocks: Callable[[Part], Iterator[Block]]
+    bounds: Callable[[Part], Iterator[tuple[I64, Segments | None]]]
     files: Callable[[], Iterator[MappedFile]]
     masked: int | None = None
     multiple: int = 1

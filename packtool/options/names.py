@@ -25,7 +25,7 @@ EXPORTED_FILES = {
     "datatrove": ("*.ds", "*.ds.index", "*.ds.loss"),
     "parquet": ("*.parquet",),
     "arrow": ("*.arrow", "dataset_info.json", "state.json"),
-    "megatron-bridge": ("*.idx.parquet",),
+    "megatron-bridge": ("*.idx.parquet", "packed_metadata.jsonl"),
     "mds": ("*.mds", "index.json"),
     "litdata": ("*.bin", "index.json"),
     "jsonl": ("*.jsonl",),

@@ -20,6 +20,7 @@ from pyarrow import parquet
 import packtool
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
+from packtool.warnings import PacktoolWarning
 from tests.exchange.streams import stream
 from tests.stores import write_store
 
@@ -165,6 +166,17 @@ def test_eos_that_begins_documents_ends_them(tmp_path: Path, tokenizer: Path, na
     assert imported(path, name, tokenizer) == [[5, 6, 7, 0], [8, 9, 0]]
     counts = TokenStore(tmp_path / "store").manifest.counts
     assert (counts["eos_first"], counts["eos_added"], counts["tokens"]) == (1, 1, 7)
+
+
+def test_a_file_without_eos_is_one_document_and_it_is_said(tmp_path: Path, tokenizer: Path) -> None:
+    path = tmp_path / "train.bin"
+    np.array([5, 6, 7], "<u2").tofile(path)
+    with pytest.warns(
+        PacktoolWarning, match=r"train\.bin: EOS \(0\) is nowhere in it so all its tokens are one document"
+    ):
+        assert imported(path, "nanogpt", tokenizer) == [[5, 6, 7, 0]]
+    np.array([5, 6, 0, 7], "<u2").tofile(path)
+    assert imported(path, "nanogpt", tokenizer) == [[5, 6, 0], [7, 0]]
 
 
 def _saved(path: Path, files: dict[str, list[list[int]]], named: list[str]) -> Path:

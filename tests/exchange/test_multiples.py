@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -45,6 +47,36 @@ def test_the_reader_gets_the_row_as_it_was_packed(tmp_path: Path, strategy: str,
         assert cu_seqlens == batch["cu_seqlens_padded"].tolist()
         assert row["seq_lengths"] == np.diff(batch["cu_seqlens"]).tolist()
         assert mask == (batch["labels"][0] != -100).astype(int).tolist()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strategy": "bfd", "document_multiple": 8},
+        {"strategy": "padding", "document_multiple": 8},
+        {"strategy": "bfd"},
+        {"strategy": "padding"},
+        {"strategy": "concat", "segments": False, "remainder": "drop"},
+        None,
+    ],
+)
+def test_its_metadata_is_of_what_the_reader_leaves(tmp_path: Path, options: dict[str, Any] | None) -> None:
+    """For `pad_cu_seqlens`: pieces in a row, the longest of them, and the fewest tokens of a row; of documents, too."""
+    source = write_store(tmp_path / "store", LENGTHS, per_shard=15)
+    if options is not None:
+        packtool.pack(source, tmp_path / "rows", sequence_length=64, shard_tokens=256, **options)
+        source = tmp_path / "rows"
+    packtool.export(source, tmp_path / "out", format="megatron-bridge")
+    (about,) = json.loads((tmp_path / "out" / "packed_metadata.jsonl").read_bytes())
+    rows = [row for file in (tmp_path / "out").glob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    ends = [read(row)[2] for row in rows]
+    assert about["max_samples_per_bin"] == max(len(each) - 1 for each in ends)
+    assert about["dataset_max_seqlen"] == max(int(np.diff(each).max()) for each in ends)
+    assert about["min_packed_seqlen"] == min(each[-1] for each in ends)
+    assert about["pack_size"] == (64 if options else about["dataset_max_seqlen"])
+    assert about["packing_factor"] == round(sum(len(each) - 1 for each in ends) / len(rows), 2)
+    whole = 100 * sum(each[-1] for each in ends) / len(rows) / about["pack_size"]
+    assert about["packing_efficiency"] == round(whole, 2)
 
 
 @pytest.mark.parametrize("name", [name for name in EXPORTS if name != "megatron-bridge"])

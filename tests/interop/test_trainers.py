@@ -195,3 +195,15 @@ def test_megatron_bridge_splits_documents_at_the_multiples(tmp_path: Path, loss:
         ends = row[padded[:-1] + np.diff(cu_seqlens) - 1] == EOS
         lengths = np.diff(found["cu_seqlens_q"][number])[: len(ends)]
         np.testing.assert_array_equal(lengths, np.diff(cu_seqlens) - ends)
+
+
+@pytest.mark.parametrize("multiple", [1, 8])
+def test_megatron_bridge_pads_boundaries_as_the_metadata_says(tmp_path: Path, multiple: int) -> None:
+    found, rows = arrived("megatron-bridge-graphs", "megatron-bridge", 64, tmp_path, told=64, multiple=multiple)
+    dataset = packtool.open(rows, dtype="int64")
+    most = max(len(dataset.batch([number])["cu_seqlens"]) - 1 for number in range(len(dataset)))
+    names = ["cu_seqlens_q"] if multiple == 1 else ["cu_seqlens_q", "cu_seqlens_q_padded"]
+    for name in names:
+        assert found[name].shape == (len(dataset), most + 2)
+        assert (np.diff(found[name]) <= found["max_seqlen_q"]).all()
+    assert len(np.unique(found["max_seqlen_q"])) == 1

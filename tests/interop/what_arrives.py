@@ -42,17 +42,29 @@ def nemo_automodel(export: Path, length: int, *_: int) -> Batches:
         yield default_collater([next(data)])
 
 
-def megatron_bridge(export: Path, length: int, eos: int, multiple: int) -> Batches:
+def megatron_bridge(export: Path, length: int, eos: int, multiple: int, **more: Any) -> Batches:
     _without_models()
     from megatron.bridge.data.packing.parquet import GPTSFTPackedParquetDataset
 
     tokenizer = SimpleNamespace(eos_id=eos)
     unused = {"prompt_template": "{input} {output}", "label_key": "output", "truncation_field": "input"}
     data = GPTSFTPackedParquetDataset(
-        str(export), tokenizer, max_seq_length=length, pad_to_max_length=True, pad_seq_to_mult=multiple, **unused
+        str(export),
+        tokenizer,
+        max_seq_length=length,
+        pad_to_max_length=True,
+        pad_seq_to_mult=multiple,
+        **unused,
+        **more,
     )
     for number in range(len(data)):
         yield data.collate_fn([data[number]])
+
+
+def megatron_bridge_graphs(export: Path, length: int, eos: int, multiple: int) -> Batches:
+    """As for CUDA graphs: all rows have boundaries of one shape."""
+    metadata = str(export / "packed_metadata.jsonl")
+    return megatron_bridge(export, length, eos, multiple, pad_cu_seqlens=True, pack_metadata_file_path=metadata)
 
 
 def _without_models() -> None:
@@ -67,7 +79,12 @@ def _without_models() -> None:
         sys.modules[name] = package
 
 
-TRAINERS = {"litgpt": litgpt, "nemo-automodel": nemo_automodel, "megatron-bridge": megatron_bridge}
+TRAINERS = {
+    "litgpt": litgpt,
+    "nemo-automodel": nemo_automodel,
+    "megatron-bridge": megatron_bridge,
+    "megatron-bridge-graphs": megatron_bridge_graphs,
+}
 
 
 def main(trainer: str, export: str, length: str, eos: str, multiple: str, out: str) -> None:

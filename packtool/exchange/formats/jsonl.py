@@ -48,7 +48,7 @@ class _Record(NamedTuple):
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     """Read the documents of a file, plain or compressed."""
-    rows = columns.Rows(path)
+    rows = columns.Rows()
     held: list[_Record] = []
     known: list[str] | None = None
     tokens = 0

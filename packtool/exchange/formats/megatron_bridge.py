@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from packtool.exchange.files import FileWriter
+from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.formats.tables import described, lists
-from packtool.exchange.model import Block, Contents, Format, Part
+from packtool.exchange.model import Block, Contents, Format, Part, pieces
 from packtool.formats.schema import ExportedFile
-from packtool.planning.plan import INSERTED_EOS, offsets_of, ranges
+from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of, ranges
 from packtool.reading.batch import IGNORED
 
+METADATA = "packed_metadata.jsonl"
 _IDS, _MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 _SCHEMA = pa.schema([("input_ids", _IDS), ("seq_start_id", _IDS), ("loss_mask", _MASK)])
 _LENGTHS = pa.field("seq_lengths", _IDS)
@@ -85,6 +86,53 @@ def _padded_columns(block: Block) -> list[pa.Array]:
     ]
 
 
+def finish(directory: Path, contents: Contents, _: list[ExportedFile]) -> list[ExportedFile]:
+    """Write the file of `packed_metadata_path`, which `pad_cu_seqlens` needs: how many pieces rows have, and how long.
+
+    Lengths are those that the reader leaves: of each piece without its last token.
+    """
+    rows = most = longest = tokens = total = 0
+    shortest: int | None = None
+    for part in contents.parts:
+        for lengths, segments in contents.bounds(part):
+            if not len(lengths):
+                continue
+            sizes, counts = _read_sizes(lengths, segments, padded=contents.multiple > 1)
+            packed = np.add.reduceat(sizes, offsets_of(counts)[:-1])
+            rows, tokens, total = rows + len(counts), tokens + int(packed.sum()), total + len(sizes)
+            most, longest = max(most, int(counts.max())), max(longest, int(sizes.max()))
+            least = int(packed.min())
+            shortest = least if shortest is None else min(shortest, least)
+    if shortest is None:
+        return []
+    size = max(contents.row_lengths, default=longest)
+    about = {
+        "max_samples_per_bin": most,
+        "dataset_max_seqlen": longest,
+        "min_packed_seqlen": shortest,
+        "pack_size": size,
+        "packing_factor": round(total / rows, 2),
+        "packing_efficiency": round(100 * tokens / rows / size, 2),
+    }
+    return [write_json(directory / METADATA, [about])]
+
+
+def _read_sizes(lengths: I64, segments: Segments | None, *, padded: bool) -> tuple[I64, I64]:
+    """Return the lengths of pieces as the reader leaves them, and how many each row has.
+
+    Args:
+        padded: pieces have the padding after them, and the token that is left out is one more than they have.
+    """
+    if segments is None:
+        return lengths - 1, np.ones(len(lengths), np.int64)
+    if not padded:
+        sizes, counts = pieces(segments)
+        return sizes - 1, counts
+    row = offsets_of(lengths)
+    begins = offsets_of(segments.length)[:-1][segments.document >= 0]
+    return np.diff(np.append(begins, row[-1])), np.diff(np.searchsorted(begins, row))
+
+
 FORMAT = Format(
     name="megatron-bridge",
     readers="Megatron-Bridge",
@@ -97,4 +145,5 @@ FORMAT = Format(
     loss=True,
     several_lengths=True,
     part=part,
+    finish=finish,
 )

@@ -165,7 +165,7 @@ def documents(
         leaves: all columns.
     """
     wanted = columns_to_read(leaves, options, path)
-    rows, held, tokens, before = Rows(path), [], 0, 0
+    rows, held, tokens, before = Rows(), [], 0, 0
     for number, sample in enumerate(samples):
         held.append([_decoded(leaf, sample[leaf.name], number, path) for leaf in wanted])
         tokens += len(held[-1][0])

@@ -111,7 +111,7 @@ def documents(batches: Iterable[pa.RecordBatch], options: ReadOptions, path: Pat
     Raises:
         DataError: something in them that is not a list of ids, or does not fit them.
     """
-    rows, before = Rows(path), 0
+    rows, before = Rows(), 0
     for batch in batches:
         name, *others = columns_to_read(batch.schema, options, path)
         ids = _listed(batch, before, name, path)
