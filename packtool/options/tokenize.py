@@ -256,6 +256,17 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         Option(FIELDS, "Other scalar fields to keep with the tokens.", "Input", recorded=True),
     ] = ()
     format: Format = None
+    separator: Annotated[
+        str | None,
+        Option(
+            TEXT,
+            "Text between the documents of text files, which belongs to none; \\n is a newline and \\t a tab.",
+            "Input",
+            default="none: a text file is one document",
+            recorded=True,
+            only=Only(("texts",)),
+        ),
+    ] = None
     include: Annotated[
         Sequence[str],
         Option(

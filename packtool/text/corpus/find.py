@@ -53,12 +53,14 @@ class Texts:
         found: the files of each input.
         kind: of what they hold.
         fields: of a record, that are read.
+        separator: between the documents of text files; "" where each is one.
     """
 
     inputs: Sequence[str]
     found: Sequence[Sequence[CorpusFile] | Once]
     kind: Input
     fields: Fields
+    separator: str = ""
 
     @property
     def files(self) -> list[CorpusFile]:
@@ -106,6 +108,7 @@ class Texts:
                 files.append(found.copied(directory, format, self.fields))
             else:
                 files += found
+        files = _separated(files, self.separator)
         warn_of_repeats(files)
         if from_anywhere:
             return list(map(found_from_anywhere, files))
@@ -146,9 +149,34 @@ def find(options: TokenizeArguments) -> Texts:
             kind = "conversations"
     if records is not None:
         found = [Once(records)]
-    texts = Texts(inputs, found, kind, _fields(options, kind, layout))
+    separator = _separator(options)
+    texts = Texts(inputs, found, kind, _fields(options, kind, layout), separator)
+    _separated(texts.files, separator)  # raises if it has no effect on one
     check_input(options, kind)
     return texts
+
+
+def _separator(options: TokenizeArguments) -> str:
+    """Return what stands between the documents of text files, without escapes; "" where each is one document."""
+    if options.separator == "":
+        raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--separator")
+    return (options.separator or "").replace("\\n", "\n").replace("\\t", "\t")
+
+
+def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
+    """Return the same files with what separates their documents.
+
+    Raises:
+        UsageError: one of them is no plain text.
+    """
+    if not separator:
+        return files
+    for file in files:
+        if file.format != "text" and not file.problem:
+            what = f"has no effect on {file.format}, as which {shown(file.location)} is read"
+            remedy = "leave it out, or give --format text to read the file as plain text"
+            raise UsageError("option-not-taken", what, remedy=remedy, where="--separator")
+    return [msgspec.structs.replace(file, separator=separator) for file in files]
 
 
 def _check_names(options: TokenizeArguments) -> None:

@@ -19,7 +19,7 @@ from packtool.text.corpus.records import (
     UnusableFileError,
 )
 from packtool.text.corpus.tables import group_bytes, read_arrow, read_parquet, rows_before
-from packtool.text.corpus.text import lines_before, read_file, read_lines
+from packtool.text.corpus.text import lines_before, read_file, read_lines, read_separated
 
 
 class SpanReader:
@@ -104,7 +104,9 @@ class SpanReader:
             yield from read_arrow(source, self._fields, limit)
             return
         stream = open_stream(source, file.compression)
-        if file.format == "text":
+        if file.separator:
+            batches = read_separated(stream, file.separator, limit)
+        elif file.format == "text":
             batches = read_file(stream)
         elif file.format in ("csv", "tsv"):
             batches = read_delimited(stream, self._fields, file.format, limit)

@@ -65,6 +65,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
         inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
         problem: why it can't be read, or "".
         remedy: what to do about that, where replacing the file is not it.
+        separator: between the documents of a text file; "" where it is one document.
     """
 
     name: str
@@ -76,6 +77,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
     inode: int = 0
     problem: str = ""
     remedy: str = ""
+    separator: str = ""
 
 
 class Span(msgspec.Struct, frozen=True):

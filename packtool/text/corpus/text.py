@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from packtool.text.corpus.records import EXCERPT, RECORD_BYTES, Readable, RecordBatch, reject, too_large
+from packtool.text.corpus.file_bytes import read_up_to
+from packtool.text.corpus.records import (
+    EXCERPT,
+    RECORD_BYTES,
+    Readable,
+    RecordBatch,
+    UnusableFieldError,
+    reject,
+    too_large,
+)
 
 CHUNK = 1 << 21
 """Bytes read at once; also about the size of the batches that reach the encoder."""
+_ZEROS = bytes(16)
+"""Fewer may stand in a text by mistake."""
 
 
 class LongLine(NamedTuple):
@@ -174,11 +186,126 @@ def _documents(lines: list[bytes], limit: int) -> RecordBatch:
             batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
             continue
         try:
-            documents.append(line.decode())
+            documents.append(_decoded(line))
             numbers.append(number)
-        except UnicodeDecodeError:
-            batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
+        except UnusableFieldError as error:
+            batch.rejects.append(reject(number, error.args[0], error.args[1], line))
     return batch
+
+
+def _decoded(data: bytes) -> str:
+    """Return bytes as text.
+
+    Raises:
+        UnusableFieldError: they are not UTF-8, or what a file has that was not written to its end.
+    """
+    if _ZEROS in data:
+        raise UnusableFieldError("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
+
+
+def read_separated(stream: Readable, separator: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
+    """Read the documents between separators, numbered by the lines where they begin.
+
+    A document of nothing but whitespace comes as an empty one; behind the last separator it is none. Memory is that of
+    the longest document, twice.
+
+    Args:
+        stream: positioned at its beginning.
+        separator: between documents. A newline in it is also one behind a carriage return. Where it has other
+            characters, too, the beginning and the end of the file count as newlines.
+        limit: bytes of a document; longer ones are rejected.
+    """
+    cutter = _Cutter(separator, limit)
+    data = read_up_to(stream, CHUNK)
+    yield cutter.cut(data.removeprefix(BOM_UTF8), first=True)
+    while data:
+        data = read_up_to(stream, CHUNK)
+        yield cutter.cut(data)
+    yield cutter.last()
+
+
+class _Cutter:
+    """Cuts a text into the documents between separators, as it is read."""
+
+    def __init__(self, separator: str, limit: int) -> None:
+        self._limit = limit
+        self._longest = len(separator.encode()) + separator.count("\n")
+        self._between = re.compile(_pattern(separator))
+        self._first = self._last = re.compile(b"(?!)")
+        if separator.strip("\n"):
+            if separator.startswith("\n"):
+                self._first = re.compile(_pattern(separator.lstrip("\n")))
+            if separator.endswith("\n"):
+                self._last = re.compile(_pattern(separator.rstrip("\n")) + rb"\Z")
+        self._held = b""
+        self._too_long = False  # what is held is the end of a document that was rejected
+
+    def cut(self, data: bytes, *, first: bool = False) -> RecordBatch:
+        """Return the documents that end in these bytes.
+
+        Args:
+            first: they begin the file.
+        """
+        batch = RecordBatch(bytes=len(data))
+        searched = max(len(self._held) - self._longest, 0)
+        self._held += data
+        begin = 0
+        if first and (line := self._first.match(self._held)):
+            begin = searched = line.end()
+            batch.records += line[0].count(b"\n")
+        for match in self._between.finditer(self._held, searched):
+            if match.start() < begin:
+                continue
+            self._add(batch, self._held[begin : match.start()])
+            batch.records += self._held.count(b"\n", begin, match.end())
+            begin = match.end()
+        self._held = self._held[begin:]
+        if len(self._held) > self._limit + self._longest:
+            self._pass_over(batch)
+        return batch
+
+    def last(self) -> RecordBatch:
+        """Return the document behind the last separator, if there is one."""
+        batch = RecordBatch()
+        rest = self._held
+        if line := self._last.search(rest):
+            rest = rest[: line.start()]
+        if rest.strip():
+            self._add(batch, rest)
+        batch.records += self._held.count(b"\n") + (not self._held.endswith(b"\n") and self._held != b"")
+        return batch
+
+    def _add(self, batch: RecordBatch, piece: bytes) -> None:
+        """Add a document to a batch, which ends with the line before it."""
+        if self._too_long:
+            self._too_long = False
+            return
+        number = batch.records + 1
+        if len(piece) > self._limit:
+            batch.rejects.append(reject(number, "record-too-large", too_large(len(piece), self._limit), piece))
+            return
+        try:
+            batch.documents.append(_decoded(piece) if piece.strip() else "")
+            batch.numbers.append(number)
+        except UnusableFieldError as error:
+            batch.rejects.append(reject(number, error.args[0], error.args[1], piece))
+
+    def _pass_over(self, batch: RecordBatch) -> None:
+        """Reject the document that is held, and hold only so much of it that no separator is missed."""
+        if not self._too_long:
+            what = f"a document of more than {self._limit:,} bytes"
+            batch.rejects.append(reject(batch.records + 1, "record-too-large", what, self._held))
+        self._too_long = True
+        batch.records += self._held.count(b"\n", 0, -self._longest)
+        self._held = self._held[-self._longest :]
+
+
+def _pattern(separator: str) -> bytes:
+    return re.escape(separator.encode()).replace(b"\\\n", rb"\r?\n")
 
 
 def read_file(stream: Readable) -> Iterator[RecordBatch]:
@@ -186,7 +313,7 @@ def read_file(stream: Readable) -> Iterator[RecordBatch]:
     data = b"".join(iter(lambda: stream.read(CHUNK), b""))
     batch = RecordBatch(records=1, bytes=len(data))
     try:
-        batch.documents, batch.numbers = [data.removeprefix(BOM_UTF8).decode()], [1]
-    except UnicodeDecodeError:
-        batch.rejects = [reject(0, "invalid-utf8", "not valid UTF-8", data)]
+        batch.documents, batch.numbers = [_decoded(data.removeprefix(BOM_UTF8))], [1]
+    except UnusableFieldError as error:
+        batch.rejects = [reject(0, error.args[0], error.args[1], data)]
     yield batch
