@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-_HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+_HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
 
 
@@ -59,10 +59,22 @@ class DataError(PacktoolError):
     """Input is missing, damaged, or not what it claims to be."""
 
 
-def visible(text: str) -> str:
-    """Escape control characters, so that the contents of a file can't command a terminal.
+def visible(text: str, *, keep: str = "", as_json: bool = False) -> str:
+    """Escape control characters, so that the contents of a file can't command a terminal, nor turn its text around.
+
+    Args:
+        text: to show in a terminal.
+        keep: control characters that stay as they are.
+        as_json: the text is JSON, which has escapes of its own.
 
     >>> print(visible("a\\x1b[2Jb\\u202ec\\n"))
     a\\x1b[2Jb\\u202ec\\n
     """
-    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+    def escaped(match: re.Match[str]) -> str:
+        found = match[0]
+        if found in keep:
+            return found
+        return f"\\u{ord(found):04x}" if as_json else found.encode("unicode_escape").decode()
+
+    return _HIDDEN.sub(escaped, text)

@@ -17,6 +17,7 @@ from packtool.cli.failures import say
 from packtool.cli.results import (
     announce_stage,
     describe_info,
+    echo,
     not_kept,
     plain_info,
     plain_stage,
@@ -199,7 +200,7 @@ def stats(values: Values, terminal: Terminal) -> None:
         print_stats(report, results_console(), full=terminal.full, page=values["html"])
         tokenizer = getattr(report, "tokenizer", None)
         if tokenizer is not None:
-            typer.echo(tokenizer_line(tokenizer))
+            echo(tokenizer_line(tokenizer))
 
 
 @_command(
@@ -245,13 +246,13 @@ def find(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json({"schema_version": 1, **asdict(location)})
     elif not location.documents:
-        typer.echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
+        echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
     elif not location.places:
-        typer.echo(f"{location.record} is in no row: the strategy dropped its tokens")
+        echo(f"{location.record} is in no row: the strategy dropped its tokens")
     else:
         for place in location.places:
             again = f", the first {place.repeated:,} repeated" if place.repeated else ""
-            typer.echo(
+            echo(
                 f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
                 f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
             )
@@ -293,7 +294,7 @@ def info(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json({"schema_version": 1, **plain_info(result)})
     else:
-        typer.echo("\n".join(map(visible, describe_info(result))))
+        echo("\n".join(map(visible, describe_info(result))))  # a name may hold the end of a line
     raise typer.Exit(1 if result.state == "damaged" else 0)
 
 
@@ -328,7 +329,7 @@ def verify(values: Values, terminal: Terminal) -> None:
         say(f"packtool: error[{problem.code}]: {problem}")
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
-        typer.echo(f"{result.path}: sound. {held}.")
+        echo(f"{result.path}: sound. {held}.")
     raise typer.Exit(1 if result.problems else 0)
 
 
@@ -348,7 +349,7 @@ def doctor(values: Values, terminal: Terminal) -> None:
         print_json({"schema_version": 1, "checks": [asdict(check) for check in checks]})
     else:
         for check in checks:
-            typer.echo(f"{check.state:7}  {check.name:15}  {check.found}")
+            echo(f"{check.state:7}  {check.name:15}  {check.found}")
             if check.remedy:
-                typer.echo(f"{'':7}  {'':15}  {check.remedy}")
+                echo(f"{'':7}  {'':15}  {check.remedy}")
     raise typer.Exit(1 if any(check.state == "broken" for check in checks) else 0)

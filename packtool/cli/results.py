@@ -28,11 +28,18 @@ if TYPE_CHECKING:
     from packtool.text.corpus.records import CorpusFile
 
 
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print lines for people, on standard output or standard error; names in them can't command a terminal."""
+    lines = map(visible, text.split("\n"))
+    typer.echo("\n".join(lines), err=err)
+
+
 def print_json(value: Any) -> None:
-    """Print one JSON object on standard output."""
+    """Print one JSON object on standard output; what could command a terminal is written as JSON's own escapes."""
     import msgspec
 
-    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")  # paths as strings
+    text = msgspec.json.encode(value, enc_hook=str).decode()  # paths as strings
+    sys.stdout.buffer.write(visible(text, as_json=True).encode() + b"\n")
 
 
 def _show_result(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
@@ -54,7 +61,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
     """Print what became of the texts that were tokenized."""
 
     def say() -> None:
-        typer.echo(_finished(result.path) if result.kept else "\n".join(_store_lines(result)))
+        echo(_finished(result.path) if result.kept else "\n".join(_store_lines(result)))
 
     _show_result(result, terminal, {"counts": result.counts, "run": result.run}, say)
 
@@ -132,17 +139,17 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
         path, report, run = result.path, result.report, result.run
         if report is not None:
             print_ledger(report, results_console())
-            typer.echo()
+            echo()
             if report.metrics is not None:
-                typer.echo(key_figures(report.metrics))
-            typer.echo(tokenizer_line(_manifest_of(path).tokenizer))
+                echo(key_figures(report.metrics))
+            echo(tokenizer_line(_manifest_of(path).tokenizer))
         if "batches" in run:
-            typer.echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
+            echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
-        typer.echo(_finished(path) if result.kept else done)
+        echo(_finished(path) if result.kept else done)
         if report is not None:
-            typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
+            echo(f"More: packtool stats {shlex.quote(str(path))}")
             if sources:
                 _show_sources(report, path)
 
@@ -162,7 +169,7 @@ def _show_sources(report: PackedReport, path: Path | str) -> None:
             f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
         )
         repeated = f", {source.repeated_tokens:,} of them repeated" if source.repeated_tokens else ""
-        typer.echo(
+        echo(
             f"{visible(name)}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
             f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked)\n"
             f"  {plural(source.documents, 'document')}, {plural(source.tokens, 'token')}{repeated}\n"
@@ -170,7 +177,7 @@ def _show_sources(report: PackedReport, path: Path | str) -> None:
         )
         if report.source_mix:
             mixes = [mix.sources[number] for mix in report.source_mix]
-            typer.echo(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
+            echo(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
 
 
 def show_exchange(
@@ -178,7 +185,7 @@ def show_exchange(
 ) -> None:
     """Print what became of an export or import: facts for machines, lines for people."""
     done = _finished(result.path) if result.kept else f"Wrote {result.path}."
-    _show_result(result, terminal, {"run": result.run, **facts}, lambda: typer.echo("\n".join([*lines, done])))
+    _show_result(result, terminal, {"run": result.run, **facts}, lambda: echo("\n".join([*lines, done])))
 
 
 def tokenizer_line(tokenizer: TokenizerInfo) -> str:
@@ -227,8 +234,8 @@ def _show_preview(preview: Preview, *, json: bool) -> None:
         )
         return
     for file in preview.files:
-        typer.echo(_describe_file(file))
-    typer.echo(_describe_preview(preview))
+        echo(_describe_file(file))
+    echo(_describe_preview(preview))
 
 
 def _plain_file(file: CorpusFile) -> dict[str, Any]:
@@ -243,7 +250,7 @@ def _describe_file(file: CorpusFile) -> str:
     'a.jsonl: jsonl (gzip), 4.1 kB'
     """
     kind = f"{file.format} ({file.compression})" if file.compression else file.format
-    return f"{file.name}: {kind}, {show_bytes(file.bytes)}{f'; {file.problem}' if file.problem else ''}"
+    return f"{visible(file.name)}: {kind}, {show_bytes(file.bytes)}{f'; {file.problem}' if file.problem else ''}"
 
 
 _FOUND = {
@@ -337,7 +344,7 @@ def _fact(name: str, value: Any) -> str:
 
 def announce_stage(number: int, count: int, stage: Stage) -> None:
     """Say on standard error which stage of `packtool run` begins."""
-    typer.echo(f"packtool: [{number}/{count}] {stage.name} {_target(stage)}", err=True)
+    echo(f"packtool: [{number}/{count}] {stage.name} {_target(stage)}", err=True)
 
 
 def plain_stage(result: StageResult) -> dict[str, Any]:
@@ -403,23 +410,23 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
     for result in results:
         figures, words = _figures_of(result), "to read: " if result.preview else ""
         note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
-        typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
+        echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
         for shares in (False, True):
             part = {name: value for name, value in figures.items() if name.endswith("_ratio") is shares}
             if part:
-                typer.echo(f"{'':10}{words}{', '.join(_describe_figures(part))}")
+                echo(f"{'':10}{words}{', '.join(_describe_figures(part))}")
         for line in not_kept(_lost(result)):
-            typer.echo(f"{'':10}{line}")
+            echo(f"{'':10}{line}")
     previews = [result.preview for result in results if result.preview is not None]
     if previews:
-        typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
+        echo(f"{show_bytes(previews[0].free_bytes)} free")
     measured = [result for result in results if result.stage.output is None and result.result is not None]
     if measured:
         from packtool.report.console import results_console
         from packtool.report.terminal import print_answer, print_stats
 
         for result in measured:
-            typer.echo()
+            echo()
             page = result.stage.options.get("html")
             if full:
                 print_stats(result.result, results_console(), full=True, page=page)

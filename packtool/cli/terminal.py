@@ -7,7 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from packtool.errors import visible
+
 if TYPE_CHECKING:
+    from logging import LogRecord
+
     from packtool.config import Table
     from packtool.errors import PacktoolError
     from packtool.options.shared import Terminal
@@ -48,6 +52,7 @@ def apply(terminal: Terminal, stack: ExitStack) -> None:
 
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("packtool: %(message)s"))
+        handler.addFilter(_escape)
         logger = logging.getLogger("packtool")
         stack.callback(logger.setLevel, logger.level)
         stack.callback(logger.removeHandler, handler)
@@ -60,6 +65,12 @@ def apply(terminal: Terminal, stack: ExitStack) -> None:
         stack.callback(os.environ.update, dict(os.environ))
         stack.callback(os.environ.pop, "PACKTOOL_PROGRESS")
         os.environ["PACKTOOL_PROGRESS"] = terminal.progress
+
+
+def _escape(record: LogRecord) -> bool:
+    """Escape what could command a terminal in a message, and let it pass."""
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
 
 
 def configure(context: Any, parameter: Any, file: str | None) -> str | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from packtool.errors import visible
 from packtool.report.row import Part, Row, RowSegment, Run
 from packtool.support.sizes import plural
 
@@ -32,7 +33,7 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
         if segment.kind != "padding":
             console.print(_content(segment, style, ids=ids), soft_wrap=False)
     if row.missing_stores:
-        names = ", ".join(map(visible, row.missing_stores))
+        names = ", ".join(map(_pictured, row.missing_stores))
         console.print(Text(f"File and line of each document: give --store for what was packed ({names}).", "dim"))
 
 
@@ -51,9 +52,9 @@ def _heading(segment: RowSegment) -> str:
     if segment.source:
         parts.append(f"source {segment.source}, its document {segment.number:,}")
     if segment.origin is not None:
-        parts.append(visible(segment.origin))
+        parts.append(_pictured(segment.origin))
     if segment.id is not None:
-        parts.append(f"id {visible(segment.id)}")
+        parts.append(f"id {_pictured(segment.id)}")
     if segment.start == 0 and end == segment.document_length:
         parts.append(f"whole, {tokens}")
     else:
@@ -81,14 +82,14 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
     if segment.start:
         text.append(f"{_CUT} ", _CUT_STYLE)
     if repeated:
-        text.append(visible(repeated) + gap, f"{style} dim italic")
+        text.append(_pictured(repeated) + gap, f"{style} dim italic")
     for run in segment.runs:
         weight = "bold underline" if run.trained else "dim"
         text.append(_shown(run, ids=ids), f"{style} {weight}")
     for part in segment.parts:
         text.append(_shown(part, ids=ids), _PARTS.get(part.role, style))
     if not segment.runs and not segment.parts:
-        text.append(visible(new), style)
+        text.append(_pictured(new), style)
     if segment.document_length is not None and _end(segment) < segment.document_length:
         text.append(f" {_CUT}", _CUT_STYLE)
     return text
@@ -98,7 +99,7 @@ def _shown(tokens: Run | Part, *, ids: bool) -> str:
     """Return the text of consecutive tokens, or their ids."""
     if ids or tokens.text is None:
         return " ".join(map(str, tokens.tokens)) + " "
-    return visible(tokens.text)
+    return _pictured(tokens.text)
 
 
 def _end(segment: RowSegment) -> int:
@@ -106,10 +107,10 @@ def _end(segment: RowSegment) -> int:
     return (segment.start or 0) + len(segment.tokens)
 
 
-def visible(text: str) -> str:
-    """Show control characters as pictures, so that a document can't steer the terminal.
+def _pictured(text: str) -> str:
+    """Show control characters as pictures, so that a document can't steer the terminal; others that do, escaped.
 
-    >>> visible("a\\x1b[31mb\\n")
-    'a␛[31mb\\n'
+    >>> _pictured("a\\x1b[31mb\\u202e\\n")
+    'a␛[31mb\\\\u202e\\n'
     """
-    return text.translate(_PICTURES)
+    return visible(text.translate(_PICTURES), keep="\n\t")

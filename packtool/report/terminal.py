@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import rich.table
 from rich import box
 from rich.bar import Bar
@@ -15,6 +16,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from packtool.errors import visible
 from packtool.report import tables
 from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
@@ -35,6 +37,7 @@ from packtool.report.tables import Cell, Column, Table
 from packtool.report.verdict import judge
 from packtool.support.sizes import plural
 
+AnyReport = TypeVar("AnyReport", bound=Report)
 _WIDTH = 80
 _WORDS = 30  # columns that a column of words has at least; what is longer is wrapped
 _BAR_WIDTH = 30
@@ -48,6 +51,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
         full: everything that was measured.
         page: where its page was written, if it was.
     """
+    report = _visible(report)
     if isinstance(report, BlendReport):
         _print_blend(report, console, full=full)
     elif isinstance(report, MeasuredReport):
@@ -62,6 +66,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
 
 def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
     """Print the answer alone: the verdict, whether a packed dataset is good, or what documents or sources there are."""
+    report = _visible(report)
     if isinstance(report, BlendReport):
         _print_blend(report, console, full=False)
     elif isinstance(report, MeasuredReport):
@@ -76,8 +81,24 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
         _print_written(page, console)
 
 
+def _visible(report: AnyReport) -> AnyReport:
+    """Return a report whose texts can't command a terminal: names of files and sources are whatever somebody chose."""
+    return msgspec.convert(_escaped(msgspec.to_builtins(report)), type(report))
+
+
+def _escaped(value: Any) -> Any:
+    """Escape every text in plain data."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, list):
+        return [_escaped(item) for item in value]
+    if isinstance(value, dict):
+        return {_escaped(name): _escaped(item) for name, item in value.items()}
+    return value
+
+
 def _print_written(page: Path | str, console: Console) -> None:
-    console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Wrote {visible(str(page))}.", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_ledger(report: PackedReport, console: Console) -> None:

@@ -168,6 +168,53 @@ def test_what_a_file_holds_commands_no_terminal(
         assert "\\x1b[2J" in said.out + said.err
 
 
+HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"
+"""Clears a screen, turns text around, and begins a line."""
+
+
+def test_names_command_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of files, datasets and sources, ids and texts of documents, in whatever a command prints."""
+    monkeypatch.chdir(tmp_path)
+    folder, text, packed = f"{HOSTILE}.d", f"{HOSTILE}.jsonl", f"{HOSTILE}.rows"
+    Path(folder).mkdir()
+    Path(folder, text).write_text(json.dumps({"text": f"{HOSTILE} text", "id": HOSTILE}) + "\n")
+    Path("blend.toml").write_text(f"[sources]\n{json.dumps(HOSTILE)} = {json.dumps(packed)}\n")
+    Path("all.toml").write_text(
+        f"[tokenize]\ninput = {json.dumps(folder)}\n[pack]\nstrategy='bfd'\nsequence-length=8\n"
+    )
+    commands = [
+        ["tokenize", folder, "-o", HOSTILE, "--dry-run"],
+        ["tokenize", folder, "-o", HOSTILE, "--id-field", "id", "-v"],
+        ["info", folder],
+        ["info", HOSTILE],
+        ["verify", HOSTILE],
+        ["show", HOSTILE, "--document", "0"],
+        ["stats", HOSTILE],
+        ["pack", HOSTILE, "-o", packed, "--strategy", "bfd", "-L", "8", "--remainder", "pad", "-v"],
+        ["pack", HOSTILE, "-o", packed, "--strategy", "bfd", "-L", "8", "--dry-run"],
+        ["find", packed, HOSTILE, "--store", HOSTILE],
+        ["show", packed, "--row", "0", "--store", HOSTILE],
+        ["stats", packed],
+        ["stats", "blend.toml"],
+        ["stats", "blend.toml", "--full", "--html", f"{HOSTILE}.html"],
+        ["run", "all.toml", "-o", f"{HOSTILE}.run", "--dry-run"],
+        ["shuffle", packed, "-o", f"{HOSTILE}.order", "--order-only"],
+    ]
+    for json_too in ([], ["--json"]):
+        for command in commands:
+            again = ["--overwrite"] if json_too and "-o" in command and command[0] != "run" else []
+            status = run([*command, *again, *json_too])
+            said = capsys.readouterr()
+            printed = said.out + said.err
+            assert status == 0, (command, said)
+            for raw in "\x1b\x9b\u202e\u2066\u061c":
+                assert raw not in printed, (command, json_too, printed)
+            if json_too and status == 0:
+                json.loads(said.out)
+
+
 def test_an_error_under_json_is_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["info", "nowhere", "--json"]) == 1
     captured = capsys.readouterr()
