@@ -15,11 +15,12 @@ from packtool.text.tokenizing.fim import FillInTheMiddle, rearranged
 
 
 class Rearranged:
-    """Documents, rearranged.
+    """The documents of a batch, each as the pieces that it was rearranged into.
 
     Args:
-        documents: texts, and
-        utf8: their bytes.
+        documents: texts.
+        utf8: the same, as bytes.
+        fim: how to rearrange them.
     """
 
     def __init__(self, documents: Sequence[str], utf8: Sequence[bytes], fim: FillInTheMiddle) -> None:
@@ -36,11 +37,13 @@ class Rearranged:
             The documents, each of them whole.
         """
         pieces = list(chain.from_iterable(self._pieces))
-        texts = [piece.text if piece.begins else self._fim.guard + piece.text for piece in pieces]
-        known = chain.from_iterable(
-            [data] if len(own) == 1 else [b""] * len(own) for own, data in zip(self._pieces, self._utf8, strict=True)
-        )
-        utf8 = [data or text.encode() for data, text in zip(known, texts, strict=True)]
+        texts: list[str] = []
+        utf8: list[bytes] = []
+        for own, data in zip(self._pieces, self._utf8, strict=True):
+            for piece in own:
+                text = piece.text if piece.begins else self._fim.guard + piece.text
+                texts.append(text)
+                utf8.append(data if len(own) == 1 else text.encode())  # what is whole is not encoded twice
         # Each piece is encoded as a document of its own.
         parts = encoded(texts, utf8, encoder)
         if self._fim.guard:
