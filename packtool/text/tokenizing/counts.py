@@ -111,8 +111,11 @@ class SpanCounts(msgspec.Struct):
         if not wanted:
             return
         begin, size = _widest_gap(wanted, vocab_size)
-        # Ids below the gap wrap round to large ones. Nearly all ids of a text are inside, and looked at no further.
-        outside = ids[ids - begin >= size]
+        distances = ids
+        if begin > 0:
+            distances = ids - begin  # those below the gap wrap round to large numbers
+        # Nearly all ids of a text are inside, and looked at no further.
+        outside = ids[distances >= size]
         numbers, often = np.unique(outside[np.isin(outside, wanted)], return_counts=True)
         for number, times in zip(numbers.tolist(), often.tolist(), strict=True):
             self.special[str(number)] = self.special.get(str(number), 0) + times
