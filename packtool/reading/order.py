@@ -206,10 +206,6 @@ class Dealt:
         if not isinstance(ramp_rows, int | np.integer) or isinstance(ramp_rows, bool) or ramp_rows < 0:
             what, remedy = f"{ramp_rows!r} is no whole number from 0", "give 0 or more"
             raise UsageError("bad-option", what, remedy=remedy, where="ramp_rows")
-        first = self.next_block(after)
-        if first >= self._written.samples:
-            what, remedy = "the run ends before the next block", "make it longer in the blend"
-            raise UsageError("run-ended", what, remedy=remedy, where=self.blend.name)
         for name in weights:
             if name not in self._written.names:
                 remedy = suggest(name, self._written.names)
@@ -220,6 +216,10 @@ class Dealt:
                 what, remedy = f"{weights[name]!r} has too many digits", "give a weight of at most 18 digits"
                 raise UsageError("bad-option", what, remedy=remedy, where=f"weights.{name}")
         require_rows(exact, self._extents, self.gone, dict.fromkeys(exact, "weights"))
+        first = self.next_block(after)
+        if first >= self._written.samples:
+            what, remedy = "the run ends before the next block", "make it longer in the blend"
+            raise UsageError("run-ended", what, remedy=remedy, where=self.blend.name)
         stage = Stage(first, exact, first + int(ramp_rows) if ramp_rows else None)
         self._deal((*self.added, stage), self.base)
         return first

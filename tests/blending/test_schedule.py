@@ -6,7 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Exhausted, Piece, Schedule, Stage, past_of, pieces_of
 
 NAMES = ("a", "b", "c")
@@ -111,3 +114,34 @@ def test_the_past_is_what_was_and_not_what_will_be() -> None:
 def test_another_stage_takes_its_place_among_the_stages() -> None:
     whole = Schedule(NAMES, 100, (stage(0, 1, 0, 0), stage(60, 0, 1, 0)), {}, frozenset())
     assert [each.first for each in whole.also(stage(30, 0, 0, 1)).stages] == [0, 30, 60]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_run_that_needs_every_row_gets_every_row(data: st.DataObject) -> None:
+    """Whatever the weights, at once or on ramps: sources that stop give all they have, and nobody misses a row."""
+    names = tuple("abcdefg"[: data.draw(st.integers(1, 6))])
+    limits = {name: data.draw(st.integers(1, 5) | st.integers(1, 3000)) for name in names}
+    rows, use_all = sum(limits.values()), data.draw(st.booleans())
+    # Without `use_all` whoever has rows left needs a weight to the end.
+    weight = st.fractions(0 if use_all else Fraction(1, 9), 20, max_denominator=1000)
+    stages, first = [], 0
+    while first < rows and len(stages) < 4:
+        weights = {name: data.draw(weight) for name in names}
+        if not any(weights.values()):
+            weights[names[0]] = Fraction(1)
+        ramp = data.draw(st.none() | st.integers(first + 1, rows + 9)) if stages else None
+        stages.append(Stage(first, weights, ramp))
+        first = data.draw(st.integers(first + 1, rows + 1))
+    dealing = Dealing(Schedule(names, rows, tuple(stages), limits, frozenset(names), use_all=use_all))
+    assert dealing.before(rows).tolist() == list(limits.values())
+
+
+def test_a_ramp_from_the_begin_of_the_run_begins_at_the_weights_that_it_replaces() -> None:
+    whole = Schedule(NAMES, 100, (stage(0, 1, 0, 0), stage(60, 0, 0, 1)), {}, frozenset())
+    assert described(whole.also(stage(0, 0, 1, 0, reached=40)).pieces) == [
+        (0, 40, [1, 0, 0], [0, 1, 0]),
+        (40, 60, [0, 1, 0], [0, 1, 0]),
+        (60, 100, [0, 0, 1], [0, 0, 1]),
+    ]
+    assert described(whole.also(stage(0, 0, 1, 0)).pieces)[0] == (0, 60, [0, 1, 0], [0, 1, 0])

@@ -411,3 +411,70 @@ def test_reading_ahead_changes_nothing_of_other_weights(sources: dict[str, Any],
                 break
         ends = (BLOCK, 7200, 2 * BLOCK)  # the ramp begins at 7,200
         assert batches.reweight({"chat": 1}) == min(end for end in ends if end >= consumed)
+
+
+def test_other_weights_before_the_first_batch(sources: dict[str, Any]) -> None:
+    """They take the place of the first stage's, and a ramp begins at those."""
+    for ramp, expected in ((0, 1.0), (BLOCK, 0.4 + 0.6 / 2)):
+        batches = GlobalBatches(stream_of(sources), 50)
+        assert batches.reweight({"code": 1}, ramp_rows=ramp) == 0
+        state = batches.state_dict()
+        rows = read(batches)
+        each_once(rows)
+        share = [name for name, _ in rows[:BLOCK]].count("code") / BLOCK
+        assert abs(share - expected) < 0.001
+        again = GlobalBatches(stream_of(sources), 50)
+        again.load_state_dict(state)
+        assert read(again) == rows
+    for wrong in (-1, 1.5, True, "9"):
+        with pytest.raises(UsageError, match=rf"ramp_rows: {wrong!r} is no whole number from 0\. Give 0 or more\."):
+            batches.reweight({"code": 1}, ramp_rows=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"weights\.code: 1e-30 has too many digits\. Give a weight of at most 18"):
+        batches.reweight({"code": 1e-30, "web": 1})
+
+
+def test_a_source_without_rows_has_no_weight(sources: dict[str, Any], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "remainder": "drop"}
+    packtool.pack(write_store(tmp_path / "store", [3]), tmp_path / "none", **options)
+    assert len(packtool.open(tmp_path / "none")) == 0
+    both = {"none": tmp_path / "none", "web": sources["web"]}
+    message = "none has a weight, but no rows. Give it the weight 0, or take it out of the blend."
+    with pytest.raises(UsageError) as caught:
+        stream_of(both, [{"weights": {"web": 1, "none": 0.1}}], rows=50)
+    assert str(caught.value) == f"stages[0].weights.none: {message}"
+    batches = GlobalBatches(stream_of(both, [{"weights": {"web": 1, "none": 0}}], rows=5000), 50)
+    assert {name for name, _ in read(batches, 3)} == {"web"}
+    with pytest.raises(UsageError) as caught:
+        batches.reweight({"none": 1, "web": 2})
+    assert str(caught.value) == f"weights: {message}"
+    by_size = GlobalBatches(Stream(packtool.Blend(both)), drop_last=False)
+    assert len(read(by_size)) == len(packtool.open(sources["web"]))
+
+
+def test_a_size_of_batches_that_the_blend_says(sources: dict[str, Any]) -> None:
+    def made(given: dict[str, Any], **written: Any) -> GlobalBatches:
+        blend = packtool.Blend(sources, WEIGHTS, rows=ROWS, **written)
+        size = given.pop("batch_size", None)
+        return GlobalBatches(Stream(blend, **given), size)
+
+    for written in ({"batch_size": 40}, {"batch_tokens": 640}, {"batch_size": 40, "batch_tokens": 640}):
+        for given in ({}, {"batch_size": 40}, {"batch_tokens": 640}):
+            assert made(dict(given), **written).batch_size == 40
+    for given, written, message in [
+        (
+            {"batch_size": 8},
+            {"batch_size": 40},
+            "batch_size: 8 rows, but blend says batch-size = 40. Give one of the two",
+        ),
+        (
+            {"batch_size": 8},
+            {"batch_tokens": 640},
+            "batch_size: 8 rows, but the batch-tokens of blend make 40. Give one",
+        ),
+        ({"batch_tokens": 160}, {"batch_size": 40}, "batch_tokens: it makes 10 rows, but blend says batch-size = 40."),
+        ({}, {"batch_size": 40, "batch_tokens": 160}, "blend: batch-size is 40, but batch-tokens make 10 rows. Leave"),
+        ({}, {"batch_tokens": 100}, "blend: batch-tokens: 100 is not a multiple of the 16 tokens of a row."),
+    ]:
+        with pytest.raises(UsageError) as caught:
+            made(given, **written)
+        assert str(caught.value).startswith(message)
