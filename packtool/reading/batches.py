@@ -142,8 +142,11 @@ class GlobalBatches:
         self.end(number)
 
     def __len__(self) -> int:
-        """Count the batches that this rank reads in a pass."""
-        return self._count(*self.stream.order.bounds(self._pass))
+        """Count the batches that this rank reads in a pass; of a blend in its run, also after it has ended.
+
+        Lightning asks a loader for nothing at all, and for ever, if its length is 0.
+        """
+        return self._count(*self._whole)
 
     @property
     def remaining(self) -> int:
@@ -155,8 +158,13 @@ class GlobalBatches:
         """Rows of a pass, of every length, that are in no global batch, and are dropped."""
         if self.stream.several:
             return self.stream.left_out(self._pass)
-        first, last = self.stream.order.bounds(self._pass if self.stream.order.endless else 0)
+        first, last = self._whole
         return (last - first) % self.batch_size if self.drop_last else 0
+
+    @property
+    def _whole(self) -> tuple[int, int]:
+        """The samples of this pass; of a blend those of its run, also after it has ended."""
+        return self.stream.order.bounds(self._pass if self.stream.order.endless else 0)
 
     @property
     def finished(self) -> bool:

