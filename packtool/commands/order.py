@@ -19,14 +19,12 @@ from packtool.formats.files import NpyWriter
 from packtool.formats.names import BATCHES, ORDER_FILE
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import InputEntry, Order, Shuffle
-from packtool.formats.segment_table import no_segments
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry
 from packtool.places.typed import place_of
 from packtool.planning.shuffling.atom import AtomShuffle
-from packtool.planning.shuffling.balance import dealt_order, pairs_of
 from packtool.support.temporary import own_directory
 from packtool.support.version import __version__
 from packtool.writing.input_check import InputCheck
@@ -40,15 +38,13 @@ def write_order(
     """Write the order of the rows of each length, and the batches where there are any.
 
     Args:
-        record: how the rows are shuffled; where it names ranks, the rows of each global batch are dealt to them.
+        record: how the rows are shuffled.
         table: of batches.
 
     Raises:
         UsageError: the output is a URL, or holds anything but an order that may be replaced.
     """
     plans = stored_plans(dataset, record.atom_size)
-    if record.ranks is not None:
-        _require_rows(dataset, plans)
     key, place = key_of(__version__, record, "order", job.input_entries()), place_of(job.options.output)
     rows = dataset.manifest.ledger.rows
     if not isinstance(place, LocalPlace) and not job.options.dry_run:
@@ -81,7 +77,7 @@ def _write(
         directory = plan.bucket.entry.directory
         name = f"{directory}/{ORDER_FILE}" if directory else ORDER_FILE
         with own_directory(output.scratch, "order.") as attempt:
-            entry = _write_one(job, dataset, plan, shuffle, record, attempt)
+            entry = _write_one(job, shuffle, attempt)
             output.put(name, attempt / ORDER_FILE, entry.xxh3_128)
         files.append(InputEntry(name, entry.bytes, entry.xxh3_128))
     if table is not None:
@@ -93,35 +89,10 @@ def _write(
     return files
 
 
-def _write_one(
-    job: DatasetJob,
-    dataset: PackedDataset,
-    plan: StoredPlan,
-    shuffle: AtomShuffle,
-    record: Shuffle,
-    attempt: Path,
-) -> FileEntry:
+def _write_one(job: DatasetJob, shuffle: AtomShuffle, attempt: Path) -> FileEntry:
     """Write the order of the rows of one length to a directory, which holds its partitions on the way, too."""
     with NpyWriter(attempt / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
         parts = order_parts(shuffle, job.budget.memory, attempt)
-        if record.ranks is not None and record.global_batch is not None:
-            segments, multiple = plan.segments, dataset.manifest.multiple
-            parts = dealt_order(
-                parts,
-                lambda rows: pairs_of(segments(rows), multiple),
-                record.ranks,
-                record.global_batch,
-            )
         for part in parts:
             out.write(part)
         return out.close()
-
-
-def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
-    """Require whole rows that move one by one, since only these can be dealt, and segments, which tell their cost."""
-    where = str(dataset.place)
-    if len(plans) > 1 or any(plan.unit != plan.sequence_length or plan.movable_atoms < plan.rows - 1 for plan in plans):
-        what = "its rows do not move one by one, so an order can't deal them to ranks"
-        raise UsageError("atoms-fixed", what, remedy='read it with Loader(balance="step")', where=where)
-    if not dataset.has_segments:
-        raise no_segments(dataset.place)

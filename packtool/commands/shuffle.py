@@ -20,7 +20,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.formats.token_store import Corpus
-from packtool.options.check import check_ranks, check_taken
+from packtool.options.check import check_taken
 from packtool.options.pack import PackArguments
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
@@ -55,8 +55,6 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
             epoch=options.epoch,
             batch_size=options.batch_size,
             rotate=options.rotate,
-            ranks=options.ranks,
-            global_batch=options.global_batch,
         )
         if method.source == "store":
             assert options.sequence_length is not None
@@ -77,10 +75,6 @@ def check_options(options: ShuffleArguments) -> Method:
     """Check that options make sense together; return the method."""
     method = shuffling.method(options.method)
     check_taken(options, "--method", method.name)
-    if not options.order_only and (options.ranks, options.global_batch) != (None, None):
-        what, remedy = "--ranks deals an order, not rows", 'add --order-only, or read with Loader(balance="step")'
-        raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
-    check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
     if options.order_only and method.source == "store":
         what = f"has no effect with --method {method.name}, whose epochs are rotations of lanes"
         remedy = "leave it out, or read any epoch of the rows of one with packtool.open(ROWS).epoch(N)"

@@ -275,7 +275,6 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         batch_tokens: tokens in a batch, for ``bucket``.
         unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
             the dataset, and the tokens they hold, padding included.
-        ranks, global_batch: that the rows of each global batch were dealt to.
     """
 
     method: Name
@@ -287,8 +286,6 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     batch_tokens: Positive | None = None
     unbatched_rows: Count | None = None
     unbatched_tokens: Count | None = None
-    ranks: Positive | None = None
-    global_batch: Positive | None = None
 
 
 class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):

@@ -160,25 +160,6 @@ def refuse(arguments: object, names: Iterable[str], what: str, remedy: str) -> N
         raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
 
 
-def check_ranks(ranks: int | None, global_batch: int | None, purpose: str, *, needed: bool = False) -> None:
-    """Refuse one of these options without the other, and ranks that can't share a global batch equally.
-
-    Args:
-        purpose: what they are for, as in "needed to deal rows to ranks".
-        needed: there is no doing without them.
-
-    Raises:
-        UsageError: naming the option.
-    """
-    for where, value, other in (("--ranks", ranks, global_batch), ("--global-batch", global_batch, ranks)):
-        if value is None and (needed or other is not None):
-            remedy = "give --ranks and --global-batch"
-            raise UsageError("missing-option", f"needed to {purpose}", remedy=remedy, where=where)
-    if ranks is not None and global_batch is not None and global_batch % ranks:
-        what = f"{global_batch} rows can't be divided evenly among {ranks} ranks"
-        raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
-
-
 def suggest(word: str, known: Sequence[str]) -> str:
     """Suggest the name that was meant, or list all names.
 

@@ -94,17 +94,6 @@ class ShuffleArguments(MovingRows):
             high=(1 << 32) - 1,
         ),
     ] = 0
-    ranks: Annotated[
-        int | None,
-        _count(
-            "With --order-only: deal each global batch evenly by attention cost, row i for rank i % RANKS.",
-            unit="ranks",
-            taken_by=("atom",),
-        ),
-    ] = None
-    global_batch: Annotated[
-        int | None, _count("Rows of a step over all ranks, for --ranks.", unit="rows", taken_by=("atom",))
-    ] = None
     order_only: Annotated[
         bool,
         Option(FLAG, "Write the order alone, as plain .npy arrays for other readers.", "Output"),

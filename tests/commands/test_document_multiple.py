@@ -16,7 +16,6 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
-from packtool.planning.shuffling.balance import STEP, dealt_in
 from packtool.reading.stream import Stream
 from tests.commands.rebuilt import rebuilt
 from tests.stores import load, rewrite, write_store
@@ -168,7 +167,7 @@ def test_rows_with_an_extra_token_are_refused(store: Path, tmp_path: Path) -> No
     assert batch["cu_seqlens"][-1] == 63, "without cu_seqlens_padded, runs of padding are sequences as ever"
 
 
-def test_ranks_are_dealt_rows_by_the_rounded_lengths_of_their_documents(store: Path, tmp_path: Path) -> None:
+def test_a_row_costs_what_the_rounded_lengths_of_its_documents_do(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "rows", **options_of("bfd"))
     dataset = packtool.open(tmp_path / "rows")
     stream = Stream(tmp_path / "rows", shuffle=False, cache=tmp_path / "cache")
@@ -178,11 +177,6 @@ def test_ranks_are_dealt_rows_by_the_rounded_lengths_of_their_documents(store: P
         rounded = [-(-tokens // MULTIPLE) * MULTIPLE for tokens in own]
         costs.append(sum(tokens * (tokens + 1) // 2 for tokens in [*rounded, 64 - sum(rounded)]))
     assert stream.pairs(stream.addresses(0, len(stream))).tolist() == costs
-    packtool.shuffle(tmp_path / "rows", tmp_path / "dealt", order_only=True, ranks=2, global_batch=8)
-    packtool.shuffle(tmp_path / "rows", tmp_path / "plain", order_only=True)
-    dealt, plain = (np.load(tmp_path / name / "order.npy") for name in ("dealt", "plain"))
-    (shares,) = dealt_in(STEP, np.array(costs)[plain[None, :8]], 2)
-    assert dealt[:8].tolist() == plain[:8][shares.T.reshape(-1)].tolist()
 
 
 def test_batches_of_one_shape(store: Path, tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ Costs come as (batches, rows) and are dealt batch by batch, many at a time since
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-
 import numpy as np
 
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
@@ -20,7 +18,6 @@ STEP = "step"
 """Ranks meet once a step: the sums of their rows are even."""
 TURN = "turn"
 """Ranks meet at every micro-batch, as in FSDP: rows of like cost come in one turn."""
-_DEALT = 1 << 15  # rows of an order that are dealt at once
 _CLOSE = 256  # a batch that takes one part in 256 longer than the least possible is done: there is little to gain
 _CYCLES = 8  # of exchanges at most; in each, ranks meet others that are half of all ranks away, a quarter, and so on
 _CANDIDATES = 8  # rows of the other rank that each row is compared with at a time
@@ -267,30 +264,6 @@ def time_taken(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) ->
     meetings = [0] if way == STEP else range(0, shares.shape[2], micro_batch)
     taken: I64 = np.add.reduceat(shares, meetings, axis=2).max(axis=1).sum(axis=1)
     return taken
-
-
-def dealt_order(parts: Iterable[I64], pairs: Callable[[I64], I64], ranks: int, batch: int) -> Iterator[I64]:
-    """Order rows so that each global batch is dealt: row i of a batch is for rank ``i % ranks``.
-
-    Args:
-        parts: of the order, one after the other.
-        pairs: of some rows.
-        ranks: divides `batch`.
-        batch: rows in a global batch; rows at the end that fill none stay where they are.
-
-    >>> costs = np.array([9, 1, 8, 2])
-    >>> [part.tolist() for part in dealt_order([np.array([0, 2, 1, 3])], lambda rows: costs[rows], 2, 4)]
-    [[0, 2, 1, 3], []]
-    """
-    rest = np.empty(0, np.int64)
-    for part in parts:
-        rest = np.concatenate([rest, part])
-        while len(rest) >= batch:
-            some = max(1, min(len(rest), _DEALT) // batch) * batch
-            rows, rest = rest[:some].reshape(-1, batch), rest[some:]
-            dealt = dealt_in(STEP, pairs(rows.reshape(-1)).reshape(rows.shape), ranks)
-            yield _take(rows, dealt.transpose(0, 2, 1)).reshape(-1)
-    yield rest
 
 
 def _take(values: I64, which: I64) -> I64:

@@ -20,7 +20,6 @@ from packtool.planning.shuffling.balance import (
     deal,
     deal_turns,
     dealt_in,
-    dealt_order,
     pairs_of,
     time_taken,
 )
@@ -234,22 +233,3 @@ def test_waiting_for_long_rows(sigma: float, length: int, ranks: int, undealt: f
     assert (1 - mean / time_taken(costs, dealt_in(STEP, costs, ranks))).mean() < most
     turns = time_taken(costs, dealt_in(TURN, costs, ranks, 1), TURN)
     np.testing.assert_array_equal(turns, np.sort(costs, axis=1)[:, ranks - 1 :: ranks].sum(axis=1))
-
-
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_an_order_is_dealt_batch_by_batch_however_it_comes(data: st.DataObject) -> None:
-    ranks, each = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    batch = ranks * each
-    order = np.array(data.draw(st.permutations(range(data.draw(st.integers(0, 40))))), np.int64)
-    costs = np.array(data.draw(st.lists(st.integers(0, 1000), min_size=len(order), max_size=len(order))), np.int64)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(order)))))
-    found = np.concatenate(list(dealt_order(np.split(order, cuts), lambda rows: costs[rows], ranks, batch)))
-    whole = len(order) // batch * batch
-    np.testing.assert_array_equal(found[whole:], order[whole:])
-    for first in range(0, whole, batch):
-        here, before = found[first : first + batch], order[first : first + batch]
-        assert sorted(here.tolist()) == sorted(before.tolist())
-        dealt = dealt_in(STEP, costs[before][None], ranks)[0]
-        for rank in range(ranks):
-            np.testing.assert_array_equal(here[rank::ranks], before[dealt[rank]])

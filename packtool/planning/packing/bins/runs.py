@@ -7,7 +7,7 @@ order, so a run needs only the number of the first one; documents are then sorte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,10 +67,6 @@ class Runs:
             np.concatenate([runs.count for runs in parts]),
             np.concatenate([runs.first for runs in parts]),
         )
-
-    def after(self, used: I64) -> Runs:
-        """Shift the same bins to later items: of each length, the first `used` are taken already."""
-        return replace(self, first=self.first + used[self.length])
 
     def run_of(self) -> I64:
         """Find the run of each entry."""
