@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,9 +73,12 @@ class _Stored:
         self.shards = joined([store.shards for store in stores])
         self.offsets = joined([store.offsets for store in stores])
         self.firsts = offsets_of(np.array([store.documents for store in stores], np.int64))
-        begins = [store.first_documents[:-1] + first for store, first in zip(stores, self.firsts, strict=False)]
+        begins, shards = [], []
+        for number, store in enumerate(stores):
+            begins.append(store.first_documents[:-1] + self.firsts[number])
+            shards.append(len(store.shards))
         self.first_documents = np.append(np.concatenate(begins), self.firsts[-1])
-        self._shards_before = offsets_of(np.array([len(store.shards) for store in stores], np.int64))
+        self._shards_before = offsets_of(np.array(shards, np.int64))
 
     @property
     def has_loss(self) -> bool:
@@ -88,9 +91,14 @@ class _Stored:
 
     def trained(self, chosen: Sequence[I64] | None) -> int:
         """Count the tokens that train, of all documents or of those chosen of each store."""
-        if chosen is None:
-            return sum(store.trained() for store in self.stores)
-        return sum(store.trained(documents) for store, documents in zip(self.stores, chosen, strict=True))
+        trained = 0
+        for number, store in enumerate(self.stores):
+            trained += store.trained(None if chosen is None else chosen[number])
+        return trained
+
+    def numbers(self, chosen: Sequence[I64]) -> I64:
+        """Return the numbers, in all stores, of documents that are numbered in their own."""
+        return np.concatenate([documents + self.firsts[number] for number, documents in enumerate(chosen)])
 
     def loss(self, shard: int, first: int, last: int) -> npt.NDArray[np.uint8]:
         """Return whether each of some tokens of a shard trains, 1 or 0."""
@@ -111,14 +119,11 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
     """Export all documents, a part for each shard, or some in the order given, a part for each `PART_TOKENS`."""
     numbers: I64 | None = None
     if chosen is None:
-        sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(stored.offsets, stored.shards, strict=True)]
+        sizes = [(len(offsets) - 1, int(offsets[-1])) for offsets in stored.offsets]
     else:
-        numbers = np.concatenate([mine + first for mine, first in zip(chosen, stored.firsts, strict=False)])
+        numbers = stored.numbers(chosen)
         every = stored.lengths()[numbers]
-        ends = np.cumsum(every)
-        cuts = np.unique(np.searchsorted(ends, np.arange(PART_TOKENS, ends[-1] + PART_TOKENS, PART_TOKENS))).tolist()
-        cuts = [0, *(cut for cut in cuts if 0 < cut < len(numbers)), len(numbers)]
-        sizes = [(last - first, int(every[first:last].sum())) for first, last in pairwise(cuts)]
+        sizes = _sizes_of_parts(every)
 
     def lengths(part: Part) -> I64:
         if numbers is None:
@@ -139,7 +144,10 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
             yield Block(tokens, sizes[first:last], loss=loss)
 
     store = stored.stores[0]
-    tokens = sum(size for _, size in sizes)
+    parts = _parts(sizes)
+    masked = None
+    if stored.has_loss:
+        masked = sum(part.tokens for part in parts) - stored.trained(chosen)
     return Contents(
         name=", ".join(store.place.name for store in stored.stores),
         kind="documents",
@@ -147,7 +155,7 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
         vocab_size=store.manifest.tokenizer.vocab_size,
         eos_id=store.manifest.tokenizer.eos_id,
         row_lengths=[],
-        parts=_parts(sizes),
+        parts=parts,
         bounded=True,
         padding=0,
         repeated=0,
@@ -156,8 +164,19 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
         blocks=blocks,
         bounds=lambda part: iter([(lengths(part), None)]),
         files=stored.files,
-        masked=tokens - stored.trained(chosen) if stored.has_loss else None,
+        masked=masked,
     )
+
+
+def _sizes_of_parts(lengths: I64) -> list[tuple[int, int]]:
+    """Divide documents into parts of `PART_TOKENS` or a little less; return the documents and tokens of each."""
+    ends = offsets_of(lengths)
+    total = int(ends[-1])
+    # A part ends with the last document that begins before a multiple of `PART_TOKENS`.
+    cuts = np.searchsorted(ends[1:], np.arange(PART_TOKENS, total + 1, PART_TOKENS))
+    cuts = np.unique([0, *cuts.tolist(), len(lengths)])
+    tokens = np.diff(ends[cuts])
+    return list(zip(np.diff(cuts).tolist(), tokens.tolist(), strict=True))
 
 
 def _stretches(stored: _Stored, documents: I64) -> Iterator[tuple[int, int, int]]:
@@ -189,13 +208,18 @@ class _Run:
 
 def _rows(dataset: PackedDataset) -> Contents:
     table = dataset.batches()
-    runs = _shards(dataset) if table is None else _batches(dataset, table)
+    runs = list(_shards(dataset)) if table is None else _batches(dataset, table)
+    sizes = []
+    for part in runs:
+        sizes.append((sum(run.rows for run in part), sum(run.tokens for run in part)))
+    masked = dataset.manifest.ledger.masked
 
     def blocks(part: Part) -> Iterator[Block]:
-        return (_block(group) for group in _joined(_cut(runs[part.number])))
+        return map(_block, _joined(_cut(runs[part.number])))
 
     def bounds(part: Part) -> Iterator[tuple[I64, Segments | None]]:
-        return ((_lengths(group), _segments(group)) for group in _joined(_cut(runs[part.number])))
+        for group in _joined(_cut(runs[part.number])):
+            yield _lengths(group), _segments(group)
 
     def files() -> Iterator[MappedFile]:
         yield from dataset.files()
@@ -210,7 +234,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         vocab_size=dataset.manifest.tokenizer.vocab_size,
         eos_id=dataset.manifest.tokenizer.eos_id,
         row_lengths=sorted({bucket.sequence_length for bucket in dataset.buckets if bucket.rows}),
-        parts=_parts([(sum(run.rows for run in part), sum(run.tokens for run in part)) for part in runs]),
+        parts=_parts(sizes),
         bounded=dataset.has_segments,
         padding=dataset.manifest.ledger.padding,
         repeated=dataset.manifest.ledger.repeated,
@@ -220,28 +244,30 @@ def _rows(dataset: PackedDataset) -> Contents:
         bounds=bounds,
         files=files,
         multiple=dataset.manifest.multiple,
-        masked=dataset.manifest.ledger.masked if isinstance(dataset.manifest.ledger.masked, int) else None,
+        masked=masked if isinstance(masked, int) else None,
     )
 
 
-def _shards(dataset: PackedDataset) -> list[list[_Run]]:
+def _shards(dataset: PackedDataset) -> Iterator[list[_Run]]:
     """Yield the rows as they are stored, one part for each shard."""
-    return [
-        [_Run(bucket, first, last)]
-        for bucket in dataset.buckets
-        for first, last in pairwise(bucket.first_rows.tolist())
-    ]
+    for bucket in dataset.buckets:
+        for first, last in pairwise(bucket.first_rows.tolist()):
+            yield [_Run(bucket, first, last)]
 
 
 def _batches(dataset: PackedDataset, table: npt.NDArray[Any]) -> list[list[_Run]]:
-    """Yield the rows batch by batch, then those in none, one part for each `PART_TOKENS` or a little more."""
+    """List the rows batch by batch, then those in no batch, one part for each `PART_TOKENS` or a little more."""
     buckets = {bucket.sequence_length: bucket for bucket in dataset.buckets}
-    runs = [_Run(buckets[length], first, first + rows) for length, first, rows in table.tolist()]
+    runs = []
+    for length, first, rows in table.tolist():
+        runs.append(_Run(buckets[length], first, first + rows))
     for length, bucket in buckets.items():
         mine = np.sort(table[table["bucket"] == length], order="first_row")
         begins = [0, *(mine["first_row"] + mine["rows"]).tolist()]
         ends = [*mine["first_row"].tolist(), bucket.rows]
-        runs += [_Run(bucket, first, last) for first, last in zip(begins, ends, strict=True) if first < last]
+        for first, last in zip(begins, ends, strict=True):  # between two batches, or before and after all
+            if first < last:
+                runs.append(_Run(bucket, first, last))
     return list(_joined(runs, PART_TOKENS))
 
 
@@ -268,15 +294,16 @@ def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_
 
 
 def _block(runs: list[_Run]) -> Block:
-    loss = None
-    columns = [(run.bucket.loss, run) for run in runs]
-    if masks := [loss.tokens(run.first, run.last).reshape(-1) for loss, run in columns if loss is not None]:
-        loss = _concatenated(masks)
+    tokens, masks = [], []
+    for run in runs:
+        tokens.append(run.bucket.tokens(run.first, run.last).reshape(-1))
+        if run.bucket.loss is not None:
+            masks.append(run.bucket.loss.tokens(run.first, run.last).reshape(-1))
     return Block(
-        tokens=_concatenated([run.bucket.tokens(run.first, run.last).reshape(-1) for run in runs]),
+        tokens=_concatenated(tokens),
         lengths=_lengths(runs),
         segments=_segments(runs),
-        loss=loss,
+        loss=_concatenated(masks) if masks else None,
     )
 
 
@@ -296,10 +323,11 @@ def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _parts(sizes: list[tuple[int, int]]) -> tuple[Part, ...]:
-    sequences = accumulate((size[0] for size in sizes), initial=0)
-    tokens = accumulate((size[1] for size in sizes), initial=0)
-    return tuple(
-        Part(number, count, total, before, ahead)
-        for number, ((count, total), before, ahead) in enumerate(zip(sizes, sequences, tokens, strict=False))
-    )
+def _parts(sizes: Iterable[tuple[int, int]]) -> tuple[Part, ...]:
+    """Number parts of these sequences and tokens, and count what is before each."""
+    parts = []
+    sequences = tokens = 0
+    for number, (count, total) in enumerate(sizes):
+        parts.append(Part(number, count, total, sequences, tokens))
+        sequences, tokens = sequences + count, tokens + total
+    return tuple(parts)
