@@ -69,6 +69,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.formats.token_store import TokenStore
     from packtool.outputs.tokenizer_files import is_default
+    from packtool.report.figures import percent
     from packtool.text.corpus.layouts import Layout
     from packtool.text.tokenizing.chat_counts import ends_shown
 
@@ -106,8 +107,14 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
         lines.append(f"reasoning {done} in {of}; {others}")
     if "repeated_context_tokens" in counts:
-        again = f"{counts['repeated_context_tokens']:,} tokens of context repeat"
+        repeated = counts["repeated_context_tokens"]
+        share = percent(repeated / max(tokens, 1))
+        again = f"{repeated:,} tokens of context repeat ({share})"
         lines.append(f"of {plural(counts['conversations'], 'conversation')}, each turn as the model saw it: {again}")
+        if repeated:
+            lines.append(
+                "A template for training that keeps earlier turns as they were repeats none: --chat-template FILE"
+            )
     if "fim_documents" in counts:
         forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
         lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")

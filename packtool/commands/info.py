@@ -296,6 +296,7 @@ def _tokenizer(path: Path) -> Info:
     """
     from packtool.text.encoding.encoder_choice import choose
     from packtool.text.encoding.load import find
+    from packtool.text.encoding.rebuilt import rebuilt_class
     from packtool.text.encoding.special import candidates, marked, sentinels, special
 
     found = find(path)
@@ -314,6 +315,8 @@ def _tokenizer(path: Path) -> Info:
         "encoder": f"{recipe.encoder}: {recipe.why}",
         "to fill in the middle": ", ".join(named) or "no known sentinels",
     }
+    if rebuilt := rebuilt_class(found.configs):
+        facts["in Transformers 5"] = f"{rebuilt} is built anew from the vocabulary: its ids may differ from this file's"
     return Info(
         path,
         "tokenizer",

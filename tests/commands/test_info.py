@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -64,6 +65,11 @@ def test_a_tokenizer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  packtool tokenize CORPUS -o tokens --tokenizer {path}\n" in text
     Path("model/tokenizer.json").write_bytes(shapes.data(shapes.spec()))
     assert "\n  to fill in the middle  no known sentinels\n" in said(capsys, "model")
+    for name, told in (("LlamaTokenizerFast", True), ("GPT2Tokenizer", True), ("PreTrainedTokenizerFast", False)):
+        Path("model/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+        built = f"{name.removesuffix('Fast')} is built anew from the vocabulary: its ids may differ from this file's"
+        assert (f"\n  in Transformers 5      {built}\n" in said(capsys, "model")) is told
+    Path("model/tokenizer_config.json").unlink()
     Path("a.jsonl").write_text('{"text": "some text"}\n')
     packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", fim_rate=1, fim_tokens=["a", "b", "c"])
     assert "\n  rearranged  1 document (100%) to fill in the middle\n" in said(capsys, "rearranged")

@@ -127,7 +127,9 @@ def main(peer: str, jobs: str) -> None:
             else:
                 ids, mask = list(each[0]), list(each[1])
                 if ids and ids[-1] != int(stored["eos"]):  # else that is the EOS of the store
-                    ids, mask = [*ids, int(stored["eos"])], [*mask, 0]
+                    # It trains where it alone ends the last answer, of which Transformers knows nothing.
+                    trains = 0 if mine is None else mine[1][-1]
+                    ids, mask = [*ids, int(stored["eos"])], [*mask, trains]
                 verdict = "same" if mine == (ids, mask) else "differ"
             counts[verdict] += 1
             if verdict == "differ":
