@@ -33,6 +33,7 @@ from packtool.formats.schema import (
     Order,
     PackedManifest,
     StoreManifest,
+    listed,
 )
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
@@ -201,6 +202,18 @@ def order_at(place: Place) -> Order | None:
         if name == BATCHES or name.rpartition("/")[2] == ORDER_FILE
     ]
     return Order(files) if files else None
+
+
+def files_at(place: Place) -> list[InputEntry]:
+    """List the files of a finished output but the one that lists them: its manifest, or the `run.json` of an order.
+
+    Raises:
+        DataError: the manifest can't be read.
+    """
+    order = order_at(place)
+    if order is not None:
+        return order.files
+    return list(listed(read(place)))
 
 
 def read(place: Typed) -> Manifest:

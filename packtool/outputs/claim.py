@@ -23,7 +23,6 @@ import xxhash
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
-from packtool.formats.schema import InputEntry, listed
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
@@ -120,14 +119,18 @@ def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
 
 def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
     """Return the finished output at a place; None if there is none, or a manifest that finished nothing."""
-    if manifests.MANIFEST not in names:
-        # An order has no manifest: its `run.json` comes last. Beside a marker that may be the `run.json` of the run
-        # before, so an order that was finished but for its marker is made again, which takes less time than telling
-        # the two apart.
-        if marker is not None or manifests.order_at(place) is None:
-            return None
-        raw = place.read(manifests.RUN)
-        return Finished(names, marker, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Made))
+    if manifests.MANIFEST in names:
+        return _dataset(place, names, marker)
+    # An order has no manifest: its `run.json` comes last. Beside a marker that may be the `run.json` of the run before,
+    # so an order that was finished but for its marker is made again, which takes less time than telling the two apart.
+    if marker is not None or manifests.order_at(place) is None:
+        return None
+    raw = place.read(manifests.RUN)
+    return Finished(names, marker, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Made))
+
+
+def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
+    """Return the dataset whose manifest is here; None if the manifest finished nothing."""
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
@@ -154,14 +157,6 @@ def _made_by(place: Place) -> Made | None:
         return manifests.decode(place.read(manifests.RUN), Made)
     except (OSError, ValueError, PacktoolError):
         return None
-
-
-def _listed(place: Place) -> list[InputEntry]:
-    """List the files of a finished output but the one that lists them: its manifest, or the `run.json` of an order."""
-    order = manifests.order_at(place)
-    if order is not None:
-        return order.files
-    return list(listed(manifests.read(place)))
 
 
 def key_of(*parts: Any) -> str:
@@ -218,7 +213,7 @@ def preview(place: Place, state: State) -> Lies:
     try:
         there = look(place)
         if isinstance(there, Finished) and state.same(there.by):
-            files = _listed(place)
+            files = manifests.files_at(place)
             place.require(files)
             return "finished"
     except (OSError, PacktoolError):
@@ -407,7 +402,7 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 def _require_whole(place: Place) -> None:
     """Require all files of a finished output, as they were written."""
     try:
-        files = _listed(place)
+        files = manifests.files_at(place)
         place.require(files)
     except DataError as error:
         what = "listed, but not there as it was written"
@@ -473,7 +468,7 @@ def _known(place: Place) -> set[str]:
         UsageError: its manifest can't be read.
     """
     try:
-        return {entry.name for entry in _listed(place)} | {manifests.RUN, manifests.MANIFEST}
+        return {entry.name for entry in manifests.files_at(place)} | {manifests.RUN, manifests.MANIFEST}
     except PacktoolError as error:
         what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
         remedy = "remove the directory yourself, or choose another output"

@@ -25,7 +25,6 @@ import msgspec
 import xxhash
 
 from packtool.errors import UsageError
-from packtool.options.declare import given
 from packtool.options.tokenize import FimOptions
 from packtool.text.encoding.families import guard
 from packtool.text.encoding.load import FoundTokenizer
@@ -87,7 +86,7 @@ def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddl
     if found is None:
         what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
         raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
-    if found.suffix_leads and given(options, ["fim_spm_rate"]):
+    if found.suffix_leads and options.fim_spm_rate != FimOptions.fim_spm_rate:
         what = f"with {' and '.join(found.texts)} there is one form alone, suffix first"
         raise UsageError("bad-option", what, remedy="leave it out", where="--fim-spm-rate")
     return FillInTheMiddle(

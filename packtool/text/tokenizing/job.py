@@ -233,11 +233,14 @@ def finish(
     total = SpanCounts(-1)
     for counts in per_file:
         total.add(counts)
+    files = list(zip(blocks.files, per_file, strict=True))
+    facts = _facts(blocks, total)
     of_chats: dict[str, int] = {}
     if recipe.chat is not None:
         of_chats = chat_counts(total, recipe.chat)
+        facts["ends"] = dict(sorted(total.ends.items()))
     with_loss = any(shard.loss is not UNSET for shard in shards)
-    files = list(zip(blocks.files, per_file, strict=True))
+    tokenizer_files = write_tokenizer(output, tokenizer.files)
     manifest = StoreManifest(
         format_version=LOSS_VERSION if with_loss else FORMAT_VERSION,
         options=recipe.options,
@@ -247,17 +250,15 @@ def finish(
         counts=total.flat() | of_chats | _gaps(total),
         rejected=rejected,
         shards=shards,
-        tokenizer_files=write_tokenizer(output, tokenizer.files),
+        tokenizer_files=tokenizer_files,
     )
     run = {
         "written": clock.seconds(),
         "workers": blocks.engine.workers,
-        **_facts(blocks, total),
+        **facts,
         "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
         "files": [{"name": file.name, **counts.flat()} for file, counts in files],
     }
-    if recipe.chat is not None:
-        run["ends"] = dict(sorted(total.ends.items()))
     output.finish(manifest, run)
     _warn(output.place, manifest, total.special)
     if recipe.chat is not None:
