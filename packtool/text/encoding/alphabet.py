@@ -60,9 +60,15 @@ def alphabet_of(spec: Mapping[str, Any], vocab: Mapping[str, int]) -> Alphabet:
     """Return the alphabet of a tokenizer.
 
     A BPE drops a character without a token where it has none of the unknown; other models need one.
+
+    >>> model = {"type": "BPE", "vocab": {"None": 7}, "unk_token": None}
+    >>> alphabet_of({"model": model, "pre_tokenizer": {"type": "ByteLevel"}}, {"None": 7}).unknown is None
+    True
     """
     model = spec["model"]
-    unknown = model.get("unk_id") if model.get("type") == "Unigram" else vocab.get(str(model.get("unk_token")))
+    unknown = model.get("unk_id")
+    if model.get("type") != "Unigram":
+        unknown = vocab.get(model.get("unk_token") or "")
     fallback = model.get("byte_fallback") and sum(map(bool, map(_BYTE.fullmatch, vocab))) == 256
     if unknown is not None or fallback or model.get("type", "BPE") != "BPE":
         return Alphabet(unknown)
