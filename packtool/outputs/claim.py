@@ -306,10 +306,11 @@ def _begin(output: Output, options: Writing, there: There) -> None:
 
     1. A marker is created only if there is none, or exchanged for the very one that was seen (`replaces=`). So of two
        runs that begin at the same time, or take the same work over, one goes on, and the other is told.
-    2. A run looks again once its marker is there. One that saw an empty place and was slow to mark it finds the
-       manifest of a faster one, takes its marker back and stops; a manifest of a killed run that was still on its way
-       when this one looked first has arrived by then, or it arrives where the run that has the marker finds it at its
-       end. The marker says which manifest it may replace: the one that the user saw and gave --overwrite for.
+    2. A run looks again once its marker is there. If it saw an empty place and was slow to mark it, it finds the
+       manifest of a faster run, takes its marker back and stops. A manifest that a killed run had sent may arrive
+       between the two looks: then the dataset is whole, and --resume keeps it. If it arrives later, its digest gives it
+       away (`_dataset`), and this run removes it at its end. What --overwrite may remove is the one manifest that was
+       seen before the marker was made; the marker has its digest, so that a run which resumes knows it, too.
     3. Of what is replaced the manifest goes first: a place without one is unfinished work, with one it is a dataset,
        and at no time are files of the old dataset taken for one of the new.
 
@@ -411,7 +412,7 @@ def _require_whole(place: Place) -> None:
 
 
 def _not_resumed(place: Place, there: There, state: State, by: State | None) -> UsageError:
-    """Return the error for what a run can't go on with, and neither keep.
+    """Return the error for what a run can neither go on with nor keep.
 
     Args:
         by: who made it; None if that is unknown.
