@@ -232,7 +232,9 @@ def test_what_changed_before_a_resume_is_written_anew(
 
     def interrupted(output: Path) -> list[Path]:
         with monkeypatch.context() as cut:
-            cut.setattr("packtool.commands.export.copy_tokenizer", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+            cut.setattr(
+                "packtool.commands.export.copy_tokenizer", lambda *_: (_ for _ in ()).throw(OSError(28, "full"))
+            )
             with pytest.raises((OSError, DataError)):
                 packtool.export(stores["small"], output, format=name)
         return sorted(
