@@ -66,9 +66,9 @@ def alphabet_of(spec: Mapping[str, Any], vocab: Mapping[str, int]) -> Alphabet:
     True
     """
     model = spec["model"]
-    unknown = model.get("unk_id")
-    if model.get("type") != "Unigram":
-        unknown = vocab.get(model.get("unk_token") or "")
+    unknown = model.get("unk_id") if model.get("type") == "Unigram" else None
+    if isinstance(model.get("unk_token"), str):
+        unknown = vocab.get(model["unk_token"])
     fallback = model.get("byte_fallback") and sum(map(bool, map(_BYTE.fullmatch, vocab))) == 256
     if unknown is not None or fallback or model.get("type", "BPE") != "BPE":
         return Alphabet(unknown)
