@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from split_rows import Attention, share_keys, split  # of docs/long-context.md
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.functional import cross_entropy
@@ -26,13 +25,13 @@ HEADS, WIDTH, LAYERS, VOCAB = 2, 16, 2, 1 << 16
 class Model(nn.Module):
     """A decoder that knows places within documents by `position_ids` alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, attention: Any) -> None:
         super().__init__()
         torch.manual_seed(1)
         size = HEADS * WIDTH
         self.tokens, self.positions = nn.Embedding(VOCAB, size), nn.Embedding(512, size)
         self.to_qkv = nn.ModuleList(nn.Linear(size, 3 * size) for _ in range(LAYERS))
-        self.attend = nn.ModuleList(Attention() for _ in range(LAYERS))
+        self.attend = nn.ModuleList(attention() for _ in range(LAYERS))
 
     def forward(self, ids: Tensor, positions: Tensor, mask: Any) -> Tensor:
         hidden = self.tokens(ids) + self.positions(positions)
@@ -43,9 +42,11 @@ class Model(nn.Module):
 
 
 def main(dataset: str, out: str, apart: str) -> None:
+    from split_rows import Attention, share_keys, split  # of docs/long-context.md
+
     dist.init_process_group("gloo")
     mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("cp",))
-    model, batch = Model(), next(iter(Loader(dataset, batch_size=2, mesh=mesh)))
+    model, batch = Model(Attention), next(iter(Loader(dataset, batch_size=2, mesh=mesh)))
     if apart == "0":
         batch["document_ids"].zero_()
     places = torch.arange(batch["input_ids"].numel()).view_as(batch["input_ids"])

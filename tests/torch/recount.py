@@ -1,8 +1,9 @@
 """A program that trains on two processes, stops, and goes on: each notes the rows that its model got, in three runs.
 
-Usage: recount.py TRAINER ROWS PLACE. The loader is made before anything else, when no process knows its rank where its
-launcher does not say it. The first run stops in the third epoch; the second goes on from there to its end, and the
-third, from the same place, with another batch size. All validate in between.
+Usage: recount.py TRAINER ROWS PLACE. ROWS is a dataset, or a blend in its directory, which is one pass. The loader is
+made before anything else, when no process knows its rank where its launcher does not say it. The first run stops in the
+third epoch, or far into a blend; the second goes on from there to its end, and the third, from the same place, with
+another batch size. All validate in between.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Part(NamedTuple):
         model: notes what it gets.
         loader: of the rows to train on.
         stops: after `STEPS`; else it goes on from there to the end.
-        rows: path of the rows.
+        rows: path of the rows, or of a blend.
         place: where checkpoints are.
     """
 
@@ -43,8 +44,14 @@ class Part(NamedTuple):
     rows: str
     place: Path
 
+    @property
+    def epochs(self) -> int:
+        """A blend says itself how often rows come."""
+        return 1 if self.rows.endswith(".toml") else EPOCHS
+
     def valid(self) -> ValidationLoader:
-        return ValidationLoader(self.rows, batch_size=BATCH, batches=2, fields=FIELDS)
+        rows = Path(self.rows).with_name("rows")  # a blend does not validate
+        return ValidationLoader(rows, batch_size=BATCH, batches=2, fields=FIELDS)
 
     def steps(self) -> Iterator[int]:
         return iter(range(1, STEPS + 1)) if self.stops else count(STEPS + 1)
@@ -177,9 +184,9 @@ def lightning(part: Part) -> Any:
     save = ModelCheckpoint(dirpath=part.place, every_n_train_steps=STEPS, filename="lightning")
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
     trainer = Trainer(
-        max_steps=STEPS if part.stops else -1, max_epochs=EPOCHS, val_check_interval=2, accelerator="cpu", devices=2,
-        strategy="ddp", use_distributed_sampler=False, enable_checkpointing=part.stops, default_root_dir=part.place,
-        callbacks=[save] if part.stops else [], **quiet,
+        max_steps=STEPS if part.stops else -1, max_epochs=part.epochs, val_check_interval=2, accelerator="cpu",
+        devices=2, strategy="ddp", use_distributed_sampler=False, enable_checkpointing=part.stops,
+        default_root_dir=part.place, callbacks=[save] if part.stops else [], **quiet,
     )  # fmt: skip
     saved = None if part.stops else part.place / "lightning.ckpt"
     trainer.fit(Module(), part.loader, part.valid(), ckpt_path=saved)
@@ -207,7 +214,7 @@ def torchtitan(part: Part) -> Any:
     def forward(batch: Any) -> None:
         part.model(*(each.unflatten(0, (-1, LENGTH - 1)) for each in (batch.input, batch.labels)))
 
-    config = PackedDataLoader.Config(path=part.rows, epochs=EPOCHS)
+    config = PackedDataLoader.Config(path=part.rows, epochs=part.epochs)
     loader = build(config, part.loader.sampler.batch_size)
     if not part.stops:
         checkpoint.load({"dataloader": loader}, checkpoint_id=part.place / "titan")
@@ -235,7 +242,8 @@ def main() -> None:
     trainer, rows, place = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     torch.set_num_threads(1)
     options: dict[str, Any] = {"fields": FIELDS, "num_workers": 2 if "SLURM_PROCID" in os.environ else 0}
-    options["epochs"] = 1 if trainer == "lightning" else EPOCHS  # Lightning begins a pass for each epoch
+    if trainer != "lightning" and not rows.endswith(".toml"):  # Lightning begins a pass for each epoch
+        options["epochs"] = EPOCHS
     seen = []
     for stops, size in ((True, BATCH), (False, BATCH), (False, OTHER)):
         part = Part(Model(), Loader(rows, batch_size=size, **options), stops, rows, place)

@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 
-from packtool.torch import Loader  # noqa: E402
+from packtool.torch import Loader, ValidationLoader  # noqa: E402
 from packtool.torch.mesh import data_rank  # noqa: E402
 
 RANKS = 8
@@ -149,8 +149,7 @@ def test_two_processes_of_one_model_get_equal_rows(rows: Path, tmp_path: Path) -
     for rank, (train, valid, state) in enumerate(found):
         alone: dict[str, Any] = {"batch_size": 8, "rank": rank // 2, "world_size": 2}
         assert train == [batch["input_ids"].tolist() for batch in Loader(rows, **alone)]
-        stored = Loader(rows, **alone, shuffle=False, drop_last=False)
-        assert valid == [batch["input_ids"].tolist() for batch in stored]
+        assert valid == [batch["input_ids"].tolist() for batch in ValidationLoader(rows, **alone)]
         assert state == found[0][2]
     assert found[0][:2] == found[1][:2] != found[2][:2] == found[3][:2]
 

@@ -1,7 +1,8 @@
 """Every row reaches the model once an epoch, in its place: recounted in the model, whatever trainer it is in.
 
-Two processes train until the third epoch, with validations in between. Then they go on to its end, with the same batch
-size and with another; and a loader alone goes on in one process. Rows are compared as they are, one by one.
+Two processes train until the third epoch, or into the second stage of a blend, with validations in between. Then they
+go on to its end, with the same batch size and with another; and a loader alone goes on in one process. Rows are
+compared as they are, one by one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,21 @@ from packtool.torch import Loader  # noqa: E402
 from tests.torch.recount import BATCH, EPOCHS, FIELDS, LENGTH, OTHER, STEPS  # noqa: E402
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
+BLEND = """
+rows = 290
+
+[sources]
+rows = "rows"
+other = "other"
+
+[[stages]]
+weights = { rows = 0.8, other = 0.2 }
+
+[[stages]]
+from = "120 rows"
+ramp = true
+weights = { rows = 0.3, other = 0.7 }
+"""
 Rows = list[list[int]]
 
 
@@ -35,6 +51,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("recount")
     write_store(place / "store", LENGTHS)
     packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=LENGTH)
+    write_store(place / "other-store", LENGTHS[:70], first=1000)
+    packtool.pack(place / "other-store", place / "other", strategy="concat", sequence_length=LENGTH)
+    (place / "blend.toml").write_text(BLEND)
     return place / "rows"
 
 
@@ -79,38 +98,56 @@ def in_order(ranks: list[list[Rows]]) -> Rows:
     return [row for shares in zip(*ranks, strict=True) for turn in zip(*shares, strict=True) for row in turn]
 
 
+TRAINERS = [
+    ("ddp", "srun"),
+    ("ddp", "torchrun"),
+    ("accelerate", "torchrun"),
+    ("transformers", "torchrun"),
+    ("lightning", "lightning"),
+    ("torchtitan", "torchrun"),
+]
+"""What trains, and what starts its processes. Names of torchrun are given to the others, too."""
+QUICK = [("blend.toml", "ddp", "srun"), *(("rows", *each) for each in TRAINERS if each != ("ddp", "torchrun"))]
+
+
 @pytest.mark.parametrize(
-    ("trainer", "launcher"),
+    ("source", "trainer", "launcher"),
     [
-        ("ddp", "srun"),
-        pytest.param("ddp", "torchrun", marks=pytest.mark.slow),  # whose names the trainers below are given, too
-        ("accelerate", "torchrun"),
-        ("transformers", "torchrun"),
-        ("lightning", "lightning"),
-        ("torchtitan", "torchrun"),
+        pytest.param(source, *each, marks=() if (source, *each) in QUICK else pytest.mark.slow)
+        for source in ("rows", "blend.toml")
+        for each in TRAINERS
     ],
 )
-def test_stopped_in_the_third_epoch_and_resumed(rows: Path, tmp_path: Path, trainer: str, launcher: str) -> None:
+def test_stopped_and_resumed(rows: Path, tmp_path: Path, source: str, trainer: str, launcher: str) -> None:
     if trainer in ("accelerate", "transformers", "lightning"):
         pytest.importorskip(trainer)
-    whole, same, other = run(trainer, rows, tmp_path, launched_by(launcher))
-    dataset = packtool.open(rows)
-    epochs = [dataset.epoch(number)[:].tolist() for number in range(EPOCHS)]  # type: ignore[union-attr]
+    given = rows.with_name(source)
+    whole, same, other = run(trainer, given, tmp_path, launched_by(launcher))
+    epochs = epochs_of(given)
     if trainer == "lightning":  # each epoch is a pass, and leaves out what fills no batch
         epochs[:-1] = [epoch[: len(epoch) // BATCH * BATCH] for epoch in epochs[:-1]]
     expected = [row for epoch in epochs for row in epoch]
     trained, rest = expected[: STEPS * BATCH], expected[STEPS * BATCH :]
-    assert len(expected) - len(epochs[-1]) < len(trained)
+    assert len(expected) - len(epochs[-1]) < len(trained) < len(expected)
     width = LENGTH - (trainer == "torchtitan")  # whose rows have a token more than its model reads
-    valid = (dataset.epoch(0) if trainer == "torchtitan" else dataset)[: 2 * BATCH].tolist()  # type: ignore[union-attr]
+    valid = epochs[0] if trainer == "torchtitan" else packtool.open(rows)[: 2 * BATCH].tolist()
     for ranks, wanted, size in ((whole, trained, BATCH), (same, rest, BATCH), (other, rest, OTHER)):
         found = in_order([rank["train"] for rank in ranks])
         assert found == [row[:width] for row in wanted[: len(wanted) // size * size]]
         validated = in_order([rank["validate"] for rank in ranks])
         assert validated
-        assert validated == [row[:width] for row in valid] * (len(validated) // len(valid))
+        assert validated == [row[:width] for row in valid[: 2 * BATCH]] * (len(validated) // (2 * BATCH))
+    options = {} if len(epochs) == 1 or trainer == "lightning" else {"epochs": EPOCHS}
     for size in (BATCH, BATCH // 2, 1):
-        alone = Loader(rows, batch_size=size, fields=FIELDS, epochs=1 if trainer == "lightning" else EPOCHS)
+        alone = Loader(given, batch_size=size, fields=FIELDS, **options)
         alone.load_state_dict(torch.load(tmp_path / "state.pt"))
         went_on = [row for batch in alone for row in batch["input_ids"].tolist()]
         assert went_on == rest[: len(rest) // size * size]
+
+
+def epochs_of(path: Path) -> list[Rows]:
+    """The rows of each epoch; a blend is one."""
+    dataset = packtool.open(path)
+    if path.suffix == ".toml":
+        return [dataset[:].tolist()]
+    return [dataset.epoch(number)[:].tolist() for number in range(EPOCHS)]  # type: ignore[union-attr]
