@@ -265,11 +265,6 @@ def test_each_turn_as_the_model_sees_it_is_counted(tmp_path: Path, model: Path) 
 
 BAD = [
     (
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}, TALKS[0]["messages"][1]]},  # type: ignore[index]
-        "bad-conversation",
-        "the chat template takes no content in parts, as message 1 has it: join them to one string",
-    ),
-    (
         {"messages": [{"role": "user", "value": "x"}]},
         "bad-conversation",
         "the content of message 1 is missing; its fields",

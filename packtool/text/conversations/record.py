@@ -309,6 +309,8 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     may = _may_train(message, number)
     # As in Transformers: what is null is not there, since templates ask for keys.
     kept = {name: value for name, value in message.items() if value is not None and name not in _MARKS}
+    if isinstance(kept.get("content"), list):
+        kept["content"] = list(map(_part, kept["content"]))
     if _CALL in kept:
         if "tool_calls" in kept:
             raise ConversationError(f"message {number} has both tool_calls and {_CALL}")
@@ -318,6 +320,17 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
+
+
+def _part(part: Any) -> Any:
+    """Return a part of a content under the name that templates know: texts have other ones in other interfaces.
+
+    >>> _part({"type": "input_text", "text": "Hi"}), _part({"text": "Ho"})
+    ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
+    """
+    if isinstance(part, Mapping) and part.get("type") in ("input_text", "output_text", None) and "text" in part:
+        return {"type": "text", **{name: value for name, value in part.items() if name != "type"}}
+    return part
 
 
 def _may_train(message: Mapping[str, Any], number: int) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packtool.text.conversations.ends import Ends, Span, joined
 from packtool.text.conversations.reasoning import THINK, Tags, Thought, thoughts_of, with_thought
@@ -89,8 +89,7 @@ def documents_of(
     [Document(text='<user>Hi<assistant>Ho', spans=((19, 21),), apart=(), eos=True, end='</s>', open=0)]
     """
     template.begin()
-    whole = _render(conversation, template)
-    _require_parts(conversation, whole.text)
+    conversation, whole = _rendered(conversation, template)
     _require_strings(conversation, template, whole.text)
     if train_on == "each":
         found = _each(conversation, template, whole, masked)
@@ -113,6 +112,39 @@ def _render(
     """Render the first `count` messages, or all."""
     messages = conversation.messages[:count]
     return template.render(messages, conversation.tools, prompt=prompt, arguments=conversation.arguments)
+
+
+def _rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conversation, Rendered]:
+    """Render all messages; return that, and the conversation in the form that the template takes.
+
+    A template that takes strings writes out a content in parts, or nothing, or fails. One may fail, too, at a message
+    that calls tools and has no content, as OpenAI writes them. It is given strings then.
+    """
+    try:
+        whole = _render(conversation, template)
+        _require_parts(conversation, whole.text)
+    except ConversationError:
+        messages = tuple(map(_in_strings, conversation.messages))
+        if messages == conversation.messages:
+            raise
+        conversation = replace(conversation, messages=messages)
+        whole = _render(conversation, template)
+        _require_parts(conversation, whole.text)
+    return conversation, whole
+
+
+def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with its content as a string, where it is in parts of text, or missing.
+
+    >>> _in_strings({"role": "user", "content": [{"type": "text", "text": "Hi "}, {"type": "text", "text": "Ann"}]})
+    {'role': 'user', 'content': 'Hi Ann'}
+    """
+    content = message.get("content")
+    if content is None:
+        return {**message, "content": ""}
+    if isinstance(content, list) and all(part["type"] == "text" for part in content):
+        return {**message, "content": "".join(part["text"] for part in content)}
+    return message
 
 
 def _require_parts(conversation: Conversation, text: str) -> None:
@@ -282,6 +314,17 @@ def _shown(conversation: Conversation, template: ChatTemplate, text: str, number
     return [(begin, begin + size) for begin in begins]
 
 
+def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text: str) -> int:
+    """Find where the text of a first message begins, with a template that renders no empty conversation: behind what it
+    writes before an answer."""
+    asked = replace(conversation, messages=({"role": "user", "content": "?"},))
+    before, asking = _render(asked, template).text, _render(asked, template, prompt=True).text
+    prompt = asking.removeprefix(before)
+    if not prompt or prompt == asking or prompt not in text:
+        raise ConversationError("it can't be told where the first message begins in the text: nothing is before it")
+    return text.index(prompt) + len(prompt)
+
+
 def _begin(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> int:
     """Find where the text that the assistant generates for one message begins.
 
@@ -294,7 +337,12 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     Args:
         text: up to the end of this message, or further.
     """
-    before = _render(conversation, template, number, prompt=True).text
+    try:
+        before = _render(conversation, template, number, prompt=True).text
+    except ConversationError:
+        if number:
+            raise
+        return _begin_of_greeting(conversation, template, text)
     if text.startswith(before):
         return len(before)
     shared = _shared(before, text)

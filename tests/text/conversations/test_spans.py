@@ -211,13 +211,36 @@ def test_reasoning_that_changes_other_text_is_refused() -> None:
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": " it's "}]}, talk("", "b")["messages"][1]]}
 
 
-def test_parts_need_a_template_that_takes_them() -> None:
+def test_parts_are_joined_where_the_template_takes_strings() -> None:
     taking = PLAIN.replace("{{ m.content }}", "{{ m.content if m.content is string else m.content[0].text | trim }}")
     assert trained(PARTS, taking) == ["b</>"]
     ignoring = PLAIN.replace("{{ m.content }}", "{{ m.content if m.content is string }}")
     for source in (PLAIN, ignoring):
-        with pytest.raises(ConversationError, match="takes no content in parts, as message 1 has it: join them to one"):
-            trained(PARTS, source)
+        assert trained(PARTS, source) == ["b</>"]
+    other = [{"type": "input_text", "text": "it"}, {"text": "'s"}]
+    for source in (PLAIN, PLAIN.replace("{{ m.content }}", "{{ '' + m.content }}")):
+        record = {"messages": [{"role": "user", "content": other}, talk("", "b")["messages"][1]]}
+        assert [document.text for document in made(record, source)] == [d.text for d in made(talk("it's", "b"), source)]
+    thinking = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
+    with pytest.raises(ConversationError, match="takes no content in parts, as message 1 has it: join them to one"):
+        trained({"messages": [thinking, talk("", "b")["messages"][1]]}, PLAIN)
+
+
+def test_a_call_without_content_is_rendered_by_templates_that_need_one() -> None:
+    calls = [{"type": "function", "function": {"name": "f", "arguments": {}}}]
+    source = PLAIN.replace("{{ m.content }}", "{{ m.content | trim }}{{ m.tool_calls | tojson if m.tool_calls }}")
+    source = source.replace("m.content |", "(m.content + '') |")
+    for content in ({"content": None}, {}, {"content": ""}):
+        message = {"role": "assistant", "tool_calls": calls, **content}
+        [text] = trained({"messages": [{"role": "user", "content": "?"}, message]}, source)
+        assert '"name": "f"' in text
+
+
+def test_a_greeting_comes_first() -> None:
+    source = "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}" + PLAIN
+    greeting = [{"role": "assistant", "content": "Hello."}, *talk("Hi", "Ho")["messages"]]
+    assert trained({"messages": greeting}, source) == trained({"messages": greeting}, PLAIN)
+    assert trained({"messages": greeting}, source)[0].startswith("Hello.")
 
 
 def test_strings_need_a_template_that_takes_them() -> None:
