@@ -39,6 +39,7 @@ _JSON = re.compile(rb"\s*(?:\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]])")
 ends it."""
 _RECORDS = re.compile(rb'\s*\[\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
+_STRINGS = re.compile(rb'\s*\[\s*"')
 _LISTS = re.compile(rb"\s*\[\s*\[\s*\{")
 
 
@@ -104,7 +105,7 @@ def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreig
             return None
     if (found := foreign(head, kind, asked=asked)) is not None:
         return found
-    if kind == "json" and (lists := lists_of_messages(head)) is not None:
+    if kind == "json" and (lists := without_names(head)) is not None:
         return lists
     if kind in ("csv", "tsv") and not asked:
         for mark, called in ((";", "semicolons"), ("|", "bars")):
@@ -155,15 +156,17 @@ def is_json(head: bytes) -> bool:
     return _JSON.match(head.removeprefix(BOM_UTF8)) is not None
 
 
-def lists_of_messages(head: bytes) -> Foreign | None:
-    """Recognise JSON whose records are lists of messages, without a name; None for any other.
+def without_names(head: bytes) -> Foreign | None:
+    """Recognise JSON whose records are lists of messages, or texts, without a name; None for any other.
 
-    >>> lists_of_messages(b'[{"role": "user", "content": "Hi"}]').remedy
+    >>> without_names(b'[{"role": "user", "content": "Hi"}]').remedy
     "make records of them: jq -c '{messages: .}'"
     """
     text = head.removeprefix(BOM_UTF8)
     if _MESSAGE.match(text):
         return Foreign("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
+    if _STRINGS.match(text):
+        return Foreign("an array of strings, not of records", "make records of them: jq -c '.[] | {text: .}'")
     if _LISTS.match(text):
         what = "an array of lists of messages, not of records that hold them"
         return Foreign(what, "make records of them: jq -c '.[] | {messages: .}'")

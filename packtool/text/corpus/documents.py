@@ -43,7 +43,7 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     """
     held = {name: value for name, value in values.items() if value is not None} if fields.chat else values
     if lacking := fields.lacking(held):
-        raise UnusableFieldError("missing-text", f"{lacking}; {listed(known)}")
+        raise UnusableFieldError("missing-text", f"{lacking}; {listed(known)}{_inside(known)}")
     if fields.layout is not None:
         return _answered(fields.layout, held, known)
     if fields.chat:
@@ -138,6 +138,26 @@ def listed(names: Iterable[str]) -> str:
     if not shown:
         return "there are no fields"
     return f"there are {', '.join(shown[:12])}{' and others' * (len(shown) > 12)}"
+
+
+def holds_turns(value: Any) -> bool:
+    """Return whether a value looks like the messages of a conversation."""
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, Mapping) and ({"role", "content"} <= first.keys() or {"from", "value"} <= first.keys())
+
+
+def _inside(record: Iterable[str]) -> str:
+    """Say where in a record others, or a conversation, may lie; "" if nothing looks like it.
+
+    >>> _inside({"version": 1, "data": [{"text": "a"}]})
+    "; data is a list of objects: jq -c '.data[]' makes records of them"
+    """
+    for name, value in record.items() if isinstance(record, Mapping) else ():
+        if holds_turns(value):
+            return f"; {name} looks like a conversation: --conversations {name}"
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            return f"; {name} is a list of objects: jq -c '.{name}[]' makes records of them"
+    return ""
 
 
 def whole(text: str, what: str) -> str:

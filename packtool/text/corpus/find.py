@@ -19,7 +19,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stdin
-from packtool.text.corpus.first import held_by, peek
+from packtool.text.corpus.first import Held, held_by, peek
 from packtool.text.corpus.layouts import Layout
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile, Fields, shown
@@ -132,6 +132,7 @@ def find(options: TokenizeArguments) -> Texts:
             found.append(find_files(path, options.format, options.include, options.exclude))
     kind: Input = "texts"
     layout = None
+    held: Held | None = None
     if options.ids_field is not None:
         kind = "token ids"
     elif options.completion is not None:
@@ -152,8 +153,22 @@ def find(options: TokenizeArguments) -> Texts:
     separator = _separator(options)
     texts = Texts(inputs, found, kind, _fields(options, kind, layout), separator)
     _separated(texts.files, separator)  # raises if it has no effect on one
-    check_input(options, kind)
+    _check_held(options, kind, held)
     return texts
+
+
+def _check_held(options: TokenizeArguments, kind: Input, held: Held | None) -> None:
+    """Refuse options that have no effect on what the input holds, and say why it is taken for that.
+
+    Args:
+        held: what the first record says; None where options say it.
+    """
+    try:
+        check_input(options, kind)
+    except UsageError as error:
+        if held is None or held.chats:
+            raise
+        raise UsageError(error.code, f"{error.what}: {held.why}", remedy=held.remedy, where=error.where) from None
 
 
 def _separator(options: TokenizeArguments) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from packtool.errors import DataError, UsageError
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import header_of
-from packtool.text.corpus.documents import values_at
+from packtool.text.corpus.documents import holds_turns, listed, values_at
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
 from packtool.text.corpus.layouts import Layout, has_conversation, known_layout, preference
@@ -22,6 +22,7 @@ from packtool.warnings import warn
 
 _FILES = 10
 """Most files to look at, should the first of them hold no record."""
+_NAME_FIELDS = "name the field with --conversations, or the fields with --prompt and --completion"
 _LINES = 1000
 """Most lines of a file to look at, should the first of them hold no record."""
 
@@ -32,10 +33,14 @@ class Held(NamedTuple):
     Attributes:
         chats: conversations, not texts.
         layout: of their fields, where prompt and answer are in fields of their own; else None.
+        why: they are taken for texts, in words.
+        remedy: what makes conversations of them.
     """
 
     chats: bool
     layout: Layout | None = None
+    why: str = "no record is found"
+    remedy: str = "check the input"
 
 
 def held_by(files: Sequence[CorpusFile], text: str) -> Held:
@@ -44,6 +49,8 @@ def held_by(files: Sequence[CorpusFile], text: str) -> Held:
     Raises:
         UsageError: it is a preference pair, or it is not clear which of its fields are meant.
     """
+    if files and all(file.format in ("text", "lines") for file in files):
+        return Held(chats=False, why="the input is plain text", remedy="leave it out")
     for file in [file for file in files if file.format not in ("text", "lines") and not file.problem][:_FILES]:
         record = first_record(file)
         if record is not None:
@@ -61,7 +68,7 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
     fields = Fields(text)
     if values_at(record, fields.document):
         _warn_of_both(names, text, where)
-        return Held(chats=False)
+        return Held(chats=False, why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS)
     if has_conversation(names):
         return Held(chats=True)
     if remedy := preference(record):
@@ -70,7 +77,9 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
         layout = known_layout(names)
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
-    return Held(layout is not None, layout)
+    talks = [name for name in names if holds_turns(record[name])]
+    remedy = f"give --conversations {talks[0]}" if talks else _NAME_FIELDS
+    return Held(layout is not None, layout, f"in the first record, {listed(names)}", remedy)
 
 
 def first_record(file: CorpusFile) -> Mapping[str, Any] | None:

@@ -221,6 +221,8 @@ class RecordParser:
             raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
         except json.JSONDecodeError as error:
             what = f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
+            if text.startswith(b"{'"):
+                what = "not JSON but an expression of Python, which json.dumps writes as JSON"
             raise UnusableFieldError("invalid-json", what) from None
         except RecursionError:
             raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None

@@ -125,5 +125,7 @@ def preference(record: Mapping[str, Any]) -> str:
     if not all(record.get(name) for name in PREFERENCE) or record.get("messages"):
         return ""
     if isinstance(record["chosen"], str):
+        if not record.get("prompt"):
+            return "make a text of each: jq -c '{text: .chosen}'"
         return "make a conversation of each: jq -c '{prompt, completion: .chosen}'"
     return "make a conversation of each: jq -c '{messages: .chosen}'"

@@ -46,7 +46,8 @@ _REMEDIES = {
     "bad-field": "name another field",
     "bad-ids": "name the field of ids and the tokenizer that made them",
     "bad-table-row": "fix the row",
-    "missing-text": "name the field with --text-field or --conversations",
+    "invalid-utf8": "convert the text, for example with iconv -f latin1 -t utf-8",
+    "missing-text": "name the field with --text-field or --conversations, or the fields with --prompt and --completion",
     "damaged-file": "replace the file",
     "record-too-large": "raise --max-record-bytes",
 }

@@ -36,7 +36,8 @@ def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path:
         packtool.tokenize(tmp_path / "a.csv", tmp_path / "store", tokenizer=ASSET)
     assert str(error.value) == (
         f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body. "
-        "Name the field with --text-field or --conversations, or give --on-error skip or quarantine."
+        "Name the field with --text-field or --conversations, or the fields with --prompt and --completion, "
+        "or give --on-error skip or quarantine."
     )
 
 
