@@ -102,6 +102,7 @@ def _run(typed: Sequence[str], interrupts: Interrupts | None) -> int:
             failure = session.locate(failure)
             failures.say(f"packtool: error[{failure.code}]: {failure}")
             if "--json" in typed:
-                failures.print_error(failure)
+                with suppress(OSError):  # standard output may be what failed
+                    failures.print_error(failure)
             status = failure.exit_code
     return status if isinstance(status, int) else 0

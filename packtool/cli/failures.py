@@ -50,6 +50,9 @@ def explain(error: Exception) -> PacktoolError | None:
         return error
     if isinstance(error, MemoryError):
         return DataError("out-of-memory", "not enough memory", remedy="give less --memory or fewer --workers")
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        what, remedy = "the system lets it start no more threads", "raise ulimit -v and ulimit -u, or free some memory"
+        return DataError("out-of-memory", what, remedy=remedy)
     if isinstance(error, OSError):
         return _from_system(error)
     # Typer's own errors: since it carries a copy of Click, their classes have no address that lasts, but names.

@@ -53,7 +53,8 @@ class Interrupts:
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        threading.Thread(target=self._watch, args=(reader,), daemon=True).start()
+        with suppress(RuntimeError):  # where threads are few, an interrupt waits for the main one
+            threading.Thread(target=self._watch, args=(reader,), daemon=True).start()
         sys.unraisablehook = self._unraisable
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:

@@ -73,4 +73,7 @@ def _package(name: str, purpose: str, absent: str) -> Check:
     except ImportError as error:
         state = absent if isinstance(error, ModuleNotFoundError) and error.name == module else "broken"
         return Check(name, state, f"{error}; {purpose}", how_to_install(name))
+    except Exception as error:  # a package may look at the machine when it is imported, and not like what it sees
+        said = f"can't be imported here ({type(error).__name__}: {error}); {purpose}"
+        return Check(name, "broken", said, "see what it needs of the machine, such as /proc")
     return Check(name, "ok", f"{metadata.version(name)}; {purpose}")

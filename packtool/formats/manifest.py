@@ -159,8 +159,18 @@ def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
 
 
 def input_entry(place: Typed) -> DatasetEntry:
-    """Identify a dataset as the input of another: by the digest of its manifest, whatever it is called."""
-    data = place_of(place).read(MANIFEST)
+    """Identify a dataset as the input of another: by the digest of its manifest, whatever it is called.
+
+    Raises:
+        FileNotFoundError: it has none.
+        DataError: it is damaged, perhaps on its way. Without this check it would count as that of another dataset.
+    """
+    place = place_of(place)
+    data = place.read(MANIFEST)
+    try:
+        unsealed(data)
+    except ValueError as error:
+        raise _bad(place.where(MANIFEST), str(error)) from None
     return DatasetEntry(len(data), xxhash.xxh3_128_hexdigest(data))
 
 

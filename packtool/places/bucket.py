@@ -31,6 +31,33 @@ RETRY_SECONDS = 30
 RETRIES = 10
 
 
+_REFUSALS = frozenset(
+    {
+        "AccessDenied",
+        "AuthorizationQueryParametersError",
+        "CredentialsExpired",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "InvalidSecurityToken",
+        "InvalidSignature",
+        "InvalidToken",
+        "InvalidTokenId",
+        "MissingAuthenticationToken",
+        "MissingSecurityHeader",
+        "RequestExpired",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+        "UnrecognizedClientException",
+    }
+)
+"""Codes of Amazon and of stores like it for credentials that do not do, some of which come with status 400."""
+
+
 class DeniedError(OSError):
     """The store refuses."""
 
@@ -115,6 +142,13 @@ class StoreBucket(Bucket):
                 about = self._obstore.head(self._store, key)
         except FileNotFoundError:
             return None
+        except FailedError as error:
+            if not str(error).startswith("400 "):
+                raise
+            # The answer has no body, and so no code. That to a read says whether credentials are to blame.
+            with _obstore_errors():
+                self._obstore.get(self._store, key, options={"range": (0, 1)})
+            raise
         return int(about["size"]), int(about["last_modified"].timestamp() * 1e9)
 
     def begin(self, key: str, count: int) -> tuple[int, bytes]:
@@ -193,8 +227,17 @@ def _obstore_errors() -> Iterator[None]:
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise DeniedError(reason(error)) from None
     except exceptions.BaseError as error:
-        said = reason(error)  # for a refused listing the library has no exception of its own
-        raise (DeniedError if said.startswith(("401 ", "403 ")) else FailedError)(said) from None
+        said = reason(error)
+        raise (DeniedError if _refused(said) else FailedError)(said) from None
+
+
+def _refused(said: str) -> bool:
+    """Return whether a store refused a request, for which the library has an exception only in part of the cases.
+
+    >>> _refused("403 Forbidden"), _refused("400 Bad Request, ExpiredToken"), _refused("400 Bad Request, BadDigest")
+    (True, True, False)
+    """
+    return said.startswith(("401 ", "403 ")) or said.rpartition(", ")[2] in _REFUSALS
 
 
 def reason(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.cli import run
+from packtool.cli import failures, run
 from packtool.formats import manifest as manifests
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT
@@ -166,6 +166,35 @@ def test_what_a_file_holds_commands_no_terminal(
         assert "\u202e" not in said.out + said.err
         assert "\nnext" not in said.out + said.err
         assert "\\x1b[2J" in said.out + said.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+@pytest.mark.parametrize("command", ["stats", "info", "verify"])
+def test_results_that_can_not_be_printed(place: Path, command: str, json_too: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "packtool", command, "store", *json_too],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+            cwd=place,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n",
+    )
+
+
+def test_threads_that_the_system_does_not_give() -> None:
+    explained = failures.explain(RuntimeError("can't start new thread"))
+    assert (
+        str(explained)
+        == "the system lets it start no more threads. Raise ulimit -v and ulimit -u, or free some memory."
+    )
+    assert failures.explain(RuntimeError("a bug")) is None
 
 
 HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"

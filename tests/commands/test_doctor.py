@@ -49,6 +49,23 @@ def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert "broken" not in text
 
 
+def test_a_package_that_does_not_like_the_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one that reads /proc when it is imported, where there is none."""
+    real = importlib.import_module
+
+    def look(name: str, package: str | None = None) -> ModuleType:
+        if name == "distributed":
+            raise ProcessLookupError("process 7 not found")
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", look)
+    assert run(["doctor"]) == 1
+    said = "broken   distributed      can't be imported here (ProcessLookupError: process 7 not found); --scheduler"
+    assert said in capsys.readouterr().out
+
+
 def test_an_extra_that_is_missing_is_no_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

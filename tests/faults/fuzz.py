@@ -45,6 +45,32 @@ input = "packed"
 output = "shuffled"
 epoch = 1
 """
+BLEND = """rows = 400
+batch-size = 4
+[sources]
+a = "rows"
+[sources.b]
+path = "others"
+max-epochs = 400
+seed = 7
+[[stages]]
+weights = { a = 0.5, b = 1 }
+[[stages]]
+from = "10%"
+ramp = "80 rows"
+weights = { a = 3, b = 1e-3 }
+"""
+BEYOND = [
+    "1e999999999",
+    "9" * 5000,
+    "[" * 3000 + "]" * 3000,
+    '"a\\u0000"',
+    '"1e99999999%"',
+    "0x" + "f" * 99,
+    "nan",
+    "-inf",
+]
+"""Values that no option takes, some of which take for ever to compute."""
 VALUES = ["0", "1", "-1", "16", "2k", "1e3", "9223372036854775808", "nan", "", "é", "0.3", "concat", "8,16", "1/2"]
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 NORMALIZERS = [
@@ -155,6 +181,21 @@ def toml(draw: random.Random, folder: Path) -> int:
     return status
 
 
+def blend(draw: random.Random, folder: Path) -> int:
+    """Files of blends with bytes or values changed: none that is not TOML is accepted."""
+    data = mutate(draw, BLEND.encode())
+    if draw.random() < 0.5:
+        lines = BLEND.split("\n")
+        number = draw.choice([at for at, line in enumerate(lines) if " = " in line])
+        lines[number] = f"{lines[number].partition(' = ')[0]} = {draw.choice([*BEYOND, *VALUES])}"
+        data = "\n".join(lines).encode()
+    (folder / "b.toml").write_bytes(data)
+    status = command(["stats", "b.toml", "--json"])
+    if status == 0:
+        tomllib.loads(data.decode())
+    return status
+
+
 def options(draw: random.Random, folder: Path) -> int:
     """Options of `pack` in any combination: what is packed balances, and verifies against its store."""
     given = ["--strategy=concat", "-L16"] if draw.random() < 0.5 else []
@@ -174,6 +215,7 @@ KINDS: dict[str, Callable[[random.Random, Path], int]] = {
     "npy": npy,
     "tokenizer": tokenizer,
     "toml": toml,
+    "blend": blend,
     "options": options,
 }
 
@@ -187,7 +229,9 @@ def main(kind: str, cases: int, seed: int) -> None:
         folder = Path(made)
         write_store(folder / "store", [3, 9, 1, 40, 17, 16, 2])
         (folder / "a.jsonl").write_text('{"text": "some words"}\n{"text": "été 😀"}\n', encoding="utf-8")
-        kept = {"store", "a.jsonl"}
+        packtool.pack(folder / "store", folder / "rows", strategy="bfd", sequence_length=16)
+        packtool.pack(folder / "store", folder / "others", strategy="padding", sequence_length=16)
+        kept = {"store", "rows", "others", "a.jsonl"}
         for number in range(cases):
             faulthandler.dump_traceback_later(SECONDS, exit=True)
             try:

@@ -25,6 +25,7 @@ class Bucket:
         requests: what was asked for, ``get``, ``info``, ``put``, ``copy``, ``delete`` or ``list``, and of which key.
         refuse: says with which status to answer a method and a key; None to do what is asked for.
         failures: statuses for the next requests, 200 for one that goes well.
+        codes: what the answers with a status give as reason.
         damage: what the next bodies become on their way.
         hold: called with a method and a key before it is answered, several at a time.
     """
@@ -33,6 +34,7 @@ class Bucket:
         self.objects: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
         self.failures: list[int] = []
+        self.codes = {403: "AccessDenied", 503: "SlowDown"}
         self.damage: list[Callable[[bytes], bytes]] = []
         self.checks = True
         self.uploads: dict[str, dict[int, bytes]] = {}
@@ -123,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
             status = self.bucket.refuse(method, key) or status
         self.bucket.hold(method, key)
         if status != 200:
-            self.refuse(status, {403: "AccessDenied", 503: "SlowDown"}.get(status, "Failed"))
+            self.refuse(status, self.bucket.codes.get(status, "Failed"))
         elif not unquote(parts.path).startswith("/bucket"):
             self.refuse(404, "NoSuchBucket")
         elif data is None:

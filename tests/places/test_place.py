@@ -187,6 +187,31 @@ def test_refusals_end_at_once_and_failures_after_several_attempts(bucket):
     assert "a-secret-of-this-test" not in str(caught.value)
 
 
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"])
+def test_credentials_that_are_refused_with_a_status_of_400(bucket, code):
+    """Whatever is asked, also where the answer has no body to say why."""
+    place = StorePlace(f"{URL}/packed")
+    bucket.objects["packed/a"] = b"1"
+    bucket.codes[400] = code
+    bucket.refuse = lambda method, key: 400
+    refused = rf"s3://bucket/packed.*: the store refuses access \(400 Bad Request, {code}\)\. Check the credentials"
+    for ask in (
+        lambda: place.read("a"),
+        lambda: place.size("a"),
+        place.names,
+        lambda: place.write("b", b"2"),
+        lambda: place.create("b", b"2"),
+        lambda: place.remove(["a"]),
+    ):
+        with pytest.raises(DataError, match=refused) as caught:
+            ask()
+        assert caught.value.code == "store-denied"
+    bucket.codes[400] = "EntityTooLarge"
+    with pytest.raises(DataError, match="the store failed") as caught:
+        place.size("a")
+    assert caught.value.code == "store-unreachable"
+
+
 def test_a_small_file_is_read_and_an_array_opened_by_one_request(bucket, tmp_path):
     place = StorePlace(f"{URL}/packed")
     entry = write_array(tmp_path / "a.npy", np.arange(9))

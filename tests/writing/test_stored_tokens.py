@@ -20,6 +20,7 @@ from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import Segments
 from packtool.reading import BucketDataset, Dataset
 from packtool.writing.stored_tokens import open_packed
+from tests.interrupting import flip
 from tests.stores import contents, load, reseal, rewrite, write_store
 from tests.test_golden import LENGTHS, PACKED, SHUFFLED
 from tests.test_laws import options_of
@@ -180,6 +181,14 @@ def test_a_store_that_changed_is_refused(index: Path) -> None:
         packtool.open(index)
     with pytest.raises(DataError, match="not the token store"):
         packtool.verify(index)
+
+
+def test_a_manifest_that_is_damaged_is_not_called_another_store(index: Path) -> None:
+    flip(index.parent / "store" / "manifest.json")
+    for read in (packtool.open, packtool.verify, lambda path: packtool.materialize(path, index.parent / "rows")):
+        with pytest.raises(DataError, match=r"store/manifest\.json: .*changed since it was written") as caught:
+            read(index)
+        assert caught.value.code == "bad-manifest"
 
 
 @pytest.mark.parametrize(
