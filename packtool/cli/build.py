@@ -135,7 +135,8 @@ class Command(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", *typing.get_args(Group))}
         for parameter in self.get_params(ctx):
             group = "Arguments" if isinstance(parameter, Argument) else getattr(parameter, "rich_help_panel", None)
-            if (record := parameter.get_help_record(ctx)) is not None:
+            record = parameter.get_help_record(ctx)
+            if record is not None:
                 sections[group or "General"].append(record)
         for title, records in sections.items():
             if records:

@@ -274,7 +274,7 @@ def run(values: Values, terminal: Terminal) -> None:
     dry_run = values["dry_run"]
     stages = packtool.run(**values, announce=None if terminal.quiet or dry_run else announce_stage)
     if terminal.json:
-        print_json({"schema_version": 1, "dry_run": dry_run, "stages": [plain_stage(stage) for stage in stages]})
+        print_json({"schema_version": 1, "dry_run": dry_run, "stages": list(map(plain_stage, stages))})
     elif not terminal.quiet:
         print_stages(stages, full=terminal.full)
 
@@ -346,7 +346,7 @@ def doctor(values: Values, terminal: Terminal) -> None:
     """
     checks = packtool.doctor()
     if terminal.json:
-        print_json({"schema_version": 1, "checks": [asdict(check) for check in checks]})
+        print_json({"schema_version": 1, "checks": list(map(asdict, checks))})
     else:
         for check in checks:
             echo(f"{check.state:7}  {check.name:15}  {check.found}")

@@ -319,7 +319,7 @@ def plain_info(result: Info) -> dict[str, Any]:
         "facts": {name.replace(" ", "_"): value for name, value in result.facts.items()},
         "missing": result.missing,
         "next": result.next,
-        "parts": [plain_info(part) for part in result.parts],
+        "parts": list(map(plain_info, result.parts)),
     }
 
 

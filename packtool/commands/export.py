@@ -66,7 +66,7 @@ def export(options: ExportArguments) -> ExportResult:
     format = format_named(options.format, EXPORTS)
     with places_to_write_from(options, options.source, options.store) as (sources, stores):
         require_distinct(sources)
-        inputs = [manifests.input_entry(source) for source in sources]
+        inputs = list(map(manifests.input_entry, sources))
         chosen = _choose(sources, options)
         documents = None if chosen.passes is None else [passes.documents() for passes in chosen.passes]
         contents = contents_of(sources, documents, stores)

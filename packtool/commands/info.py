@@ -315,7 +315,8 @@ def _tokenizer(path: Path) -> Info:
         "encoder": f"{recipe.encoder}: {recipe.why}",
         "to fill in the middle": ", ".join(named) or "no known sentinels",
     }
-    if rebuilt := rebuilt_class(found.configs):
+    rebuilt = rebuilt_class(found.configs)
+    if rebuilt:
         facts["in Transformers 5"] = f"{rebuilt} is built anew from the vocabulary: its ids may differ from this file's"
     return Info(
         path,

@@ -239,19 +239,19 @@ def _items(value: Any) -> list[Any]:
 
 
 def _each(parse: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    return lambda value: [parse(item) for item in _items(value)]
+    return lambda value: list(map(parse, _items(value)))
 
 
 def _parse_weights(value: Any) -> list[str]:
     """Parse NAME=WEIGHT of each store, also from a table."""
     if isinstance(value, Mapping):
         return [f"{name}={weight}" for name, weight in value.items()]
-    return [str(item) for item in _items(value)]
+    return list(map(str, _items(value)))
 
 
 def _several(value: Any) -> list[Any]:
     items = [value] if isinstance(value, str | os.PathLike) else value
-    return [_place(item) for item in items]
+    return list(map(_place, items))
 
 
 def _place(value: Any) -> Any:

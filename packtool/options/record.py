@@ -41,7 +41,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return list(map(_plain, value))
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)

@@ -280,7 +280,7 @@ class BucketDataset(_Packed):
     def segments(self, index: int) -> list[npt.NDArray[Any]]:
         """Return the segments of each row of one batch."""
         rows, first, count = self.place(index)
-        return [rows.segments(row) for row in range(first, first + count)]
+        return list(map(rows.segments, range(first, first + count)))
 
     def batch(self, index: int, **options: Any) -> Batch:
         """Build a training batch of one stored batch; as `Dataset.batch`."""

@@ -227,7 +227,7 @@ def _differs(key: str, name: str, saved: object, mine: object, where: str) -> Da
 
 def _stage_of(saved: SavedStage, names: Mapping[str, Any], where: str) -> Stage:
     """Return a stage that was added while training, or refuse its weights."""
-    if not all(_WEIGHT.fullmatch(weight) for weight in saved.weights.values()):
+    if not all(map(_WEIGHT.fullmatch, saved.weights.values())):
         raise _bad("a stage that was added while training has weights that are no fractions", where)
     weights = {name: Fraction(weight) for name, weight in saved.weights.items()}
     if not any(weights.values()):

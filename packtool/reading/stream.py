@@ -186,8 +186,8 @@ class Stream:
         """Count the rows of a pass that are in no sample, of a dataset of several row lengths."""
         first, last = self.order.bounds(number)
         source = self.source(0)
-        begin, end = (int(epoch) for epoch in source.epochs_of(np.array([first, last]))[0])
-        return sum(source.left_out(epoch) for epoch in range(begin, end))
+        begin, end = map(int, source.epochs_of(np.array([first, last]))[0])
+        return sum(map(source.left_out, range(begin, end)))
 
     def read(self, addresses: I64, options: Mapping[str, Any] | None = None, *, length: int | None = None) -> RawBatch:
         """Read rows of one length, in the given order.

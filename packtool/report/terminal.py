@@ -91,7 +91,7 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, list):
-        return [_escaped(item) for item in value]
+        return list(map(_escaped, value))
     if isinstance(value, dict):
         return {_escaped(name): _escaped(item) for name, item in value.items()}
     return value

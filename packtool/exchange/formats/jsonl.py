@@ -150,7 +150,7 @@ def _column(lists: Sequence[list[Any]]) -> columns.Column:
     values: list[Any] = []
     for each in lists:
         values += each
-    lengths: I64 = np.array([len(each) for each in lists], np.int64)
+    lengths: I64 = np.array(list(map(len, lists)), np.int64)
     return columns.Column(np.array(values) if values else np.empty(0, np.int64), lengths)
 
 

@@ -142,7 +142,7 @@ def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
     """List the columns of an item. An array by itself is the ids; others have their names, or numbers from 0."""
     names = _names(config.data_spec, path)
     if len(names) != len(config.data_format):
-        names = [str(number) for number in range(len(config.data_format))]
+        names = list(map(str, range(len(config.data_format))))
     if len(names) == 1 and names[0] not in IDS:
         names = ["input_ids"]
     leaves = []

@@ -85,7 +85,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     written = []
     for number, block in enumerate(cut(contents.blocks(part), contents.dtype.itemsize)):
         encoded = [_sample(*sequence, fixed) for sequence in _sequences(block, contents)]
-        sizes = np.array([len(sample) for sample in encoded], np.int64)
+        sizes = np.array(list(map(len, encoded)), np.int64)
         begin = 4 + 4 * (len(encoded) + 1) + len(config)
         with FileWriter(directory / f"shard-{part.number:05d}-{number:05d}.mds") as out:
             out.write(np.array([len(encoded)], "<u4"))
@@ -108,7 +108,7 @@ def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any],
 
 def _sample(tokens: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, fixed: bool) -> bytes:
     columns = [] if lengths is None else [_array(lengths)]
-    sizes = [len(column) for column in columns]
+    sizes = list(map(len, columns))
     columns.append(tokens.tobytes() if fixed else _array(tokens))
     if not fixed:
         sizes.append(len(columns[-1]))

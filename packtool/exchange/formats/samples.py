@@ -187,7 +187,7 @@ def _decoded(leaf: Leaf, data: bytes, number: int, path: Path) -> Ids:
 def _documents(rows: Rows, wanted: list[Leaf], held: list[list[Ids]], before: int, path: Path) -> Found:
     found = {}
     for leaf, arrays in zip(wanted, zip(*held, strict=True), strict=True):
-        found[leaf.name] = Column(np.concatenate(arrays), np.array([len(array) for array in arrays], np.int64))
+        found[leaf.name] = Column(np.concatenate(arrays), np.array(list(map(len, arrays)), np.int64))
     ids = found.pop(wanted[0].name)
     if ids.values.dtype.kind not in "iu":
         what = f"column {wanted[0].name} is of type {wanted[0].kind}, not a list of whole numbers"

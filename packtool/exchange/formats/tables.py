@@ -93,7 +93,7 @@ def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
         if block.loss is not None:
             labels[block.loss[inside] == 0] = IGNORED
         parts.append((batch["position_ids"].reshape(-1), labels, np.diff(batch["cu_seqlens"]), counts))
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -> pa.Array:

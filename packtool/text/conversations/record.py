@@ -91,7 +91,8 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     else:
         read = [_message(message, number) for number, message in enumerate(given, 1)]
         messages, trains = tuple(message for message, _ in read), tuple(may for _, may in read)
-    if system := _one_of(record, SYSTEM):
+    system = _one_of(record, SYSTEM)
+    if system:
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
         prompt = None if prompt is None else prompt + 1
     arguments = _parsed(record.get("chat_template_kwargs"), "chat_template_kwargs")
@@ -133,7 +134,7 @@ def _require_training(record: Mapping[str, Any]) -> None:
     """Refuse a record that is no conversation of text to train on."""
     if record.get("label") is False:
         raise ConversationError("the label of an unpaired preference is false: keep the records whose label is true")
-    if all(record.get(name) for name in PREFERENCE) and record.get("messages") is None:
+    if all(map(record.get, PREFERENCE)) and record.get("messages") is None:
         raise ConversationError("a preference pair: make the chosen answer the completion, or the last message")
     for name in MEDIA:
         if record.get(name):
@@ -369,7 +370,7 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
     if isinstance(content, str):
         return
     if content is None:
-        if not any(message.get(name) for name in ("tool_calls", "reasoning_content")):
+        if not any(map(message.get, ("tool_calls", "reasoning_content"))):
             names = ", ".join(str(name)[:40] for name in [*given][:12])
             null = "is null" if "content" in given else "is missing"
             raise ConversationError(f"the content of message {number} {null}; its fields are {names}")
@@ -378,7 +379,8 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
         raise ConversationError(f"the content of message {number} is {_kind(content)}, neither a string nor parts")
     for part in content:
         kind = part.get("type") if isinstance(part, Mapping) else None
-        if mark := next(filter(_OF_TRAINING.search, part if isinstance(part, Mapping) else ()), None):
+        mark = next(filter(_OF_TRAINING.search, part if isinstance(part, Mapping) else ()), None)
+        if mark:
             raise ConversationError(f"a part of the content of message {number} has {mark!r}: parts train together")
         if kind not in _PARTS or not isinstance(part.get(kind), str):
             what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"

@@ -98,7 +98,8 @@ def documents_of(
     documents = []
     for rendering, turns, thoughts in found:
         ended = ends.ended(rendering, turns, marked=template.marks)
-        if spans := _without(ended.turns, thoughts):
+        spans = _without(ended.turns, thoughts)
+        if spans:
             eos = ended.eos or train_on == "all"
             documents.append(Document(rendering.text, spans, rendering.apart, eos, ended.token, ended.open))
     if not documents:
@@ -165,7 +166,7 @@ def _require_strings(conversation: Conversation, template: ChatTemplate, text: s
     images, find none in a string and leave it out."""
     messages = conversation.messages
     strings = (message["content"] for message in messages if isinstance(message.get("content"), str))
-    longest = max((_answer(content) for content in strings), key=len, default="")
+    longest = max(map(_answer, strings), key=len, default="")
     if longest in text:
         return
     in_parts = [

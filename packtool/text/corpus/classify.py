@@ -103,7 +103,8 @@ def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreig
             return Foreign(f"{kind.title()} inside {compression}", "unpack it first")
         if head.startswith(_PARQUET_MAGIC) or is_arrow(head):
             return None
-    if (found := foreign(head, kind, asked=asked)) is not None:
+    found = foreign(head, kind, asked=asked)
+    if found is not None:
         return found
     if kind == "json" and (lists := without_names(head)) is not None:
         return lists

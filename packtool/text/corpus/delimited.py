@@ -144,13 +144,15 @@ def _require(header: list[str], fields: Fields) -> None:
         UnusableFileError: it has not.
     """
     held = [name for name in fields.document if name in header]
-    if lacking := fields.lacking(held):
+    lacking = fields.lacking(held)
+    if lacking:
         raise UnusableFileError("missing-text", f"{lacking}; {listed(header)}")
     for name in fields.columns:
         if name not in header:
             raise UnusableFileError("bad-field", f"no column {name!r}; {listed(header)}")
     for name in (*held, *fields.columns):
-        if (times := header.count(name)) > 1:
+        times = header.count(name)
+        if times > 1:
             raise UnusableFileError("missing-text", f"{times} columns are called {name!r}")
 
 

@@ -116,7 +116,7 @@ def find(
     if not wanted:
         raise _nothing(where, bool(listed.entries), skipped + hidden)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return FoundFiles(files, skipped, hidden, [shown(link) for link in listed.repeated])
+    return FoundFiles(files, skipped, hidden, list(map(shown, listed.repeated)))
 
 
 def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
@@ -263,7 +263,8 @@ def saved_files(entries: Sequence[_Entry]) -> SavedFiles:
         beside = {name for name in names if PurePosixPath(name).parent == folder}
         known |= {name for name in beside if PurePosixPath(name).name in _SAVED} | {str(folder.parent / _SAVED[0])}
         data = {str(folder / name) for name in data}
-        if missing := data - beside:
+        missing = data - beside
+        if missing:
             what = f"it names {min(missing)}, which is not there"
             raise DataError("missing-input", what, remedy="save the dataset again", where=shown(entry.location))
         others |= {name for name in beside - data if name.endswith(".arrow")}

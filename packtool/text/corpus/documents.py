@@ -42,7 +42,8 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     'words'
     """
     held = {name: value for name, value in values.items() if value is not None} if fields.chat else values
-    if lacking := fields.lacking(held):
+    lacking = fields.lacking(held)
+    if lacking:
         raise UnusableFieldError("missing-text", f"{lacking}; {listed(known)}{_inside(known)}")
     if fields.layout is not None:
         return _answered(fields.layout, held, known)
@@ -187,7 +188,7 @@ def _ids(value: Any, name: str) -> list[int]:
     if not set(map(type, value)) <= {int} and not all(map(_is_id, value)):
         what = f"field {name!r} holds something else than whole numbers, not a list of token ids"
         raise UnusableFieldError("bad-ids", what)
-    return [int(item) for item in value]
+    return list(map(int, value))
 
 
 def _require_nothing_more(name: str, value: Any, ids: list[int]) -> None:

@@ -71,7 +71,8 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
         return Held(chats=False, why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS)
     if has_conversation(names):
         return Held(chats=True)
-    if remedy := preference(record):
+    remedy = preference(record)
+    if remedy:
         raise UsageError("preference-pairs", "the first record is a preference pair", remedy=remedy, where=where)
     try:
         layout = known_layout(names)

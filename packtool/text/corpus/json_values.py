@@ -153,7 +153,8 @@ class _Values:
                 elif token == b'"':  # the rest of the string was not read yet
                     return None
             return None
-        if (scalar := _SCALAR.match(self._data, self._at)) is None:
+        scalar = _SCALAR.match(self._data, self._at)
+        if scalar is None:
             raise self._damaged("it is not JSON")
         return scalar.end() if scalar.end() < len(self._data) or self._ended else None
 

@@ -142,7 +142,7 @@ class RecordParser:
         if not self._plain:
             found = [self._found(self._held(record), ()) for record in records]
             batch.documents = [document for document, _ in found]
-            batch.columns = [list(column) for column in zip(*(values for _, values in found), strict=True)]
+            batch.columns = list(map(list, zip(*(values for _, values in found), strict=True)))
             return batch
         batch.documents = list(map(attrgetter("f0"), records))
         for number, name in enumerate(fields.columns, 1):
@@ -246,7 +246,8 @@ def _lines(lines: bytes | bytearray) -> Iterator[tuple[memoryview, int]]:
     view = memoryview(lines)
     at = 0
     while at < len(lines):
-        if blank := _BLANK.match(lines, at):
+        blank = _BLANK.match(lines, at)
+        if blank:
             yield view[:0], lines.count(b"\n", at, blank.end())
             at = blank.end()
             continue

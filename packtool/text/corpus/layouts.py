@@ -122,7 +122,7 @@ def preference(record: Mapping[str, Any]) -> str:
     >>> preference({"prompt": "1 + 1", "chosen": "2", "rejected": "3"})
     "make a conversation of each: jq -c '{prompt, completion: .chosen}'"
     """
-    if not all(record.get(name) for name in PREFERENCE) or record.get("messages"):
+    if not all(map(record.get, PREFERENCE)) or record.get("messages"):
         return ""
     if isinstance(record["chosen"], str):
         if not record.get("prompt"):

@@ -99,7 +99,7 @@ def _or_null(read: Reader) -> Reader:
 
 
 def _list(read: Reader | None) -> Reader | None:
-    return None if read is None else _or_null(lambda values: [read(value) for value in values])
+    return None if read is None else _or_null(lambda values: list(map(read, values)))
 
 
 def _struct(readers: dict[str, Reader | None]) -> Reader:
@@ -108,7 +108,8 @@ def _struct(readers: dict[str, Reader | None]) -> Reader:
             return None
         kept = {name: item for name, item in value.items() if item is not None}
         for name, item in kept.items():
-            if (read := readers[name]) is not None:
+            read = readers[name]
+            if read is not None:
                 kept[name] = read(item)
         return kept
 

@@ -202,7 +202,8 @@ class Columns:
         if fields.ids:
             return self._held_with_ids(schema)
         held = [name for name in fields.document if _is_there(schema, name)]
-        if lacking := fields.lacking(held):
+        lacking = fields.lacking(held)
+        if lacking:
             raise UnusableFileError("missing-text", f"{lacking}; {listed(schema.names)}")
         if fields.chat:
             return held

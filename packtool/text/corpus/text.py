@@ -272,7 +272,8 @@ class _Cutter:
         """Return the document behind the last separator, if there is one."""
         batch = RecordBatch()
         rest = self._held
-        if line := self._last.search(rest):
+        line = self._last.search(rest)
+        if line:
             rest = rest[: line.start()]
         if rest.strip():
             self._add(batch, rest)

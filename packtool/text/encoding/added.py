@@ -48,7 +48,7 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
         }
     tokens = [token for _, token in sorted(by_id.items())]
     have = {str(token["content"]) for token in tokens}
-    named = [config.get(name) for name in _NAMED]
+    named = list(map(config.get, _NAMED))
     for value in [*named, *(token for name in _LISTED for token in _values(config.get(name)))]:
         content = _content(value)
         if content is not None and content not in have:

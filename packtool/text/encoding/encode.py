@@ -110,7 +110,7 @@ def _pieces(document: str, data: bytes, cut: str) -> Iterable[tuple[str, bytes]]
 
 def stored(documents: Sequence[Any]) -> EncodedDocuments:
     """Return documents that are ids already."""
-    lengths = np.array([len(ids) for ids in documents], np.int64)
+    lengths = np.array(list(map(len, documents)), np.int64)
     ids = np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32)
     return EncodedDocuments(ids, lengths)
 

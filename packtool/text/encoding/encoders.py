@@ -149,7 +149,7 @@ class ReferenceEncoder:
         with _one_thread():
             every = (called(failed, encode, [text], add_special_tokens=False)[0].ids for text in texts)
             ids = [np.array(part, np.uint32) for part in every]
-        return np.concatenate([np.empty(0, np.uint32), *ids]), np.array([len(part) for part in ids], np.int64)
+        return np.concatenate([np.empty(0, np.uint32), *ids]), np.array(list(map(len, ids)), np.int64)
 
 
 @contextmanager

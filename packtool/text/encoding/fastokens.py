@@ -49,12 +49,15 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
     """Name a step of the normalizer or pre-tokenizer that it lacks, or reads in another way."""
     before, after = spec.get("normalizer"), spec.get("pre_tokenizer")
-    if odd := [kind for kind in kinds(after) if kind not in _PRE_TOKENIZERS]:
+    odd = [kind for kind in kinds(after) if kind not in _PRE_TOKENIZERS]
+    if odd:
         return f"its pre-tokenizer is {odd[0]}"
-    if odd := [kind for kind in kinds(before) if kind not in _NORMALIZERS]:
+    odd = [kind for kind in kinds(before) if kind not in _NORMALIZERS]
+    if odd:
         return f"its normalizer is {odd[0]}"
     for step in [*steps(before), *steps(after)]:
-        if match := _READ_APART.search((step.get("pattern") or {}).get("Regex", "")):
+        match = _READ_APART.search((step.get("pattern") or {}).get("Regex", ""))
+        if match:
             return f"its regular expression has {match[0]}, which is read in several ways"
     return None
 

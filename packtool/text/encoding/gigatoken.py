@@ -103,7 +103,7 @@ class GigatokenEncoder:
         utf8 = utf8 or [text.encode() for text in texts]
         if not self._joined:
             parts = list(map(self._encode, utf8))
-            return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
+            return np.concatenate(parts), np.array(list(map(len, parts)), np.int64)
         ids = self._encode(SEPARATOR.encode().join(utf8))
         between = ids == self._separator
         ends = np.flatnonzero(between)

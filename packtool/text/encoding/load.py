@@ -158,11 +158,13 @@ def info_of(
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
     vocab, configs, marks = tokenizer.vocab, tokenizer.configs, marked(tokenizer.spec)
-    if asked := not_applied(tokenizer.spec):
+    asked = not_applied(tokenizer.spec)
+    if asked:
         what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
         remedy = "nothing is lost: whole documents are stored, always alike"
         warn("tokenizer-options", what, remedy=remedy, where=tokenizer.where)
-    if moved := moved_tokens(tokenizer.named, vocab):
+    moved = moved_tokens(tokenizer.named, vocab)
+    if moved:
         text, (said, given) = next(iter(moved.items()))
         count = plural(len(moved), "such token")
         what = f"{text} is {given}, as in Transformers, but {tokenizer.named_in} says {said} ({count})"
@@ -245,7 +247,8 @@ def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer
 def _tokenizer(path: Path) -> bytes:
     """Read a tokenizer.json; refuse other known formats, and say how to convert them."""
     data = _bytes(path)
-    if (other := recognized(path.name, data)) is not None:
+    other = recognized(path.name, data)
+    if other is not None:
         raise DataError("bad-tokenizer", other[0], remedy=other[1], where=str(path))
     return data
 

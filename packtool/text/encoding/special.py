@@ -109,7 +109,8 @@ def doubt(eos: str, added: Collection[str]) -> str:
 
 def doubtful_eos(eos: str, vocab: Mapping[str, int], added: Collection[str]) -> TokenizerWarning | None:
     """Warn where the EOS ends something other than documents, whether it was asked for, configured or found."""
-    if not (why := doubt(eos, added)):
+    why = doubt(eos, added)
+    if not why:
         return None
     better = [token for token in candidates("eos", vocab, added) if token != eos]
     remedy = f"give --eos-token {better[0]!r}" if better else "name another with --eos-token"

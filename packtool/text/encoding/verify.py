@@ -147,7 +147,8 @@ class Verified:
         Raises:
             EncoderMismatchError: on the first difference.
         """
-        if (newer := self._newer) is not None:
+        newer = self._newer
+        if newer is not None:
             texts = ["".join(character for character in text if not newer[ord(character)]) for text in texts]
         for text, ids in zip(texts, _split(*self._fast(texts, None)), strict=True):
             if not (self.recipe.shape.lacks_bytes and (ids >= self.recipe.vocab_size).any()):

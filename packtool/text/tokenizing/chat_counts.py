@@ -51,7 +51,8 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         where: the output lies.
         files: the name and counts of each, in order.
     """
-    if count := total.open_turns:
+    count = total.open_turns
+    if count:
         what = f"no token trains that ends {plural(count, 'answer')} in {plural(total.documents, 'document')}"
         remedy = "a model may not learn to stop there: take a template that writes one behind each answer, and marks it"
         warn("no-end", what, remedy=remedy, where=where)
@@ -69,7 +70,8 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         )
         remedy = "name its tags with --reasoning-tags OPEN,CLOSE, or write it to reasoning_content"
         warn("other-reasoning", what, remedy=remedy, where=where)
-    if count := total.spelled_calls:
+    count = total.spelled_calls
+    if count:
         spell = "spells" if count == 1 else "spell"
         what = f"the content of {plural(count, 'message')} {spell} a call of a tool, which --tool-calls does not parse"
         remedy = "write calls to tool_calls"

@@ -345,7 +345,7 @@ def _is_faithful(spec: Mapping[str, Any]) -> bool:
     prefixed = [step.get("add_prefix_space") for step in steps(spec.get("pre_tokenizer"))]
     return (
         model.get("type", "BPE") == "BPE"
-        and not any(model.get(name) for name in odd)
+        and not any(map(model.get, odd))
         and {*kinds(spec.get("pre_tokenizer"))} <= {"ByteLevel", "Split", "Digits"}
         and not any(prefixed)
         and {*kinds(spec.get("normalizer"))} <= {"NFC"}

@@ -177,7 +177,8 @@ def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
     as_it_is = ""
     for number, part in enumerate(text.split(fim.split) if fim.split else [text]):
         as_it_is += fim.split if number else ""
-        if (found := cut(part, fim)) is None:
+        found = cut(part, fim)
+        if found is None:
             as_it_is += part
             continue
         if as_it_is:

@@ -271,7 +271,7 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
     """Join the blocks: return their shards, numbered over the whole store, what each file holds, and the rejects."""
     shards: list[TokenShard] = []
     documents = 0
-    per_file = [SpanCounts(number) for number in range(len(blocks.files))]
+    per_file = list(map(SpanCounts, range(len(blocks.files))))
     names = [file.name for file in blocks.files]
     with own_directory(output.scratch, "rejected.") as attempt:
         with closing(RejectLog(attempt / REJECTED)) as rejects:
@@ -328,9 +328,11 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
             what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
         warn("records-rejected", what, remedy=remedy, where=str(place))
     gaps = []
-    if unknown := counts.get("unknown_tokens"):
+    unknown = counts.get("unknown_tokens")
+    if unknown:
         gaps.append(f"{plural(unknown, 'unknown token')} stand for what the tokenizer has no token for")
-    if vanished := counts.get("vanished_characters"):
+    vanished = counts.get("vanished_characters")
+    if vanished:
         gaps.append(f"{plural(vanished, 'character')} vanished, which the tokenizer has no token for")
     for what in gaps:
         warn("no-token", what, remedy="take a tokenizer that was trained on such text", where=str(place))

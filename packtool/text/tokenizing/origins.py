@@ -30,5 +30,5 @@ def origins(file: int, before: int, numbers: Sequence[int], utf8: Sequence[bytes
     out = np.empty(len(utf8), ORIGIN)
     out["file"] = file
     out["record"] = np.asarray(numbers, np.uint64) + np.uint64(before)
-    out["hash"] = np.array([xxhash.xxh3_64_intdigest(data) for data in utf8], np.uint64)
+    out["hash"] = np.array(list(map(xxhash.xxh3_64_intdigest, utf8)), np.uint64)
     return out
