@@ -190,7 +190,7 @@ def blend(draw: random.Random, folder: Path) -> int:
         lines[number] = f"{lines[number].partition(' = ')[0]} = {draw.choice([*BEYOND, *VALUES])}"
         data = "\n".join(lines).encode()
     (folder / "b.toml").write_bytes(data)
-    status = command(["stats", "b.toml", "--json"])
+    status = command(["stats", "b.toml"])
     if status == 0:
         tomllib.loads(data.decode())
     return status
