@@ -7,7 +7,7 @@ from typing import Any
 
 _NAMES = """
 Albert Barthez Bert BigBird Blenderbot CLIP Camembert CodeGen CodeLlama Cohere Cpm DPRContextEncoder
-DPRQuestionEncoder Deberta DebertaV2 DistilBert Esmc Funnel GPT2 GPTNeoX Gemma Herbert Lasr LayoutLMv2
+DPRQuestionEncoder DPRReader Deberta DebertaV2 DistilBert Esmc Funnel GPT2 GPTNeoX Gemma Herbert Lasr LayoutLMv2
 LayoutLMv3 LayoutXLM Llama Luke MBart MBart50 MLuke MPNet MarkupLM Nllb Nougat OpenAIGPT Pegasus Qwen2
 Qwen3_5 Reformer RemBert RoFormer Roberta SeamlessM4T Siglip2 Splinter T5 Tipsv2 Udop VideoPrism Whisper
 XGLM XLMRoberta XLNet

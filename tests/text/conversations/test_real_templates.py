@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from typing import Any
 
 import pytest
 
 from packtool.text.conversations.ends import Ends
+from packtool.text.conversations.reasoning import THINK, without_reasoning
 from packtool.text.conversations.record import ConversationError, Trained, conversation_of
 from packtool.text.conversations.spans import documents_of
 from tests.text.conversations.fuzz import KINDS, conversation
@@ -60,3 +63,46 @@ def test_turns_gain_their_ends_and_nothing_else(found: dict[str, str], name: str
                 if name not in ENDLESS:
                     assert after.open == 0
                 assert after.end or after.open
+
+
+FORMS: list[dict[str, Any]] = [
+    *({"content": "Yes.", name: "RRRR"} for name in ("reasoning_content", "reasoning", "thinking")),
+    {"content": [{"type": "thinking", "thinking": "RRRR"}, {"type": "text", "text": "Yes."}]},
+    *(
+        {"content": content}
+        for content in (
+            "<think>RRRR</think>Yes.",
+            "<think>\nRRRR\n</think>\n\nYes.",
+            "RRRR</think>Yes.",
+            "RRRR\n</think>\n\nYes.",
+            "Yes. <think>RRRR</think> No.",
+            "<think>RRRR</think>Yes. <think>RRRR</think> No.",
+        )
+    ),
+]
+
+
+def test_reasoning_in_every_form_is_masked_and_dropped(found: dict[str, str]) -> None:
+    masked = dropped = hidden = 0
+    for name, source in found.items():
+        template, ends = compiled(source, table()[name][0])
+        for form, turns in itertools.product(FORMS, (1, 2)):
+            given = [{"role": "user", "content": "Who?"}, {"role": "assistant", **form}] * turns
+            talk = conversation_of({"messages": given})
+            try:
+                documents = documents_of(talk, template, "each", ends=ends, masked=[THINK])
+            except ConversationError:
+                continue  # no content in parts, or other text changes with the reasoning
+            for document in documents:
+                trained = "".join(document.text[begin:end] for begin, end in document.spans)
+                assert "RRRR" not in trained, (name, form)
+                assert trained.count("Yes.") or "Yes." not in document.text, (name, form)  # some cut before </think>
+                masked += document.text.count("RRRR")
+                hidden += "RRRR" not in document.text
+            for document in documents_of(without_reasoning(talk), template, "each", ends=ends):
+                assert "RRRR" not in document.text, (name, form)
+                assert "Yes." in document.text, (name, form)
+                dropped += 1
+    assert masked > 3000
+    assert dropped > 3000
+    assert hidden < masked
