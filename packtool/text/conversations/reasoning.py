@@ -21,15 +21,6 @@ THINK = ("<think>", "</think>")
 Tags = Iterable[tuple[str, str]]
 """Pairs of tags, opening and closing, between which the assistant thinks."""
 _QUOTES = frozenset("`'\"")
-_WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"
-_TAG = re.compile(
-    rf"(?i)</?(?:\w+[:_])?(?:{_WORDS}|reason)>|\[/?think\]|<\|?(?:begin|end|start)_of_(?:thought|think|reasoning)\|?>"
-    r"|<\|channel\|?>|<\|(?:start|end)_thinking\|>"
-)
-_FIELD = re.compile(
-    rf"(?i)(?:\w+_)?(?:{_WORDS}|cot|chain_of_thought)(?:_(?:content|text|details|steps|trace|process))?"
-)
-"""What tags and fields of reasoning look like, in whatever form."""
 
 
 class Block(NamedTuple):
@@ -65,7 +56,7 @@ def blocks(text: str, opening: str, closing: str) -> list[Block]:
     found: list[Block] = []
     opened: re.Match[str] | None = None
     for tag in re.finditer(f"{re.escape(opening)}|{re.escape(closing)}", text) if closing in text else ():
-        if _in_quotes(text, tag):
+        if in_quotes(text, tag):
             continue
         if tag[0] == opening:
             opened = opened or tag
@@ -152,26 +143,6 @@ def left_out(text: str, tags: Tags) -> str:
     return text if left == text else left.lstrip()
 
 
-def other_reasoning(message: Mapping[str, Any], tags: Tags) -> str:
-    """Return a tag or field that looks like reasoning, but in a form that is not read; empty where there is none.
-
-    >>> other_reasoning({"content": "<thought>Hm.</thought>Yes."}, [THINK]), other_reasoning({"cot": "Hm."}, [THINK])
-    ('<thought>', 'cot')
-    """
-    content = message.get("content")
-    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or ()]
-    for text in texts:
-        left = left_out(text, tags)
-        for tag in _TAG.finditer(left):
-            if not _in_quotes(left, tag):
-                return tag[0]
-    for name, value in message.items():
-        read = name in REASONING and isinstance(value, str)
-        if not read and isinstance(value, str | list | dict) and value and _FIELD.fullmatch(name):
-            return name
-    return ""
-
-
 def _in_text(text: str, tags: Tags, part: int | None = None) -> Iterator[Thought]:
     """Find the thoughts in a text of a message."""
     for opening, closing in tags:
@@ -182,7 +153,7 @@ def _in_text(text: str, tags: Tags, part: int | None = None) -> Iterator[Thought
                 yield Thought(part, begin, begin + len(said.strip()))
 
 
-def _in_quotes(text: str, tag: re.Match[str]) -> bool:
+def in_quotes(text: str, tag: re.Match[str]) -> bool:
     """Return whether a tag is between two quotes or backticks."""
     before = _before(text, tag)
     return before in _QUOTES and text.startswith(before, tag.end())

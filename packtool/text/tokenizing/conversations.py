@@ -16,8 +16,8 @@ import numpy.typing as npt
 from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.record import ConversationError, NothingTrainsError
-from packtool.text.conversations.renderer import Held, Renderer
+from packtool.text.conversations.record import ConversationError, NothingTrainsError, conversation_of
+from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole
 from packtool.text.corpus.jsonl import same_depth
@@ -27,6 +27,7 @@ from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_erro
 from packtool.text.encoding.families import bytes_of_characters, kinds, steps
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.tokenizing.counts import SpanCounts
+from packtool.text.tokenizing.held import Held, held_in
 
 Mask = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.integer[Any]]
@@ -114,7 +115,8 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
         for place, number in enumerate(batch.numbers):
             record, batch.documents[place] = batch.documents[place], None
             try:
-                made, held = renderer.rendered(record)
+                talk = conversation_of(record)
+                made = renderer.rendered(talk)
                 for document in made:
                     whole(document.text, "the text of the conversation")
             except ConversationError as error:
@@ -125,7 +127,7 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                 batch.rejects.append(_reject(code, number, reason, record))
             else:
                 documents += made
-                of_each += [held] * len(made)
+                of_each += [held_in(talk, renderer.chat)] * len(made)
                 kept += [place] * len(made)
     batch.keep(kept)
     batch.documents = [document.text for document in documents]

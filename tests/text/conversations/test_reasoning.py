@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.reasoning import THINK, blocks, left_out, other_reasoning, thoughts_of
-from packtool.text.conversations.record import ConversationError
+from packtool.text.conversations.reasoning import THINK, blocks, left_out, thoughts_of
+from packtool.text.conversations.record import ConversationError, conversation_of
 from packtool.text.conversations.renderer import Renderer
+from packtool.text.tokenizing.held import held_in, other_reasoning
 
 SOURCE = (
     "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}"
@@ -55,8 +56,9 @@ def rendered(message: dict[str, Any], source: str = SOURCE, **options: Any) -> t
     """The text of a conversation, the part of it that trains, and what it holds."""
     chat = Chat(templates=(("default", source),), special=("</s>",), **options)
     record = {"messages": [{"role": "user", "content": "Who?"}, {"role": "assistant", **message}]}
-    (document,), held = Renderer(chat).rendered(record)
-    return document.text, "".join(document.text[a:b] for a, b in document.spans), held
+    talk = conversation_of(record)
+    (document,) = Renderer(chat).rendered(talk)
+    return document.text, "".join(document.text[a:b] for a, b in document.spans), held_in(talk, chat)
 
 
 @pytest.mark.parametrize("source", [SOURCE, SPLITTING], ids=["showing", "splitting"])

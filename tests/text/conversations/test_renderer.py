@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.record import ConversationError
+from packtool.text.conversations.record import ConversationError, conversation_of
 from packtool.text.conversations.renderer import Renderer
 
 SOURCE = (
@@ -22,8 +22,13 @@ def renderer(**options: Any) -> Renderer:
     return Renderer(Chat(**{"templates": (("default", SOURCE),), "special": ("</s>", "<s>"), **options}))
 
 
+def rendered(record: dict[str, Any], **options: Any) -> str:
+    [document] = renderer(**options).rendered(conversation_of(record))
+    return document.text
+
+
 def trained(record: dict[str, Any], **options: Any) -> list[str]:
-    [document], _ = renderer(**options).rendered(record)
+    [document] = renderer(**options).rendered(conversation_of(record))
     return [document.text[begin:end] for begin, end in document.spans]
 
 
@@ -34,25 +39,33 @@ def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
     calling = {"messages": [CHAT["messages"][0], CALL, {"role": "tool", "content": "3"}, CHAT["messages"][1]]}
     assert trained(calling, reasoning="drop") == ['[{"function": {"name": "add"}}]</s>', "c</s>"]
     assert trained(calling, reasoning="drop", tool_calls="mask") == ["c</s>"]
-    assert renderer(tool_calls="drop", reasoning="drop").rendered(calling)[0][0].text == "<user>a</s><assistant>c</s>"
+    assert rendered(calling, tool_calls="drop", reasoning="drop") == "<user>a</s><assistant>c</s>"
 
 
 def test_special_tokens_that_messages_spell_are_counted() -> None:
     counting = renderer()
-    counting.rendered({"messages": [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]], "tools": ["<s>"]})
+    counting.rendered(
+        conversation_of(
+            {"messages": [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]], "tools": ["<s>"]}
+        )
+    )
     assert counting.spelled == {"</s>": 2, "<s>": 2}
 
 
 def test_a_template_for_tools_renders_conversations_with_tools() -> None:
     templates = (("default", SOURCE), ("tool_use", "tools" + SOURCE))
-    assert renderer(templates=templates).rendered(CHAT)[0][0].text.startswith("<user>")
-    assert renderer(templates=templates).rendered({**CHAT, "tools": [{}]})[0][0].text.startswith("tools<user>")
+    assert rendered(CHAT, templates=templates).startswith("<user>")
+    assert (
+        renderer(templates=templates)
+        .rendered(conversation_of({**CHAT, "tools": [{}]}))[0]
+        .text.startswith("tools<user>")
+    )
 
 
 def test_roles_are_those_that_templates_know() -> None:
     odd = {"messages": [{"role": "narrator", "content": "x"}, CHAT["messages"][1]]}
     with pytest.raises(ConversationError) as error:
-        renderer().rendered(odd)
+        renderer().rendered(conversation_of(odd))
     assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
     known = (("default", "{{ 'narrator' if false }}" + SOURCE),)
-    assert renderer(templates=known).rendered(odd)[0][0].text.startswith("<narrator>x")
+    assert rendered(odd, templates=known).startswith("<narrator>x")

@@ -1,0 +1,71 @@
+"""Look for what a conversation holds of reasoning and calls of tools, in forms that are read and in others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, thoughts_of
+from packtool.text.conversations.record import REASONING, Conversation, texts_of
+
+_WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"
+_TAG = re.compile(
+    rf"(?i)</?(?:\w+[:_])?(?:{_WORDS}|reason)>|\[/?think\]|<\|?(?:begin|end|start)_of_(?:thought|think|reasoning)\|?>"
+    r"|<\|channel\|?>|<\|(?:start|end)_thinking\|>"
+)
+_FIELD = re.compile(
+    rf"(?i)(?:\w+_)?(?:{_WORDS}|cot|chain_of_thought)(?:_(?:content|text|details|steps|trace|process))?"
+)
+"""What tags and fields of reasoning look like, in whatever form."""
+_CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
+"""What begins a call of a tool that is spelled in a content."""
+
+
+class Held(NamedTuple):
+    """What a conversation holds of what is masked or dropped, and what it may hold in a form that is not read.
+
+    Attributes:
+        reasoning: the assistant reasons.
+        other: a tag or field that looks like reasoning in another form; empty where there is none.
+        calls: messages whose content spells a call of a tool.
+    """
+
+    reasoning: bool = False
+    other: str = ""
+    calls: int = 0
+
+
+def held_in(talk: Conversation, chat: Chat) -> Held:
+    """Look for what is to be masked or dropped in what the assistant says."""
+    said = [message for message in talk.messages if message["role"] == "assistant"]
+    held = Held()
+    if chat.reasoning != "train":
+        found = [other_reasoning(message, chat.tags) for message in said]
+        reasoning = any(next(thoughts_of(message, chat.tags), None) for message in said)
+        held = Held(reasoning, next(filter(None, found), ""))
+    if chat.tool_calls != "train":
+        spelled = [message for message in said if any(map(_CALL.search, texts_of(message.get("content"))))]
+        held = held._replace(calls=len(spelled))
+    return held
+
+
+def other_reasoning(message: Mapping[str, Any], tags: Tags = (THINK,)) -> str:
+    """Return a tag or field that looks like reasoning, but in a form that is not read; empty where there is none.
+
+    >>> other_reasoning({"content": "<thought>Hm.</thought>Yes."}), other_reasoning({"content": "Yes.", "cot": "Hm."})
+    ('<thought>', 'cot')
+    """
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or ()]
+    for text in texts:
+        left = left_out(text, tags)
+        for tag in _TAG.finditer(left):
+            if not in_quotes(left, tag):
+                return tag[0]
+    for name, value in message.items():
+        read = name in REASONING and isinstance(value, str)
+        if not read and isinstance(value, str | list | dict) and value and _FIELD.fullmatch(name):
+            return name
+    return ""
