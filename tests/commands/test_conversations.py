@@ -366,7 +366,7 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
 
 def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
     source, place = lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "o"
-    with pytest.raises(PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages\."):
+    with pytest.raises(PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages; messages looks"):
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     for other in ("conversations", "ids_field"):
         named: dict[str, Any] = {other: "messages"}

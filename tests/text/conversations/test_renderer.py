@@ -55,11 +55,7 @@ def test_special_tokens_that_messages_spell_are_counted() -> None:
 def test_a_template_for_tools_renders_conversations_with_tools() -> None:
     templates = (("default", SOURCE), ("tool_use", "tools" + SOURCE))
     assert rendered(CHAT, templates=templates).startswith("<user>")
-    assert (
-        renderer(templates=templates)
-        .rendered(conversation_of({**CHAT, "tools": [{}]}))[0]
-        .text.startswith("tools<user>")
-    )
+    assert rendered({**CHAT, "tools": [{}]}, templates=templates).startswith("tools<user>")
 
 
 def test_roles_are_those_that_templates_know() -> None:
