@@ -236,9 +236,9 @@ def _begins(pool: ProcessPoolExecutor, function: Callable[[Task, Worker], Result
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """Start a process in the block with Ctrl-C and SIGTERM blocked, so that it never gets them, not even while it
-    imports."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    """Start a process in the block with the signals that interrupt blocked, so that it never gets them, not even while
+    it imports."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
         with WITHOUT_SCRIPT:
             yield
@@ -303,7 +303,7 @@ _this_worker: list[Worker] = []
 
 
 def _start_worker(lifeline: Connection, progress: Connection) -> None:
-    """Set up a worker: leave Ctrl-C and SIGTERM to the parent, and exit when the parent closes the lifeline or dies."""
+    """Set up a worker: leave interrupts to the parent, and exit when the parent closes the lifeline or dies."""
 
     def report(amount: int) -> None:
         with suppress(OSError):
