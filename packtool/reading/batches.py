@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +15,8 @@ from packtool.reading.state import restore, written
 from packtool.reading.stream import LENGTH, Stream
 from packtool.warnings import warn
 
-_AHEAD = 512  # global batches that are dealt at once
+_DEALT = 512  # global batches that are dealt at once, by what their rows cost
+_LOCATED = 64  # global batches whose rows are located at once, else
 _EMPTY_LOOPS = 10_000
 """Loops without a batch, one after another, of a trainer that would go on for ever; they take seconds."""
 
@@ -418,8 +418,8 @@ class GlobalBatches:
             consumed = last
 
     def _turns(self, consumed: int, end: int) -> Iterator[Turn]:
-        batches = self._batches(consumed, end)
-        while ahead := list(islice(batches, _AHEAD if self.balance else 1)):
+        while ahead := self._next_batches(consumed, end):
+            consumed = ahead[-1].last
             for batch, share in zip(ahead, self._shares(ahead), strict=True):
                 size, turns = self._size(batch.rows), self._turns_of(batch.rows)
                 for turn in range(turns):
@@ -429,21 +429,43 @@ class GlobalBatches:
                         most = -(-batch.rows // self.world_size)
                         filled = min(size, most - turn * size) - len(mine)
                         mine = np.concatenate([mine, np.repeat(share.first, filled, axis=0)])
-                    consumed = batch.last if turn + 1 == turns else batch.first
-                    yield Turn(mine, share.length, consumed, batch.last, filled)
+                    after = batch.last if turn + 1 == turns else batch.first
+                    yield Turn(mine, share.length, after, batch.last, filled)
+
+    def _next_batches(self, consumed: int, end: int) -> list[_Global]:
+        """Return the global batches whose rows are located at once: to ask for many costs little more than for one.
+
+        All of them lie in one block of a blend, since after it other weights may hold by the time they are read.
+        """
+        most = _DEALT if self.balance else _LOCATED
+        batches: list[_Global] = []
+        settled = 0
+        for batch in self._batches(consumed, end):
+            if batches and (batch.last > settled or len(batches) == most):
+                break
+            if not batches:
+                settled = self.stream.order.next_block(batch.last)
+            batches.append(batch)
+        return batches
 
     def _shares(self, batches: Sequence[_Global]) -> list[_Share]:
         """Return this rank's share of each global batch."""
-        whole = [self.stream.addresses(batch.first, batch.last) for batch in batches]
-        shares = []
-        for batch, rows in zip(batches, whole, strict=True):
+        every = self.stream.addresses(batches[0].first, batches[-1].last)
+        whole, shares, begin = [], [], 0
+        for batch in batches:
+            rows = every[begin : begin + batch.rows]
+            begin += batch.rows
+            whole.append(rows)
             share = _Share(rows[self.rank :: self.world_size], rows[:1], int(rows[0, LENGTH]))
             self._require_even(batch, share.length)
             shares.append(share)
         if self.balance is None:
             return shares
-        for size in sorted({batch.rows for batch in batches if batch.rows % self.world_size == 0}):
-            alike = [number for number, batch in enumerate(batches) if batch.rows == size]
+        groups: dict[tuple[int, int], list[int]] = {}  # batches of one shape, which are dealt together
+        for number, (batch, share) in enumerate(zip(batches, shares, strict=True)):
+            if batch.rows % self.world_size == 0:
+                groups.setdefault((batch.rows, share.length), []).append(number)
+        for (size, _), alike in groups.items():
             costs = self.stream.pairs(np.concatenate([whole[number] for number in alike])).reshape(-1, size)
             dealt = dealt_in(self.balance, costs, self.world_size, self.micro_batch_size)[:, self.rank]
             for number, mine in zip(alike, dealt, strict=True):

@@ -138,7 +138,8 @@ class Source:
     def epochs_of(self, items: I64) -> tuple[I64, I64]:
         """Return the epoch of some items, and which of its items each is."""
         if not self._repack or not len(items):
-            return items // self.items, items % self.items
+            epoch, inside = np.divmod(items, self.items)
+            return epoch, inside
         while self._begins[-1] <= items.max():
             self.begin_of(len(self._begins))
         epoch = np.searchsorted(self._begins, items, side="right") - 1
@@ -148,7 +149,9 @@ class Source:
         """Return where the rows of some items lie: (rows, 3) of epoch, row length, and row of that length."""
         epoch, inside = self.epochs_of(items)
         if not self.several:
-            return np.stack([epoch, np.full(len(items), self.lengths[0]), inside], axis=1)
+            out = np.empty((len(items), 3), np.int64)
+            out[:, 0], out[:, 1], out[:, 2] = epoch, self.lengths[0], inside
+            return out
         parts = [np.empty((0, 3), np.int64)]
         for number, item in zip(epoch.tolist(), inside.tolist(), strict=True):
             rows, first, count = self._batches(number).place(item)

@@ -18,7 +18,7 @@ import numpy as np
 from packtool.blending.blend import Blend, WrittenSource, names_blend
 from packtool.errors import UsageError
 from packtool.places.typed import Typed, places_of
-from packtool.planning.plan import I64
+from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.order import Dealt, Order, Straight
 from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
@@ -166,13 +166,14 @@ class Stream:
     def located(self, samples: I64) -> I64:
         """Return where the rows of some samples lie, as `addresses` does, in the order of the samples."""
         number, item = self.order.locate(samples)
-        if len(self._opened) == 1:
+        if self.several:
             inside = self.source(0).addresses(item)
-            return np.concatenate([np.zeros((len(inside), 1), np.int64), inside], axis=1)
-        out = np.empty((len(samples), 4), np.int64)  # sources of a blend have rows of one length: one a sample
+            out = np.zeros((len(inside), 4), np.int64)
+            out[:, EPOCH:] = inside
+            return out
+        out = np.empty((len(samples), 4), np.int64)
         out[:, SOURCE] = number
-        for source in np.unique(number).tolist():
-            places = np.flatnonzero(number == source)
+        for source, places in by_value(number):
             out[places, EPOCH:] = self.source(source).addresses(item[places])
         return out
 
@@ -218,7 +219,7 @@ class Stream:
         return self.read(addresses, length=length).batch(**self.options)
 
     def pairs(self, addresses: I64) -> I64:
-        """Count what some rows cost in attention: query-key pairs within their documents, (rows).
+        """Count what some rows of one length cost in attention: query-key pairs within their documents, (rows).
 
         Raises:
             UsageError: a dataset was written with ``--no-segments``.
@@ -230,7 +231,7 @@ class Stream:
 
 
 class _Part(NamedTuple):
-    """The rows of one source, epoch and length, which are read by one call.
+    """The rows of one source and epoch, which are read by one call.
 
     Attributes:
         places: of these rows in the batch.
@@ -245,18 +246,14 @@ class _Part(NamedTuple):
 
 
 def _parts(addresses: I64) -> Iterator[_Part]:
-    """Divide rows by source, epoch and length; those of a part stay in their order."""
+    """Divide rows of one length by source and epoch; those of a part stay in their order."""
     if not len(addresses):
         return
-    where = addresses[:, :ROW]
-    if (where == where[0]).all():
-        order, cuts = np.arange(len(addresses)), np.empty(0, np.int64)
-    else:
-        order = np.lexsort(where.T[::-1])
-        cuts = np.flatnonzero(np.any(np.diff(where[order], axis=0), axis=1)) + 1
-    for places in np.split(order, cuts):
-        source, epoch, length = where[places[0]].tolist()
-        yield _Part(source, epoch, length, places, addresses[places, ROW])
+    # An epoch has less than 32 bits, so one number stands for both.
+    alike = (addresses[:, SOURCE] << 32) | addresses[:, EPOCH]
+    length = int(addresses[0, LENGTH])
+    for both, places in by_value(alike):
+        yield _Part(both >> 32, both & 0xFFFFFFFF, length, places, addresses[places, ROW])
 
 
 class BatchSize(NamedTuple):

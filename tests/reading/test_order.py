@@ -478,3 +478,20 @@ def test_a_size_of_batches_that_the_blend_says(sources: dict[str, Any]) -> None:
         with pytest.raises(UsageError) as caught:
             made(given, **written)
         assert str(caught.value).startswith(message)
+
+
+def test_other_weights_while_rows_are_dealt_by_their_costs(sources: dict[str, Any]) -> None:
+    """Batches are planned ahead, but none beyond the block after which other weights may hold."""
+
+    def steps(balance: Any) -> list[Read]:
+        ranks = [GlobalBatches(stream_of(sources), 50, rank=rank, world_size=2, balance=balance) for rank in range(2)]
+        found = []
+        for number, turns in enumerate(zip(*ranks, strict=True)):
+            found.append(sorted(row for turn in turns for row in rows_of(ranks[0].stream, turn)))
+            if number == 29:
+                assert [rank.reweight({"chat": 1}) for rank in ranks] == [BLOCK, BLOCK]
+        return found
+
+    plain = steps(None)
+    assert {name for step in plain[BLOCK // 50 + 1 : 7200 // 50] for name, _ in step} == {"chat"}
+    assert steps("step") == plain
