@@ -67,11 +67,11 @@ class _Packed:
         else:
             tokens, segments = rows[numbers], None
         loss = rows.loss(numbers, segments) if with_loss else None
-        if loss is not None and segments is not None:
+        if targets and segments is not None and (loss is not None or self.lanes is not None):
             # Here and not where the batch is made: there, rows of a blend may lie beside those of a source without a
-            # loss column, and a row's labels would depend on its neighbours.
-            loss = loss.copy()  # what was gathered may not be written to
-            loss.reshape(-1)[_cut_off(segments)] = 0
+            # loss column, and a row's labels would depend on its neighbours. What was gathered may not be written to.
+            loss = np.ones(tokens.shape, np.uint8) if loss is None else loss.copy()
+            loss.reshape(-1)[_cut_off(segments, rotated=self.lanes is not None)] = 0
         return RawBatch(tokens, segments, loss, self._following(rows, numbers, options), documents)
 
     def require(self, options: Mapping[str, Any]) -> None:
@@ -157,12 +157,13 @@ class _Packed:
         ahead = numbers[here] + self.lanes
         tokens, segments = rows.with_segments(ahead)
         loss = rows.loss(ahead, segments)
-        trains = np.ones(len(here), np.bool_) if loss is None else loss[:, 0] > 0
-        across = options.get("train_across_documents", True)
-        if loss is not None or not across:
-            # Where a lane was rotated, a piece of one document may follow another; as inside a row, that is no target.
-            begins = across & (segments.start[segments.offsets[:-1]] == 0)
-            trains &= begins | _goes_on(rows.segments_of(numbers[here]), segments)
+        # Where a lane was rotated, its last row goes on in its first: a piece that begins in the middle of a document
+        # may follow another place. As inside a row, that is no target.
+        trains = _goes_on(rows.segments_of(numbers[here]), segments)
+        if options.get("train_across_documents", True):
+            trains |= segments.start[segments.offsets[:-1]] == 0
+        if loss is not None:
+            trains &= loss[:, 0] > 0
         following[here[trains]] = tokens[trains, 0]
         return following
 
@@ -330,16 +331,23 @@ class BucketDataset(_Packed):
         return self.batches
 
 
-def _cut_off(segments: Segments) -> I64:
-    """Find the first tokens of pieces that follow another document in their row.
+def _cut_off(segments: Segments, *, rotated: bool) -> I64:
+    """Find the first tokens of pieces that begin in the middle of a document, behind another document in their row.
 
-    Where a store says which tokens train, another document does not predict them: they begin in the middle of theirs.
+    Nothing before them predicts them: where a store says which tokens train, and where a lane of the partial shuffle
+    was rotated, so that its end is followed by its begin.
+
+    Args:
+        rotated: also behind another place of the same document, as where a lane lies inside one.
 
     Returns:
         Their places in the rows laid end to end.
     """
     cut = (segments.document >= 0) & (segments.start > 0)
-    cut[1:] &= segments.document[1:] != segments.document[:-1]
+    apart = segments.document[1:] != segments.document[:-1]
+    if rotated:
+        apart |= segments.start[1:] != segments.start[:-1] + segments.length[:-1]
+    cut[1:] &= apart
     first = segments.offsets[:-1]
     cut[first[first < len(cut)]] = False  # nothing in the row precedes its first piece
     return offsets_of(segments.length)[:-1][cut]

@@ -113,23 +113,19 @@ def test_the_last_label_of_a_row_is_the_next_token_of_its_lane(
                     expected = np.append(text[1:].astype(np.int64), IGNORED)
                     if trained is not None:
                         expected[:-1][trained[number::4].reshape(-1)[1:lane] == 0] = IGNORED
-                    if not across or trained is not None:
-                        starts = np.concatenate(
-                            [dataset.segments(row)["start"] for row in range(number, len(dataset), 4)]
-                        )
-                        lengths = np.concatenate(
-                            [dataset.segments(row)["length"] for row in range(number, len(dataset), 4)]
-                        )
-                        places = offsets_of(lengths.astype(np.int64))[:-1]
-                        joined = np.concatenate(
-                            [[False], starts[1:].astype(np.int64) != starts[:-1].astype(np.int64) + lengths[:-1]]
-                        )
-                        if not across:
-                            begins = places[(starts == 0) & (places > 0) & (places < lane)]
-                            expected[begins - 1] = IGNORED
-                        # Where a loss column says what trains, another document never predicts the rest of one.
-                        inside = places[joined & (starts > 0) & (places < lane)]
-                        expected[inside - 1] = IGNORED
+                    tables = [dataset.segments(row) for row in range(number, len(dataset), 4)]
+                    starts, lengths = (
+                        np.concatenate([table[name] for table in tables]).astype(np.int64)
+                        for name in ("start", "length")
+                    )
+                    places = offsets_of(lengths)[:-1]
+                    joined = np.concatenate([[False], starts[1:] != starts[:-1] + lengths[:-1]])
+                    if not across:
+                        begins = places[(starts == 0) & (places > 0) & (places < lane)]
+                        expected[begins - 1] = IGNORED
+                    # Where the lane was rotated, its end does not predict the rest of the document that it begins with.
+                    inside = places[joined & (starts > 0) & (places < lane)]
+                    expected[inside - 1] = IGNORED
                     np.testing.assert_array_equal(found, expected)
 
 
