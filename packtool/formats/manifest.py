@@ -205,13 +205,17 @@ def order_at(place: Place) -> Order | None:
         return None
     if run.order is not None or run.command != "shuffle":
         return run.order
-    # Earlier versions of packtool did not list the files.
-    files = [
-        InputEntry(name, size, "")
-        for name, size in place.names().items()
-        if name == BATCHES or name.rpartition("/")[2] == ORDER_FILE
-    ]
-    return Order(files) if files else None
+    # Earlier versions of packtool did not list the files. A shuffled dataset has batches, too, and is no order if its
+    # manifest is lost: what tells an order is a file of one.
+    files, orders = [], 0
+    for name, size in place.names().items():
+        is_order = name.rpartition("/")[2] == ORDER_FILE
+        orders += is_order
+        if is_order or name == BATCHES:
+            files.append(InputEntry(name, size, ""))
+    if orders == 0:
+        return None
+    return Order(files)
 
 
 def files_at(place: Place) -> list[InputEntry]:

@@ -93,6 +93,9 @@ def _require_stores(dataset: Place, manifest: PackedManifest, places: Sequence[P
         except FileNotFoundError:
             what = "the token store that the rows are gathered from is not there"
             raise DataError("store-missing", what, remedy=remedy, where=str(place)) from None
+        except OSError as error:  # no permission, or a damaged manifest that names a place which can't be
+            what = f"the token store that the rows are gathered from can't be read ({error.strerror})"
+            raise DataError("store-missing", what, remedy=remedy, where=str(place)) from None
         if found != entry:
             what = "not the token store that the rows were planned from, or changed since: its manifest is another"
             raise DataError("store-changed", what, remedy=remedy, where=str(place))
