@@ -93,7 +93,7 @@ def main(trainer: str, export: str, length: str, eos: str, multiple: str, out: s
     ends = {name: max(batch[name].shape[-1] for batch in batches) for name in names}
     arrays = {}
     for name in names:
-        rows = [row for batch in batches for row in batch[name].numpy()]
+        rows = [np.atleast_1d(row) for batch in batches for row in batch[name].numpy()]
         # Lists of boundaries differ in length from row to row: the last one is repeated.
         arrays[name] = np.stack([np.pad(row, (0, ends[name] - len(row)), mode="edge") for row in rows])
     np.savez(out, **arrays)
