@@ -35,7 +35,6 @@ from packtool.exchange.model import (
 )
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
-from packtool.text.corpus.token_columns import KNOWN
 
 _INDEX = "index.json"
 _COLUMNS = ("column_names", "column_encodings", "column_sizes")
@@ -159,6 +158,15 @@ class _Shard(_Columns, kw_only=True):
     zip_data: _File | None = None
     compression: str | None = None
 
+    def is_packed(self, path: Path) -> bool:
+        """Return whether a file of it is the compressed one."""
+        return self.zip_data is not None and path.name == Path(self.zip_data.basename).name
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its files, from the directory of the index on."""
+        return [file.basename for file in (self.raw_data, self.zip_data) if file is not None]
+
 
 class _Index(msgspec.Struct):
     shards: list[_Shard]
@@ -182,25 +190,48 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     shard = _known(path)
     compression, size = None, None
     if shard is not None:
-        if (shard.format, shard.version) != ("mds", 2):
-            raise damaged(path, f"version {shard.version} of {shard.format} can't be read")
-        is_packed = shard.zip_data is not None and path.name == Path(shard.zip_data.basename).name
-        said = shard.zip_data if is_packed and shard.zip_data is not None else shard.raw_data
-        if path.stat().st_size != said.bytes:
-            raise damaged(path, f"has {path.stat().st_size} bytes, but its index says {said.bytes}")
-        samples.require_hashes(path, said.hashes)
-        if is_packed:
+        _require_as_said(path, shard)
+        if shard.is_packed(path):
             compression, size = shard.compression, shard.raw_data.bytes
     with samples.unpacked(path, compression, size) as file:
         offsets = samples.offsets_in(file, path)
-        if shard is not None and shard.samples != len(offsets) - 1:
-            raise damaged(path, f"has {len(offsets) - 1} samples, but its index says {shard.samples}")
         columns = _own_columns(file.read(int(offsets[0]) - file.tell()), path)
-        if shard is not None and any(getattr(shard, name) != getattr(columns, name) for name in _COLUMNS):
-            raise damaged(path, "has other columns than its index says")
-        leaves = [_leaf(*each, options) for each in zip(columns.column_names, columns.column_encodings, strict=True)]
+        if shard is not None:
+            _require_contents(path, shard, len(offsets) - 1, columns)
+        leaves = []
+        for name, encoding in zip(columns.column_names, columns.column_encodings, strict=True):
+            leaves.append(_leaf(name, encoding, options))
         found = (_divided(sample, columns, path) for sample in samples.samples_in(file, offsets, path))
         yield from samples.documents(found, leaves, options, path)
+
+
+def _require_as_said(path: Path, shard: _Shard) -> None:
+    """Require that a file is of the version, size and hashes that its index says.
+
+    Raises:
+        DataError: it is not.
+    """
+    if (shard.format, shard.version) != ("mds", 2):
+        raise damaged(path, f"version {shard.version} of {shard.format} can't be read")
+    said = shard.raw_data
+    if shard.zip_data is not None and shard.is_packed(path):
+        said = shard.zip_data
+    if path.stat().st_size != said.bytes:
+        raise damaged(path, f"has {path.stat().st_size} bytes, but its index says {said.bytes}")
+    samples.require_hashes(path, said.hashes)
+
+
+def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) -> None:
+    """Require that a shard has the samples and columns that its index says.
+
+    Raises:
+        DataError: it has not.
+    """
+    if shard.samples != count:
+        raise damaged(path, f"has {count} samples, but its index says {shard.samples}")
+    for name in _COLUMNS:
+        if getattr(shard, name) != getattr(columns, name):
+            raise damaged(path, "has other columns than its index says")
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
@@ -224,7 +255,7 @@ def _known(path: Path) -> _Shard | None:
         if (directory / _INDEX).is_file():
             name = path.relative_to(directory).as_posix()
             for shard in read_json(directory / _INDEX, _Index).shards:
-                if name in (shard.raw_data.basename, shard.zip_data.basename if shard.zip_data else None):
+                if name in shard.names:
                     return shard
     return None
 
@@ -241,11 +272,14 @@ def _own_columns(header: bytes, path: Path) -> _Columns:
 
 def _divided(sample: bytes, columns: _Columns, path: Path) -> dict[str, bytes]:
     """Divide a sample into its columns."""
-    at = 4 * sum(1 for size in columns.column_sizes if not size)
-    sizes = iter(np.frombuffer(sample[:at], "<u4").tolist() if len(sample) >= at else [])
+    at = 4 * len(columns.column_sizes)
+    at -= 4 * sum(map(bool, columns.column_sizes))  # columns of a fixed size do not say it
+    if len(sample) < at:
+        raise damaged(path, "a sample is shorter than the sizes of its columns")
+    sizes = iter(np.frombuffer(sample[:at], "<u4").tolist())
     found = {}
     for name, size in zip(columns.column_names, columns.column_sizes, strict=True):
-        length = size or next(sizes, -1)
+        length = size or next(sizes)
         if not 0 <= length <= len(sample) - at:
             raise damaged(path, f"column {name} of a sample reaches beyond it")
         found[name] = sample[at : at + length]
@@ -261,14 +295,17 @@ def _leaf(name: str, encoding: str, options: ReadOptions) -> samples.Leaf:
     Bytes do not say which numbers they are; those of llm-foundry are of 64 bits.
     """
     kind, *given = encoding.split(":")
-    if kind == "bytes" and name not in KNOWN:
-        asked = options.dtype if options.asked else np.dtype("<i8")
-        decode = partial(samples.numbers, dtype=asked) if name in (options.field, *IDS) else None
-        return samples.Leaf(name, encoding, decode)
-    if kind != "ndarray" or len(given) > 2 or (given and given[0] not in _TYPES.values()):
+    if kind == "bytes" and name in (options.field, *IDS):
+        dtype = options.dtype if options.asked else np.dtype("<i8")
+        return samples.Leaf(name, encoding, partial(samples.numbers, dtype=dtype))
+    if kind != "ndarray" or len(given) > 2 or not set(given[:1]) <= set(_TYPES.values()):
         return samples.Leaf(name, encoding, None)
-    dtype = np.dtype(given[0]) if given else None
-    return samples.Leaf(name, encoding, partial(_from_array, dtype=dtype, shape=given[1] if len(given) == 2 else None))
+    decode = partial(_from_array, dtype=None, shape=None)
+    if given:
+        decode = partial(decode, dtype=np.dtype(given[0]))
+    if len(given) == 2:
+        decode = partial(decode, shape=given[1])
+    return samples.Leaf(name, encoding, decode)
 
 
 def _from_array(data: bytes, dtype: np.dtype[Any] | None, shape: str | None) -> npt.NDArray[Any]:
@@ -282,12 +319,15 @@ def _from_array(data: bytes, dtype: np.dtype[Any] | None, shape: str | None) -> 
         if str(len(values)) != shape:
             raise ValueError(f"it has {len(values)} values, not {shape}")
         return values
-    if not data or data[0] >> 2 != 1:
-        raise ValueError(f"it has {data[0] >> 2 if data else 0} dimensions, not one")
-    begin = 1 + (1 << (data[0] & 3))
-    values = samples.numbers(data[begin:], dtype)
-    if int.from_bytes(data[1:begin], "little") != len(values):
-        raise ValueError(f"it has {len(values)} values, not {int.from_bytes(data[1:begin], 'little')}")
+    if not data:
+        raise ValueError("it has no dimensions")
+    dimensions, width = data[0] >> 2, 1 << (data[0] & 3)
+    if dimensions != 1:
+        raise ValueError(f"it has {dimensions} dimensions, not one")
+    values = samples.numbers(data[1 + width :], dtype)
+    length = int.from_bytes(data[1 : 1 + width], "little")
+    if length != len(values):
+        raise ValueError(f"it has {len(values)} values, not {length}")
     return values
 
 
