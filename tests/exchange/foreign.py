@@ -216,19 +216,15 @@ def mds(path: Path, _: str) -> Iterator[Document]:
 
 def litdata(path: Path, _: str) -> Iterator[Document]:
     index = json.loads((path / "index.json").read_bytes())
-    kind = {
-        "no_header_tensor:20": "H",
-        "no_header_numpy:5": "H",
-        "no_header_tensor:15": "i",
-        "no_header_tensor:18": "q",
-    }
-    letter = kind[index["config"]["data_format"][0]]
+    kinds = {f"no_header_numpy:{number}": letter for number, letter in enumerate("bhiqBHIQ")}
+    kinds |= {f"no_header_tensor:{number}": letter for number, letter in zip(range(11, 19), "Bbhhiiqq", strict=True)}
+    letter = (kinds | {"no_header_tensor:20": "H"})[index["config"]["data_format"][0]]
     for chunk in index["chunks"]:
         data = (path / chunk["filename"]).read_bytes()
         found = list(_samples(data))
         assert (chunk["chunk_size"], chunk["chunk_bytes"]) == (len(found), len(data))
         for sample in found:
-            yield from ended(list(struct.unpack(f"<{len(sample) // struct.calcsize(letter)}{letter}", sample)))
+            yield from ended(list(struct.unpack(f"<{len(sample) // struct.calcsize(f'<{letter}')}{letter}", sample)))
 
 
 READERS: dict[str, Callable[[Path, str], Iterator[Document]]] = {
