@@ -43,8 +43,7 @@ class Rendered:
     Attributes:
         text: what the template made.
         marked: (begin, end) of what it marks as generated, in characters, ascending.
-        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text. Empty spans
-            mark tokens that the template split; their parts stay separate.
+        apart: the same of control tokens that the conversation spells; empty where the template split one.
     """
 
     text: str
@@ -279,23 +278,18 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
         *(Ho *(ho*)*)        generated, (0, 5): marks may lie in each other, and the outermost counts
         *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
         *{<en    d>*}        one that the template took apart: two empty spans keep its parts from joining again
-
-    Raises:
-        ConversationError: the template cut a mark, or lost one of a pair.
     """
-    kept: list[str] = []
+    marks = re.compile(f"{re.escape(key)}(.?)", re.DOTALL)
     marked: list[tuple[int, int]] = []
     apart: list[tuple[int, int]] = []
     at = last = depth = begin = 0  # `at` in the text without marks, `last` in the text with them
     before = ""
-    for mark in re.finditer(f"{re.escape(key)}(.?)", text, re.DOTALL):
+    for mark in marks.finditer(text):
         said, kind = text[last : mark.start()], mark[1]
-        kept.append(said)
         at += len(said)
         last = mark.end()
         if kind == "(":
-            if depth == 0:
-                begin = at
+            begin = begin if depth else at
             depth += 1
         elif kind == ")" and depth:
             depth -= 1
@@ -310,7 +304,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
         before = kind
     if depth:
         raise ConversationError(_CUT)
-    return Rendered("".join(kept) + text[last:], tuple(marked), tuple(apart))
+    return Rendered(marks.sub("", text), tuple(marked), tuple(apart))
 
 
 def _tojson(
