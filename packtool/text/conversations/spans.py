@@ -228,7 +228,13 @@ def _whole(
 
 
 def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, masked: Tags) -> list[_Turns]:
-    """Render up to each message that trains, and join those that are the beginning of the next."""
+    """Render up to each message that trains, and join those that are the beginning of the next.
+
+        up to turn 1   <user>Hi<assistant><think>Hm.</think>Ho
+        up to turn 2   <user>Hi<assistant>Ho<user>Who?<assistant><think>Me.</think>I.
+
+    The template rewrites turn 1 once turn 2 is there: two documents. Else the second would have both turns.
+    """
     out: list[_Turns] = []
     for number in _chosen(conversation, _said(conversation), "assistant"):
         until = replace(

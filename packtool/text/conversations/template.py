@@ -275,9 +275,9 @@ def _replaced(value: Any, change: Callable[[str], str]) -> Any:
 def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     """Return the text without marks, and where they were. A mark is the key, here *, and a character that says which.
 
-        *(Ho *(ho*)*)        generated, (0, 5): marks may lie in each other, and the outermost counts
-        *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
-        *{<en    d>*}        one that the template took apart: two empty spans keep its parts from joining again
+    *(Ho *(ho*)*)        generated, (0, 5): marks may lie in each other, and the outermost counts
+    *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
+    *{<en    d>*}        one that the template took apart: two empty spans keep its parts from joining again
     """
     marks = re.compile(f"{re.escape(key)}(.?)", re.DOTALL)
     marked: list[tuple[int, int]] = []
