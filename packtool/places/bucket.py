@@ -77,6 +77,10 @@ class Bucket(ABC):
     def about(self, key: str) -> tuple[int, int] | None:
         """Return bytes and time of modification (ns) of an object; None where there is none."""
 
+    def version(self, key: str) -> object:
+        """Return what differs once an object was replaced; None where there is none."""
+        return self.about(key)
+
     @abstractmethod
     def begin(self, key: str, count: int) -> tuple[int, bytes]:
         """Return the bytes of an object, and its first `count` of them, or all where it has fewer."""
@@ -150,6 +154,13 @@ class StoreBucket(Bucket):
                 self._obstore.get(self._store, key, options={"range": (0, 1)})
             raise
         return int(about["size"]), int(about["last_modified"].timestamp() * 1e9)
+
+    def version(self, key: str) -> object:
+        try:
+            with _obstore_errors():
+                return self._obstore.head(self._store, key)["e_tag"]
+        except FileNotFoundError:
+            return None
 
     def begin(self, key: str, count: int) -> tuple[int, bytes]:
         try:

@@ -166,6 +166,7 @@ class CachedPlace(StorePlace):
         self.cache = cache
         self.ranged = ranged
         self.arrays = None if cache.limit is None else MAPPED
+        self.late = bool(ranged)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CachedPlace, (StorePlace(self.url), self.cache, tuple(self.ranged))

@@ -53,6 +53,7 @@ class Place(ABC):
         sound: `array` gives only files whose checksums were checked, so it need not be done again.
         near: opening an array costs next to nothing.
         arrays: how many arrays a reader may keep open at once; None for all.
+        late: items of an open array are read when they are needed, from what lies there then, and not checked.
 
     >>> from packtool.places.local import LocalPlace
     >>> str(LocalPlace("data/packed")), LocalPlace("data/packed").where("manifest.json")
@@ -61,6 +62,7 @@ class Place(ABC):
 
     sound = False
     near = False
+    late = False
     arrays: int | None = None
 
     @abstractmethod

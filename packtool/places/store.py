@@ -36,6 +36,7 @@ class StorePlace(Place):
     """A prefix of a bucket, by its URL, such as ``s3://bucket/name``."""
 
     arrays: int | None = 12
+    late = True
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -81,6 +82,9 @@ class StorePlace(Place):
     def size(self, name: str) -> int | None:
         about = self.modified(name)
         return None if about is None else about[0]
+
+    def stamp(self, name: str) -> object:
+        return self._ask(lambda bucket: bucket.version(self._key(name)), name)
 
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
         size, first = self._ask(lambda bucket: bucket.begin(self._key(name), PART_BYTES), name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.support.sizes import plural
+
+Result = TypeVar("Result")
 
 
 class _Packed:
@@ -36,6 +38,7 @@ class _Packed:
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
         self.recipe = replace(recipe, digest=opened.digest)
+        self._unchanged = opened.unchanged
         self.manifest = opened.manifest
         self.pad_id = opened.manifest.pad_id
         self.eos_id = opened.manifest.tokenizer.eos_id
@@ -53,6 +56,15 @@ class _Packed:
 
     def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
         """Read what a training batch of some rows (from 0) is made of: tokens, and the rest where needed."""
+        return self._checked(lambda: self._read_of(rows, numbers, options))
+
+    def _checked(self, read: Callable[[], Result]) -> Result:
+        """Return what a function reads; by ranges, only if the dataset still is the one that was opened."""
+        if self._unchanged is None or not self.recipe.place.late:
+            return read()
+        return self._unchanged.opened(read)
+
+    def _read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
         self._require_last_tokens(options)
         segments: Segments | None
         fields = options.get("fields", self.fields)
@@ -207,7 +219,7 @@ class Dataset(_Packed):
 
         A row, and a slice of one shard, is a read-only view of the memory-mapped file where possible.
         """
-        return self.rows[index]
+        return self._checked(lambda: self.rows[index])
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.rows)
@@ -267,7 +279,7 @@ class BucketDataset(_Packed):
         """Return the tokens of one batch, (rows, sequence length of its bucket); of several, a list of them."""
         if isinstance(index, int | np.integer):
             rows, first, count = self.place(index)
-            return rows.tokens(first, first + count)
+            return self._checked(lambda: rows.tokens(first, first + count))
         return [self[number] for number in numbers_of(index, len(self), "batch").tolist()]
 
     def __iter__(self) -> Iterator[Array]:

@@ -89,6 +89,7 @@ class Opened:
     """The rows of each length, and the batches of a dataset of several lengths, if it has any.
 
     Attributes:
+        unchanged: notices that the dataset is another than the one that was opened; None before anybody looked.
         digest: of the manifest.
     """
 
@@ -96,6 +97,7 @@ class Opened:
     rows: list[Rows]
     batches: npt.NDArray[Any] | None
     digest: str = ""
+    unchanged: Unchanged | None = None
 
 
 def training_place(typed: Typed, directory: str | Path | None, size: str | int, fetch: str) -> Place:
@@ -148,7 +150,7 @@ def read(recipe: Recipe) -> Opened:
     def opened() -> Opened:
         return _in_order(open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged), recipe)
 
-    return replace(unchanged.opened(opened), digest=digest)
+    return replace(unchanged.opened(opened), digest=digest, unchanged=unchanged)
 
 
 def _digest_at(place: Place) -> str:

@@ -81,3 +81,17 @@ def test_verify_reads_a_url_through_the_cache_and_finds_damage(bucket: Bucket) -
     (problem,) = packtool.verify(URL).problems
     assert isinstance(problem, DataError)
     assert (problem.code, problem.where) == ("wrong-checksum", f"{URL}/tokens-00001.npy")
+
+
+@pytest.mark.parametrize("fetch", ["rows", "shards"])
+def test_an_overwritten_url_is_noticed(bucket: Bucket, packed: Path, tmp_path: Path, fetch: str) -> None:
+    """Read by ranges nothing is checked by a checksum, so the manifest is looked at after each read."""
+    expected = packtool.open(packed)[:].tolist()
+    packtool.pack(packed.parent / "store", tmp_path / "other", strategy="bfd", sequence_length=16, seed=9)
+    there = packtool.open(URL, cache=tmp_path / "cache", fetch=fetch)
+    assert there[0].tolist() == expected[0]
+    bucket.put_all(tmp_path / "other", "packed")
+    for read in (lambda: there[len(there) - 1], lambda: there.batch([len(there) - 2]), lambda: there.epoch(1)):  # type: ignore[union-attr]
+        with pytest.raises(DataError) as caught:
+            read()
+        assert caught.value.code == "dataset-changed"

@@ -104,11 +104,18 @@ def test_the_shards_of_a_batch_are_asked_at_the_same_time(bucket: Bucket, here: 
 
 def test_a_store_that_changed_or_is_gone_is_named(bucket: Bucket, here: Path, tmp_path: Path) -> None:
     bucket.put_all(here / "index", "index")
-    bucket.put("store/manifest.json", (here / "store" / "manifest.json").read_bytes() + b" ")
-    with pytest.raises(
-        DataError, match=r"s3://bucket/store: not the token store .* Say where it lies now, with --store"
-    ):
-        packtool.open("s3://bucket/index", cache=tmp_path / "cache")
+    other = write_store(tmp_path / "other", LENGTHS[::-1])
+    damaged = (here / "store" / "manifest.json").read_bytes() + b" "
+    for manifest, message in [
+        (
+            (other / "manifest.json").read_bytes(),
+            "s3://bucket/store: not the token store .* Say where it lies now, with",
+        ),
+        (damaged, "s3://bucket/store/manifest.json: changed since it was written: its own checksum differs"),
+    ]:
+        bucket.put("store/manifest.json", manifest)
+        with pytest.raises(DataError, match=message):
+            packtool.open("s3://bucket/index", cache=tmp_path / "cache")
     found = packtool.open("s3://bucket/index", cache=tmp_path / "cache", stores=here / "store")
     require_same(found, packtool.open(here / "whole"))
 
