@@ -118,10 +118,8 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         def values(options: Mapping[str, Declared]) -> Values:
             as_typed = {name for name in options if ctx.get_parameter_source(name).name != "DEFAULT"}
-            return {
-                name: ctx.params[name] if name in as_typed else declaration.default
-                for name, declaration in options.items()
-            }
+            defaults = {name: declaration.default for name, declaration in options.items()}
+            return defaults | {name: ctx.params[name] for name in as_typed}
 
         terminal = Terminal(**values(self._terminal))
         arguments = values(self._own)

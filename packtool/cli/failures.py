@@ -102,7 +102,7 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
     elif "NoSuchOption" in names:
         code, what, where = "unknown-option", f"{command} has no such option", error.option_name
         meant = OTHER_OPTIONS.get(error.option_name)
-        if meant in {flag for option in context.command.params for flag in option.opts} if context else False:
+        if context and any(meant in option.opts for option in context.command.params):
             remedy = f"did you mean {meant}?"
         elif error.possibilities:
             remedy = f"did you mean {' or '.join(error.possibilities)}?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,9 @@ def import_(options: ImportArguments) -> ImportResult:
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     paths = list(map(Path, inputs))
     _check_options(options, chosen)
-    files = [file for path in paths for file in files_of(path, chosen)]
+    files: list[Path] = []
+    for path in paths:
+        files += files_of(path, chosen)
     if not options.ids_only:
         _require_documents(paths)
     info, tokenizer = _tokenizer(paths, options)
@@ -86,7 +89,7 @@ def import_(options: ImportArguments) -> ImportResult:
     with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
     plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
     recorded = as_recorded(plain)
-    every = [part for file in files for part in chosen.read_with(file)]
+    every = list(chain.from_iterable(map(chosen.read_with, files)))
     identity = _identity(every)
     key = key_of("import", recorded, info, identity)
     with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
@@ -180,12 +183,14 @@ def _manifest(
 ) -> StoreManifest:
     shards: list[TokenShard] = []
     first = 0
-    for tokens, offsets, *loss in (shard for file in done for shard in file.shards):
+    for tokens, offsets, *loss in chain.from_iterable(file.shards for file in done):
         shards.append(TokenShard(tokens, offsets, first, loss=loss[0] if loss else UNSET))
         first += offsets.shape[0] - 1
-    counts = {name: sum(getattr(file, name) for file in done) for name in _COUNTED}
-    further = {name: sum(getattr(file, name) for file in done) for name in _COUNTED_WHERE_THERE}
-    counts |= {name: count for name, count in further.items() if count}
+    counts: dict[str, int] = {}
+    for name in (*_COUNTED, *_COUNTED_WHERE_THERE):
+        count = sum(getattr(file, name) for file in done)
+        if count or name in _COUNTED:
+            counts[name] = count
     held = sum(shard.tokens.shape[0] for shard in shards)
     if (counts["documents"], counts["tokens"]) != (first, held):
         raise DataError(

@@ -143,7 +143,9 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
 
 def _sizes(stores: Sequence[Place]) -> tuple[int, int]:
     """Return the bytes of all files of some datasets, and those of the largest shard, all its arrays together."""
-    files = {(str(place), file.name): file.bytes for place in stores for file in listed(manifests.read(place))}
+    files: dict[tuple[str, str], int] = {}
+    for place in stores:
+        files |= {(str(place), file.name): file.bytes for file in listed(manifests.read(place))}
     shards: Counter[tuple[str, ...]] = Counter()
     for (url, name), size in files.items():
         match = _SHARD_FILE.fullmatch(name)

@@ -84,7 +84,8 @@ def verify(options: VerifyArguments) -> VerifyResult:
         files, stores = [(place, file) for file in listed(manifest)], given
         if isinstance(manifest, PackedManifest) and manifest.index_only:
             stores = store_places(PackedDataset(place), given)
-            files += [(store, file) for store in stores for file in listed(manifests.read(store))]
+            for store in stores:
+                files += [(store, file) for file in listed(manifests.read(store))]
         size = sum(file.bytes for _, file in files)
         problems: list[PacktoolError] = []
         with Progress(size, "verify", quiet=options.quiet) as bar:

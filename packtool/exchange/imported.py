@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +55,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
     @property
     def files(self) -> list[FileEntry]:
         """Of all its shards."""
-        return [file for shard in self.shards for file in shard]
+        return list(chain.from_iterable(self.shards))
 
 
 def files_of(path: Path, chosen: Format) -> list[Path]:

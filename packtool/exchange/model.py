@@ -241,7 +241,9 @@ class Format:
 
     def read_with(self, path: Path) -> list[Path]:
         """List a file that is read, and its companions."""
-        return [path, *(other for other in (self.companions(path) if self.companions else []) if other.is_file())]
+        if not self.companions:
+            return [path]
+        return [path, *filter(Path.is_file, self.companions(path))]
 
     def dtype(self, contents: Contents) -> np.dtype[Any]:
         """Return the type that tokens are stored as."""

@@ -219,12 +219,10 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
     Traceback (most recent call last):
     packtool.errors.UsageError: label: no such option. Did you mean labels?
     """
-    known = [
-        parameter.name
-        for function in functions
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
+    known: list[str] = []
+    for function in functions:
+        parameters = inspect.signature(function).parameters.values()
+        known += [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for name in options:
         if name not in known:
             raise UsageError("bad-option", "no such option", remedy=suggest(name, known), where=name)

@@ -57,16 +57,15 @@ class RawBatch(NamedTuple):
         >>> [(each.tokens.tolist(), each.segments.offsets.tolist()) for each in two]
         [([[5, 9]], [0, 1]), ([[6, 9]], [0, 1])]
         """
-        return [
-            self._replace(
-                tokens=self.tokens[first:last],
-                segments=None if self.segments is None else self.segments[first:last],
-                loss=None if self.loss is None else self.loss[first:last],
-                following=None if self.following is None else self.following[first:last],
-                source=None if self.source is None else self.source[first:last],
-            )
-            for first, last in pairwise([0, *accumulate(rows)])
-        ]
+        parts = []
+        for first, last in pairwise([0, *accumulate(rows)]):
+            columns: dict[str, Any] = {}
+            for name in ("tokens", "segments", "loss", "following", "source"):
+                column = getattr(self, name)
+                if column is not None:
+                    columns[name] = column[first:last]
+            parts.append(self._replace(**columns))
+        return parts
 
 
 def of_no_rows(length: int) -> RawBatch:

@@ -425,6 +425,9 @@ def ignore_last(batch: Mapping[str, Any], rows: int) -> None:
 
 def tensors(read: RawBatch, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return a batch of tensors, of the type of its labels; `options` as in `packtool.reading.make_batch`."""
-    fields = read.batch(**options).items()
+    fields: dict[str, Any] = dict(read.batch(**options))
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            fields[name] = torch.from_numpy(value)
     kind = KINDS[options.get("labels", "next")]
-    return kind({name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in fields})
+    return kind(fields)

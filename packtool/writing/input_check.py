@@ -90,7 +90,8 @@ def _fault(file: MappedFile, worker: Worker) -> DataError | None:
     hashed = file.hash_of_header()
     data = file.bytes()
     for first in range(0, len(data), _BLOCK_BYTES):
-        hashed.update(block := data[first : first + _BLOCK_BYTES])
+        block = data[first : first + _BLOCK_BYTES]
+        hashed.update(block)
         worker.advance(len(block))
     try:
         file.require(hashed.hexdigest())

@@ -162,7 +162,9 @@ def _tools(record: Mapping[str, Any]) -> list[Any] | None:
     if name == TOOLS[0]:
         return tools or None
     # Functions without the envelope that `tools` have.
-    wrapped = [tool if _is_wrapped(tool) else {"type": "function", "function": tool} for tool in tools or ()]
+    wrapped = []
+    for tool in tools or ():
+        wrapped.append(tool if _is_wrapped(tool) else {"type": "function", "function": tool})
     return wrapped or None
 
 

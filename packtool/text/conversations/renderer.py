@@ -83,7 +83,8 @@ class Renderer:
     def _look_for_tokens(self, talk: Conversation, together: str) -> None:
         """Count the control tokens that texts spell, or refuse what can't be encoded as text."""
         if self.chat.as_text:
-            if self._unsafe is not None and (found := self._unsafe.search(together)):
+            found = self._unsafe and self._unsafe.search(together)
+            if found:
                 raise ConversationError(f"it spells {found[0]!r}, which the tokenizer makes of plain text, too")
             return
         for message in [*talk.messages, {"role": "", "given": [talk.tools, talk.arguments]}]:

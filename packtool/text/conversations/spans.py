@@ -169,12 +169,12 @@ def _require_strings(conversation: Conversation, template: ChatTemplate, text: s
     longest = max(map(_answer, strings), key=len, default="")
     if longest in text:
         return
-    in_parts = [
-        {**message, "content": [{"type": "text", "text": message["content"]}]}
-        if isinstance(message.get("content"), str)
-        else message
-        for message in messages
-    ]
+    in_parts = []
+    for message in messages:
+        if isinstance(message.get("content"), str):
+            in_parts.append({**message, "content": [{"type": "text", "text": message["content"]}]})
+        else:
+            in_parts.append(message)
     try:
         shown = longest in _render(replace(conversation, messages=tuple(in_parts)), template).text
     except ConversationError:

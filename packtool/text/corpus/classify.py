@@ -106,7 +106,8 @@ def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreig
     found = foreign(head, kind, asked=asked)
     if found is not None:
         return found
-    if kind == "json" and (lists := without_names(head)) is not None:
+    lists = without_names(head) if kind == "json" else None
+    if lists is not None:
         return lists
     if kind in ("csv", "tsv") and not asked:
         for mark, called in ((";", "semicolons"), ("|", "bars")):

@@ -258,7 +258,10 @@ def saved_files(entries: Sequence[_Entry]) -> SavedFiles:
     names = {entry.name for entry in entries}
     for entry in entries:
         folder = PurePosixPath(entry.name).parent
-        if PurePosixPath(entry.name).name != _STATE or (data := _data_files(entry.location)) is None:
+        if PurePosixPath(entry.name).name != _STATE:
+            continue
+        data = _data_files(entry.location)
+        if data is None:
             continue
         beside = {name for name in names if PurePosixPath(name).parent == folder}
         known |= {name for name in beside if PurePosixPath(name).name in _SAVED} | {str(folder.parent / _SAVED[0])}
@@ -302,10 +305,14 @@ def _matches_any(name: str, patterns: Sequence[str]) -> bool:
 def _matches(path: str, pattern: str) -> bool:
     # As a shell does: * and ? stay within a folder, ** does not.
     pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    regex = "".join(
-        pieces.get(part) or (part.replace("[!", "[^", 1) if part.startswith("[") else re.escape(part))
-        for part in re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", pattern)
-    )
+    regex = ""
+    for part in re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", pattern):
+        if part in pieces:
+            regex += pieces[part]
+        elif part.startswith("["):
+            regex += part.replace("[!", "[^", 1)
+        else:
+            regex += re.escape(part)
     try:
         return re.fullmatch(regex, path, re.DOTALL) is not None
     except re.error:

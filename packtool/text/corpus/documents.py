@@ -191,10 +191,17 @@ def _ids(value: Any, name: str) -> list[int]:
     return list(map(int, value))
 
 
+def _number_of(item: Any) -> Any:
+    """Return the number that a literal spells; anything else, and a number too long for an id, as it is."""
+    if isinstance(item, Literal) and len(item) < _LARGEST_ID:
+        return int(item)
+    return item
+
+
 def _require_nothing_more(name: str, value: Any, ids: list[int]) -> None:
     """Refuse a record in which another field says more of its ids."""
     if isinstance(value, list):
-        value = [int(item) if isinstance(item, Literal) and len(item) < _LARGEST_ID else item for item in value]
+        value = list(map(_number_of, value))
     what = said(name.rpartition(".")[2], value, ids)
     if what:
         remedy = "packtool import obeys or explains it, --ids-only takes the ids alone"

@@ -86,7 +86,10 @@ class RecordParser:
         self._limit = limit
         wanted = (*fields.document, *fields.columns)
         # A field `a.b` lies in an object `a`, or is called `a.b`.
-        self._names = tuple(dict.fromkeys(part for name in wanted for part in (name.split(".")[0], name)))
+        names: dict[str, None] = {}
+        for name in wanted:
+            names |= {name.split(".")[0]: None, name: None}
+        self._names = tuple(names)
         self._plain = fields.plain and len(self._names) == len(wanted)
         self._values: Any = attrgetter(*(f"f{number}" for number in range(len(self._names))))
         self._decoder = self._quick()

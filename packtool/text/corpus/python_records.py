@@ -49,8 +49,10 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
 def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
     """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
     known = getattr(records, "column_names", None)
-    if isinstance(known, list) and hasattr(records, "select_columns") and (wanted := [n for n in names if n in known]):
-        return _without_nulls(records.select_columns(wanted))
+    if isinstance(known, list) and hasattr(records, "select_columns"):
+        wanted = [name for name in names if name in known]
+        if wanted:
+            return _without_nulls(records.select_columns(wanted))
     return _without_nulls(records)
 
 

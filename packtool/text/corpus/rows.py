@@ -86,9 +86,10 @@ def records_of(table: Any) -> Iterator[dict[str, Any]]:
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column.to_pylist()
-        nested = types.is_nested(column.type) or is_json(column.type)
-        if nested and (read := reader_of(column.type, name)) is not None:
-            values = list(map(read, values))
+        if types.is_nested(column.type) or is_json(column.type):
+            read = reader_of(column.type, name)
+            if read is not None:
+                values = list(map(read, values))
         columns.append(values)
     for row in zip(*columns, strict=True):
         yield {name: value for name, value in zip(table.column_names, row, strict=True) if value is not None}
@@ -122,7 +123,10 @@ def _map(read: Reader | None) -> Reader:
     def entries(pairs: list[tuple[Any, Any]] | None) -> dict[str, Any] | None:
         if pairs is None:
             return None
-        return {str(key): value if read is None else read(value) for key, value in pairs}
+        found = {}
+        for key, value in pairs:
+            found[str(key)] = read(value) if read is not None else value
+        return found
 
     return entries
 

@@ -339,7 +339,9 @@ def _scalars(array: Any) -> list[Any]:
     values: list[Any] = array.to_pylist()
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
         narrow = kind.to_pandas_dtype()
-        values = [None if value is None else float(str(narrow(value))) for value in values]
+        for place, value in enumerate(values):
+            if value is not None:
+                values[place] = float(str(narrow(value)))
     return values
 
 

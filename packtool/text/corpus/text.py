@@ -254,7 +254,8 @@ class _Cutter:
         searched = max(len(self._held) - self._longest, 0)
         self._held += data
         begin = 0
-        if first and (line := self._first.match(self._held)):
+        line = self._first.match(self._held) if first else None
+        if line:
             begin = searched = line.end()
             batch.records += line[0].count(b"\n")
         for match in self._between.finditer(self._held, searched):

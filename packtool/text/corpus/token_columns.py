@@ -84,7 +84,9 @@ _KINDS = (
     _Kind(SIZES, lambda values, ids: values == [len(ids)], _SEVERAL),
     _Kind(BOUNDS, lambda values, ids: values in ([0], [0, len(ids)]), _SEVERAL),
 )
-_KIND_OF = {name: kind for kind in _KINDS for name in kind.names}
+_KIND_OF: dict[str, _Kind] = {}
+for _kind in _KINDS:
+    _KIND_OF |= dict.fromkeys(_kind.names, _kind)
 
 
 def said(name: str, values: Any, ids: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +203,9 @@ def find(source: str | Path | None = None, revision: str | None = None) -> Found
     path, where = Path(source), str(source)
     if path.is_dir():
         directory, path = path, path / TOKENIZER
-        others = (file for pattern in _NAMES for file in sorted(directory.glob(pattern)))
-        if not path.exists() and (other := next(others, None)):
+        others = chain.from_iterable(sorted(directory.glob(pattern)) for pattern in _NAMES)
+        other = None if path.exists() else next(others, None)
+        if other is not None:
             _tokenizer(other)
     if path.is_file():
         beside = {name: path.parent / name for name in _BESIDE}

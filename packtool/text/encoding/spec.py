@@ -11,6 +11,12 @@ from msgspec import Meta
 from msgspec.json import decode
 
 
+def _right(pair: Any) -> str:
+    """Return the right part of a merge, as one text with a space in it or as two."""
+    right: str = pair.partition(" ")[2] if isinstance(pair, str) else pair[1]
+    return right
+
+
 def parse(data: bytes) -> dict[str, Any]:
     """Parse a tokenizer.json without the model's merges: half of the file, and nobody asks for them.
 
@@ -31,7 +37,7 @@ def parse(data: bytes) -> dict[str, Any]:
     if merges is not None and isinstance(prefix, str) and prefix:
         # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
         # that is in the middle of a character.
-        parts = (pair.partition(" ")[2] if isinstance(pair, str) else pair[1] for pair in decode(merges, type=_Merges))
+        parts = map(_right, decode(merges, type=_Merges))
         if not all(part.startswith(prefix) for part in parts):
             raise msgspec.ValidationError("merges without the prefix of continuing subwords that it has")
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):

@@ -107,8 +107,12 @@ class BlockResult(msgspec.Struct):
 
     def files(self) -> list[FileEntry | InputEntry]:
         """List its files, by their names in the output."""
-        of_shards = [entry for shard in self.shards for entry in shard.files]
-        return of_shards if self.rejected is None else [self.rejected, *of_shards]
+        files: list[FileEntry | InputEntry] = []
+        if self.rejected is not None:
+            files.append(self.rejected)
+        for shard in self.shards:
+            files += shard.files
+        return files
 
 
 def run(work: Work, task: Task, worker: Worker) -> BlockResult:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import msgspec
@@ -230,7 +230,8 @@ class PlainText:
         splits = [text]
         if tokenizer.pre_tokenizer is not None:
             splits = [split for split, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
-        return [token.id for split in splits for token in tokenizer.model.tokenize(split)]
+        tokens = chain.from_iterable(map(tokenizer.model.tokenize, splits))
+        return [token.id for token in tokens]
 
 
 class TrainedTokens:
@@ -276,7 +277,7 @@ class TrainedTokens:
             if trained_spans is None:
                 others.append(number)
             else:
-                trained += [begin + place for span in trained_spans for place in span]
+                trained += [begin + place for place in chain.from_iterable(trained_spans)]
         masks = token_mask(at[:-1], at[1:], trained)
         for number in others:
             chosen = slice(starts[number], stops[number])
@@ -300,7 +301,7 @@ class TrainedTokens:
         if not composed:
             return None
         # Where characters on both sides of a bound would be composed, the parts do not spell the same.
-        bounds = [0, *(place for span in spans for place in span), len(text)]
+        bounds = [0, *chain.from_iterable(spans), len(text)]
         parts = [unicodedata.normalize("NFC", text[begin:end]).encode() for begin, end in pairwise(bounds)]
         if b"".join(parts) != spelled:
             return None

@@ -114,7 +114,8 @@ class _Composer:
             if spills:
                 repeats = 1
             self._consume(entries, repeats)
-            if spills and (last := self._last()):
+            last = self._last() if spills else None
+            if last:
                 entries.append(self._entry(last._replace(length=room)))
                 self.rest = last._replace(start=last.start + room, length=last.length - room)
             self._emit(capacity, repeats, entries)
