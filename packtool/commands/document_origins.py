@@ -70,7 +70,8 @@ def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Pl
 def require_same_stores(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
     """Require that a dataset was packed from these stores, in this order."""
     packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
-    if packed != [manifests.input_entry(store).xxh3_128 for store in stores]:
+    given = [entry.xxh3_128 for entry in map(manifests.input_entry, stores)]
+    if packed != given:
         names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
         remedy = "give the same stores in the same order as packtool pack was given"
         raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -281,7 +282,9 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
         paths = _inputs(table, inputs, done, alone, root)
         if table.stage not in ("tokenize", "pack", "export") and len(paths) > 1:
             raise _ambiguous(table, "takes one input", "name one of them")
-        options = {name: value for name, value in table.values.items() if name not in (INPUT, "output")}
+        options = dict(table.values)
+        for name in (INPUT, "output"):
+            options.pop(name, None)
         if "html" in options:
             options["html"] = str(pages / options["html"])
         needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in paths)
@@ -356,9 +359,9 @@ def _input(name: str, made: Container[str], root: Place) -> str:
 
 def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
     """List the stages whose outputs a table reads unless it says otherwise."""
-    made: dict[str, list[Stage]] = {name: [] for name in DEFAULT_OUTPUT}
+    made = defaultdict(list)
     for stage in done:
-        made.setdefault(stage.name, []).append(stage)
+        made[stage.name].append(stage)
     reads_store = table.values.get("method") == "partial" or "compare" in table.values
     if table.stage == "pack" or reads_store:
         yield from made["tokenize"]

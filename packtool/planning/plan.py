@@ -92,13 +92,9 @@ class Segments:
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:
         """Concatenate the groups of several."""
-        return cls(
-            np.concatenate([part.document for part in parts]),
-            np.concatenate([part.start for part in parts]),
-            np.concatenate([part.length for part in parts]),
-            np.concatenate([part.repeated for part in parts]),
-            offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
-        )
+        columns = [(part.document, part.start, part.length, part.repeated, np.diff(part.offsets)) for part in parts]
+        document, start, length, repeated, counts = map(np.concatenate, zip(*columns, strict=True))
+        return cls(document, start, length, repeated, offsets_of(counts))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

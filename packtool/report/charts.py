@@ -132,9 +132,8 @@ def lines(
     top: float | None = None,
 ) -> str:
     """Draw several series as lines, named in a legend below (`legend`)."""
-    points = list(chain.from_iterable(line.points for line in series))
-    xs = [x for x, _ in points]
-    highest = top or max(y for _, y in points) * 1.08 or 1
+    xs, ys = zip(*chain.from_iterable(line.points for line in series), strict=True)
+    highest = top or max(ys) * 1.08 or 1
     x, y = horizontal(min(xs), max(xs)), vertical(0, highest)
     parts = [
         frame(
@@ -196,7 +195,9 @@ def stacked(title: str, rows: Lines, unit: str) -> str:
         rows: (label, parts); a part is (name, style class, value).
         unit: of the values.
     """
-    totals = [sum(value for _, _, value in parts) for _, parts in rows]
+    totals = []
+    for _, parts in rows:
+        totals.append(sum(value for _, _, value in parts))
     most = max(totals, default=0) or 1
     out, top, step, thick = [], 4, 38, 18
     for index, (label, parts) in enumerate(rows):

@@ -443,8 +443,10 @@ def _pictures(entries: Sequence[Trial]) -> Iterator[str]:
 def _sliding(forecast: SlidingForecast) -> str:
     names, drawings = charts.legend([("actual", "c0"), ("predicted (dashed)", "c1")]), []
     for title, key in (("Texts that slide", "texts"), ("Tokens left over", "tokens")):
-        actual = [(step.max_repetition, getattr(step, key)) for step in forecast.steps]
-        predicted = [(step.max_repetition, getattr(step, f"predicted_{key}")) for step in forecast.steps]
+        actual, predicted = [], []
+        for step in forecast.steps:
+            actual.append((step.max_repetition, getattr(step, key)))
+            predicted.append((step.max_repetition, getattr(step, f"predicted_{key}")))
         series = [Series("actual", 0, actual), Series("predicted", 1, predicted, dashed=True)]
         drawing = charts.lines(title, series, x_label="r_max", y_label=key, x_write="{:.1f}".format, y_write=short)
         drawings.append(figure(title, drawing, "", names))
@@ -503,7 +505,7 @@ def _row(columns: Sequence[Column[Any]], cells: Sequence[Cell]) -> str:
 
 
 def _classes(**given: bool) -> str:
-    names = " ".join(name for name, on in given.items() if on)
+    names = " ".join(filter(given.get, given))
     return names and f" class='{names}'"
 
 

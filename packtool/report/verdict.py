@@ -393,37 +393,6 @@ def _advise_on_few_sums(entries: Sequence[Trial]) -> Iterator[Advice]:
             )
 
 
-def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
-    alike = [e for e in entries if e.metrics.homogeneity.equal_but_one > _ALIKE and e.options.get("mix_rows") is False]
-    if alike:
-        worst = max(alike, key=lambda e: e.metrics.homogeneity.equal_but_one)
-        mixing = worst.metrics.homogeneity
-        yield Advice(
-            f"Mix the rows of {worst.strategy}: --mix-rows.",
-            f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
-            f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
-            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
-            "rows as they are.",
-            "Counted on this corpus; no paper behind these strategies measured it",
-            "Not tested: what such rows do to a model.",
-        )
-    # Mixing needs groups of documents with equal sums. Where there are few of them, rows stay alike.
-    for random in (e for e in entries if e.strategy == "first-fit-shuffle"):
-        length = random.sequence_length or 0
-        stuck = [e for e in entries if e.sequence_length == length and e.options.get("mix_rows") is True]
-        stuck = [e for e in stuck if _unevenness(e) - _unevenness(random) > EVEN]
-        if stuck:
-            worst = max(stuck, key=_unevenness)
-            yield Advice(
-                f"For mixed rows of {_tokens([length])} take first-fit-shuffle.",
-                f"Few groups of these documents have equal sums, so {worst.strategy} stays "
-                f"{times(times_random(worst.metrics.homogeneity) or 1)} as alike as random rows, though it is mixed. "
-                f"first-fit-shuffle has {percent(random.metrics.padding_ratio)} padding.",
-                "Counted on this corpus; no paper behind these strategies measured it",
-                "Not tested: what such rows do to a model.",
-            )
-
-
 def _tokens(sizes: Sequence[int]) -> str:
     *first, last = map(count, sizes)
     if not first:

@@ -100,9 +100,13 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
     lengths = tallies[0].lengths
     documents = len(lengths)
     longest = max(tally.sequence_length for tally in tallies)
-    rows, output, padding, placed, repeated = (
-        sum(getattr(tally, name) for tally in tallies) for name in ("rows", "output", "padding", "placed", "repeated")
-    )
+    rows = output = padding = placed = repeated = 0
+    for tally in tallies:
+        rows += tally.rows
+        output += tally.output
+        padding += tally.padding
+        placed += tally.placed
+        repeated += tally.repeated
     # A document of EOS alone has no text to truncate.
     intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
     # Text alone decides, here as in what is cut: a document of L tokens and EOS is whole in a row without its EOS.

@@ -60,13 +60,9 @@ class Runs:
     @classmethod
     def join(cls, parts: Sequence[Runs]) -> Runs:
         """Concatenate runs."""
-        return cls(
-            np.concatenate([runs.bins for runs in parts]),
-            offsets_of(np.concatenate([np.diff(runs.offsets) for runs in parts])),
-            np.concatenate([runs.length for runs in parts]),
-            np.concatenate([runs.count for runs in parts]),
-            np.concatenate([runs.first for runs in parts]),
-        )
+        columns = [(runs.bins, np.diff(runs.offsets), runs.length, runs.count, runs.first) for runs in parts]
+        bins, sizes, length, count, first = map(np.concatenate, zip(*columns, strict=True))
+        return cls(bins, offsets_of(sizes), length, count, first)
 
     def run_of(self) -> I64:
         """Find the run of each entry."""
