@@ -66,11 +66,25 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
     _show_result(result, terminal, {"counts": result.counts, "run": result.run}, say)
 
 
+def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:
+    """Say what was odd about the input, and which of its fields were taken."""
+    from packtool.text.corpus.layouts import Layout
+
+    lines = []
+    if "own_eos" in counts:
+        lines.append(f"{plural(counts['own_eos'], 'text')} with an EOS at the end, which get no second one")
+    if "completion" in options:
+        fields = Layout(
+            tuple(options["prompt"]), options["completion"], options.get("system", ""), options.get("history", "")
+        )
+        lines.append(f"conversations of prompt and answer: {fields.shown()}")
+    return lines
+
+
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.formats.token_store import TokenStore
     from packtool.outputs.tokenizer_files import is_default
     from packtool.report.figures import percent
-    from packtool.text.corpus.layouts import Layout
     from packtool.text.tokenizing.chat_counts import ends_shown
 
     manifest = TokenStore(result.path).manifest
@@ -93,10 +107,7 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if is_default(tokenizer):
         lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
-    if "completion" in manifest.options:
-        asked = manifest.options
-        fields = Layout(tuple(asked["prompt"]), asked["completion"], asked.get("system", ""), asked.get("history", ""))
-        lines.append(f"conversations of prompt and answer: {fields.shown()}")
+    lines += _input_lines(counts, manifest.options)
     if "trained_tokens" in counts:
         lines.append(f"{counts['trained_tokens']:,} of the tokens train")
     if run.get("ends"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from msgspec import UnsetType
@@ -50,6 +51,8 @@ from packtool.text.corpus.records import Fields, Span
 
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
+_TRIED = 3
+"""Files to try before a command is advised."""
 MOST_BYTES = 1 << 30
 """Most bytes to read of a file of conversations, to count them."""
 
@@ -285,7 +288,31 @@ def _file(path: Path) -> Info:
             f"packtool tokenize {quoted} -o tokens --tokenizer MODEL   renders them by the chat template of MODEL"
         ]
         return Info(path, "conversations", "unknown", facts | talks, next=following)
-    return Info(path, "not written by packtool", "unknown", facts, next=[f"packtool tokenize {quoted} -o tokens"])
+    advice, problem = _advice(path)
+    return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
+
+
+def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
+    """Return a command that reads a file or directory, tried on its first documents; else what is in the way."""
+    command = f"packtool tokenize {shlex.quote(str(path))} -o tokens"
+    with catch_warnings():
+        simplefilter("ignore")
+        try:
+            files = find_files(path, None)
+            held = held_by(files, "text")
+            if held.layout is not None:
+                command += f" {held.layout.shown()}"
+            if held.chats:
+                return [f"{command} --tokenizer MODEL   renders them by the chat template of MODEL"], {}
+            for file in files[:_TRIED]:
+                for batch in SpanReader(file, Span(0, 0, 1), Fields()):
+                    if batch.rejects and not batch.documents:
+                        reject = batch.rejects[0]
+                        return [], {"to tokenize it": f"{reject.reason}: {reject.remedy or held.remedy}"}
+                    break
+        except PacktoolError as error:
+            return [], {"to tokenize it": f"{error.what}: {error.remedy}"}
+    return [command], {}
 
 
 def _tokenizer(path: Path) -> Info:
@@ -345,7 +372,7 @@ def _conversations(path: Path) -> dict[str, Any] | None:
             for batch in SpanReader(file, Span(0), Fields("", chat=True, layout=held.layout)):
                 fields.update(map(_fields_of, batch.documents))
                 others += len(batch.rejects)
-    except DataError:
+    except PacktoolError:
         return None
     counted = dict(fields.most_common())
     if others:
@@ -372,5 +399,5 @@ def _foreign(path: Path) -> Info:
         "bytes": sum(child.stat().st_size for child in files),
         "kinds": ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5)),
     }
-    following = [f"packtool tokenize {shlex.quote(str(path))} -o tokens"]
-    return Info(path, "not written by packtool", "unknown", facts, next=following)
+    advice, problem = _advice(path)
+    return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)

@@ -191,12 +191,25 @@ def test_a_directory_of_datasets(place: Path, capsys: pytest.CaptureFixture[str]
 
 def test_what_packtool_did_not_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "corpus").mkdir()
-    (place / "corpus" / "a b.jsonl.gz").write_bytes(b"xyz")
+    (place / "corpus" / "a b.jsonl.gz").write_bytes(b'{"text": "xyz"}')
     assert said(capsys, "corpus") == (
-        "corpus: not written by packtool\n  files  1\n  bytes  3\n  kinds  1 .jsonl.gz\n"
+        "corpus: not written by packtool\n  files  1\n  bytes  15\n  kinds  1 .jsonl.gz\n"
         "Next:\n  packtool tokenize corpus -o tokens\n"
     )
     assert "  packtool tokenize 'corpus/a b.jsonl.gz' -o tokens\n" in said(capsys, "corpus/a b.jsonl.gz")
+    (place / "page.jsonl").write_text("<html>")
+    (place / "pairs.jsonl").write_text('{"chosen": "a", "rejected": "b"}')
+    (place / "alpaca.jsonl").write_text('{"instruction": "a", "output": "b"}')
+    (place / "code").mkdir()
+    (place / "code" / "a.py").write_text("1")
+    for name, problem in (
+        ("page.jsonl", "a web page or XML, not the file itself: download the raw file"),
+        ("pairs.jsonl", "the first record is a preference pair: make a text of each"),
+        ("code", "no file has a known name and suffix; there are a.py"),
+    ):
+        found = packtool.info(name)
+        assert (found.next, found.facts["to tokenize it"].startswith(problem)) == ([], True)
+    assert packtool.info("alpaca.jsonl").kind == "conversations"
     (place / "empty").mkdir()
     assert "empty: empty directory\nNext:\n  packtool tokenize corpus.jsonl -o empty\n" in said(capsys, "empty")
     (place / "c.toml").touch()

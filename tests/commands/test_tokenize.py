@@ -208,7 +208,7 @@ def test_options_that_make_no_sense(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
     for options, text in (
         ({"on_error": "ignore"}, "--on-error: 'ignore' is not a known value. Choose one of fail, skip, quarantine"),
-        ({"format": "xls"}, "--format: 'xls' is not a known value. Choose one of jsonl, parquet, text, lines"),
+        ({"format": "xls"}, "--format: 'xls' is not a known value. Choose one of jsonl, json, parquet, arrow, text"),
         ({"special_tokens": "x"}, "--special-tokens: 'x' is not a known value. Choose one of token, text"),
         ({"max_errors": 3}, "--max-errors: has no effect while --on-error is fail"),
         ({"encoder": "x"}, "--encoder: 'x' is not a known value"),
@@ -281,10 +281,7 @@ def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path: Path, lines: i
     assert not (tmp_path / "o" / "manifest.json").exists()
 
 
-def test_a_json_array_and_a_missing_field_say_what_they_are(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps([{"text": "a"}, {"text": "b"}], indent=1))
-    message = fails(DataError, tmp_path / "a.json", tmp_path / "o")
-    assert "a.json: one JSON array of objects, not JSON Lines, which has one object a line" in message
+def test_a_missing_field_says_which_there_are(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text('{"id": 1, "content": "a", "meta": {}}\n')
     message = fails(DataError, tmp_path / "b.jsonl", tmp_path / "o")
     assert "b.jsonl:1: no text field 'text'; there are id, content, meta. Name the field with --text-field" in message

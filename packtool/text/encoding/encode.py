@@ -41,6 +41,21 @@ class EncodedDocuments(NamedTuple):
             return EncodedDocuments(self.ids[ids], self.lengths[chosen])
         return EncodedDocuments(self.ids[ids], self.lengths[chosen], self.loss[ids], self.eos[chosen])
 
+    def without_eos(self, eos_id: int) -> tuple[EncodedDocuments, int]:
+        """Return the documents without an EOS of their own at the end, and how many have one.
+
+        >>> found = EncodedDocuments(np.array([5, 0, 0, 7], np.uint32), np.array([3, 0, 1]))
+        >>> found.without_eos(0)[0].ids.tolist(), found.without_eos(0)[1]
+        ([5, 0, 7], 1)
+        """
+        last = np.cumsum(self.lengths)[self.lengths > 0] - 1
+        ended = last[self.ids[last] == eos_id]
+        if len(ended) == 0:
+            return self, 0
+        lengths = self.lengths.copy()
+        lengths[np.searchsorted(np.cumsum(self.lengths), ended, side="right")] -= 1
+        return EncodedDocuments(np.delete(self.ids, ended), lengths), len(ended)
+
 
 class _Call(NamedTuple):
     """What the encoder gets at once: texts, the same as UTF-8, and whether each ends its document."""

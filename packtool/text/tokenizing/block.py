@@ -239,6 +239,9 @@ class _Attempt:
             return moved.encoded(self.encoder, counts)  # counts sentinels apart from ids of the text
         else:
             documents = encoded(batch.documents, utf8, self.encoder)
+            if self.conversations is None:
+                documents, ended = documents.without_eos(self.recipe.tokenizer.eos_id)
+                counts.own_eos += ended
         if self.conversations is not None:
             documents = self.conversations.masked(batch, utf8, documents, self.recipe.tokenizer.eos_id)
         counts.encoded += len(documents.ids)

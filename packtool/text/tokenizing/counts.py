@@ -22,6 +22,7 @@ _SUMS = (
         "other_reasoning",
         "spelled_calls",
         "open_turns",
+        "own_eos",
         "unknown",
         "vanished",
     ),
@@ -55,6 +56,7 @@ class SpanCounts(msgspec.Struct):
         reasoning: conversations whose reasoning is masked or dropped.
         other_reasoning: conversations that hold what looks like reasoning in another form.
         first_other: record of the first of these, from 1, and the tag or field; None where there is none.
+        own_eos: texts that end with EOS, and get no second one.
         unknown: tokens that stand for what the tokenizer has none for.
         vanished: characters of stored texts that it has no token for at all.
         spelled_calls: messages whose content spells a call of a tool, where these are masked or dropped.
@@ -84,6 +86,7 @@ class SpanCounts(msgspec.Struct):
     other_reasoning: int = 0
     first_other: tuple[int, str] | None = None
     spelled_calls: int = 0
+    own_eos: int = 0
     unknown: int = 0
     vanished: int = 0
 

@@ -247,7 +247,7 @@ def finish(
         inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
         tokenizer=recipe.tokenizer,
         dtype=token_dtype(recipe.tokenizer.vocab_size).str,
-        counts=total.flat() | of_chats | _gaps(total),
+        counts=total.flat() | of_chats | _oddities(total),
         rejected=rejected,
         shards=shards,
         tokenizer_files=tokenizer_files,
@@ -309,10 +309,14 @@ def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
     }
 
 
-def _gaps(total: SpanCounts) -> dict[str, int]:
-    """Return the counts of what the tokenizer has no token for, where there is any."""
-    gaps = {"unknown_tokens": total.unknown, "vanished_characters": total.vanished}
-    return {name: count for name, count in gaps.items() if count}
+def _oddities(total: SpanCounts) -> dict[str, int]:
+    """Return the counts of what few corpora have, where there is any."""
+    found = {
+        "own_eos": total.own_eos,
+        "unknown_tokens": total.unknown,
+        "vanished_characters": total.vanished,
+    }
+    return {name: count for name, count in found.items() if count}
 
 
 def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> None:
