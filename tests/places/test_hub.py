@@ -94,3 +94,32 @@ def test_a_host_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.Monkey
     assert not answers("https://nowhere.invalid")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     assert answers("https://nowhere.invalid"), "only the proxy knows"
+
+
+def test_a_revision_chooses_the_tokenizer(tmp_path: Path) -> None:
+    """From the cache of the hub's client: branches of one repository have other tokenizers, or none."""
+    data = (Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_bytes()
+    repository = tmp_path / "home" / "hub" / "models--lab--model"
+    for branch, commit, content in (("main", "a" * 40, None), ("v2", "b" * 40, data)):
+        (repository / "snapshots" / commit).mkdir(parents=True)
+        (repository / "refs").mkdir(exist_ok=True)
+        (repository / "refs" / branch).write_text(commit)
+        if content is not None:
+            (repository / "snapshots" / commit / "tokenizer.json").write_bytes(content)
+    (tmp_path / "a.txt").write_text("a text")
+    command = [sys.executable, "-m", "packtool", "tokenize", str(tmp_path / "a.txt"), "-q", "--workers", "1"]
+    command += ["--tokenizer", "lab/model", "--eos-token", "<|endoftext|>"]
+    environment = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    found = {}
+    for name, revision in (("main", []), ("v2", ["--revision", "v2"])):
+        process = subprocess.run(
+            [*command, "-o", str(tmp_path / name), *revision],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found[name] = process.stderr
+    assert "lab/model: no such file, and it could not be downloaded from the hub" in found["main"]
+    assert found["v2"] == ""
+    assert (tmp_path / "v2" / "tokenizer.json").read_bytes() == data

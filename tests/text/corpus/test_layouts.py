@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyarrow import parquet
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.corpus import layouts
 from packtool.text.corpus.documents import document_of
 from packtool.text.corpus.layouts import known_layout
 from packtool.text.corpus.records import Fields
@@ -234,3 +236,13 @@ def test_several_text_fields(tmp_path: Path) -> None:
     assert documents(tmp_path / "parquet") == documents(tmp_path / "expected")[:4]
     with pytest.raises(DataError, match="no text field 'a,b'; there are"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "x", tokenizer=ASSET, text_field="a,b")
+
+
+def test_a_layout_is_added_as_contributing_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    example = re.search(r"## Adding a record's layout.*?```text\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    names = ["source_text", "hint", "target_text"]
+    assert layouts.known_layout(names) is None
+    monkeypatch.setattr(layouts, "KNOWN", (*layouts.KNOWN, *eval(f"({example[1].strip()})", vars(layouts))))
+    assert layouts.known_layout(names) == layouts.Layout(("source_text", "hint"), "target_text")
