@@ -89,7 +89,7 @@ def import_(options: ImportArguments) -> ImportResult:
     with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
     plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
     recorded = as_recorded(plain)
-    every = list(chain.from_iterable(map(chosen.read_with, files)))
+    every = _with_companions(files, chosen)
     identity = _identity(every)
     key = key_of("import", recorded, info, identity)
     with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
@@ -154,6 +154,14 @@ def _warn_of_unended(files: Sequence[Path], done: Sequence[ImportedFile], info: 
         what = f"EOS ({info.eos_id}) is nowhere in it{more} so all its tokens are one document"
         remedy = "give --eos-token if another token ends or begins documents"
         warn("no-document-ends", what, remedy=remedy, where=str(unended[0]))
+
+
+def _with_companions(files: Sequence[Path], chosen: Format) -> list[Path]:
+    """List files and what is read with them; an index of several files once."""
+    every: dict[Path, None] = {}
+    for file in files:
+        every |= dict.fromkeys(chosen.read_with(file))
+    return list(every)
 
 
 def _identity(files: Sequence[Path]) -> list[tuple[str, int, int]]:

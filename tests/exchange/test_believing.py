@@ -281,6 +281,13 @@ def test_a_shard_of_mds_is_what_its_index_says(
         imported(tmp_path / "mds", "mds", tokenizer)
 
 
+def test_an_index_of_several_shards_is_one_input(tmp_path: Path) -> None:
+    packtool.export(write_store(tmp_path / "given", [4, 3, 9], per_shard=1), tmp_path / "mds", format="mds")
+    packtool.import_(tmp_path / "mds", tmp_path / "store", format="mds")
+    names = [entry.name for entry in TokenStore(tmp_path / "store").manifest.inputs]
+    assert sorted(names) == ["index.json", *(f"shard-{number:05d}-00000.mds" for number in range(3))]
+
+
 def test_a_shard_of_mds_is_read_without_its_index(tmp_path: Path, tokenizer: Path) -> None:
     given = write_store(tmp_path / "given", [4, 3, 9])
     packtool.export(given, tmp_path / "mds", format="mds")
