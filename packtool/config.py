@@ -28,7 +28,7 @@ INPUT = "input"
 
 
 @dataclass(frozen=True)
-class Table:
+class StageTable:
     """One table of a file.
 
     Attributes:
@@ -66,7 +66,7 @@ def spelling(name: str) -> str:
     return name.replace("_", "-")
 
 
-def read(path: Path | str, only: str | None = None) -> list[Table]:
+def read(path: Path | str, only: str | None = None) -> list[StageTable]:
     """Read and check the tables of a file, in the order of the stages.
 
     Args:
@@ -94,10 +94,10 @@ def read(path: Path | str, only: str | None = None) -> list[Table]:
     return sorted(tables, key=lambda table: list(STAGES).index(table.stage))
 
 
-def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | None) -> Table:
+def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | None) -> StageTable:
     """Check the entries of a table: the only one of its stage, or the one of this number."""
     keys = (stage,) if number is None else (stage, number)
-    table = Table(file.path, stage, file.line(*keys))
+    table = StageTable(file.path, stage, file.line(*keys))
     options = declared(STAGES[stage])
     known = {declaration.key: declaration for declaration in options.values() if declaration.option.in_file}
     elsewhere = {*options, *declared(Terminal)} - known.keys()

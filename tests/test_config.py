@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from packtool.config import Table, read
+from packtool.config import StageTable, read
 from packtool.errors import DataError, PacktoolError, UsageError
 
 
-def tables(tmp_path: Path, text: str | bytes) -> list[Table]:
+def tables(tmp_path: Path, text: str | bytes) -> list[StageTable]:
     path = tmp_path / "c.toml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read(path)
@@ -152,7 +152,7 @@ def test_missing_file(tmp_path: Path) -> None:
         read(tmp_path / "c.toml")
 
 
-def located(table: Table, error: PacktoolError) -> Any:
+def located(table: StageTable, error: PacktoolError) -> Any:
     return table.locate(error).where
 
 

@@ -12,7 +12,7 @@ from packtool.errors import visible
 if TYPE_CHECKING:
     from logging import LogRecord
 
-    from packtool.config import Table
+    from packtool.config import StageTable
     from packtool.errors import PacktoolError
     from packtool.options.shared import Terminal
 
@@ -26,7 +26,7 @@ class Session:
         context: of the command with that file.
     """
 
-    table: Table | None = None
+    table: StageTable | None = None
     context: Any = None
 
     def locate(self, error: PacktoolError) -> PacktoolError:
@@ -95,7 +95,7 @@ def configure(context: Any, parameter: Any, file: str | None) -> str | None:
     return file
 
 
-def _defaults(context: Any, table: Table) -> dict[str, Any]:
+def _defaults(context: Any, table: StageTable) -> dict[str, Any]:
     """Name a table's values after parameters; a value that may be repeated becomes a list."""
     from packtool.config import INPUT
 

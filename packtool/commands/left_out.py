@@ -17,10 +17,9 @@ from packtool.formats.token_store import TokenStore
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_part, parse_share
 from packtool.planning.arrays import Arrays
-from packtool.planning.plan import I64, Ints
+from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard, sampled
 
-Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
 REASONS = {

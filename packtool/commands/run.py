@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 from packtool.commands import pack, shuffle
 from packtool.commands.places import names_of, require_distinct
 from packtool.commands.result import Preview
-from packtool.config import INPUT, Table, read
+from packtool.config import INPUT, StageTable, read
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
@@ -56,7 +56,7 @@ DEFAULT_OUTPUT = {
     "materialize": "materialized",
     "export": "exported",
 }
-Place: TypeAlias = Path | str
+Location: TypeAlias = Path | str
 """A directory, or the URL of one."""
 
 log = logging.getLogger(__name__)
@@ -76,11 +76,11 @@ class Stage:
     """
 
     name: str
-    table: Table
+    table: StageTable
     inputs: tuple[str, ...]
-    output: Place | None
+    output: Location | None
     options: dict[str, Any]
-    needs: tuple[Place, ...]
+    needs: tuple[Location, ...]
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the positional arguments of the command's function."""
@@ -261,7 +261,7 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
     return StageResult(stage, state, preview=preview)
 
 
-def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".") -> list[Stage]:
+def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Location = ".") -> list[Stage]:
     """Settle what each stage reads and writes.
 
     Args:
@@ -300,7 +300,7 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
     return done
 
 
-def place_in(root: Place, name: str) -> Place:
+def place_in(root: Location, name: str) -> Location:
     """Resolve a name in a directory, or below a URL.
 
     >>> place_in("s3://bucket/run", "packed"), place_in("data", "packed"), place_in("data", "s3://bucket/packed")
@@ -313,7 +313,7 @@ def place_in(root: Place, name: str) -> Place:
     return Path(root) / name
 
 
-def _output(table: Table, alone: bool, root: Place) -> Place | None:
+def _output(table: StageTable, alone: bool, root: Location) -> Location | None:
     if table.stage not in DEFAULT_OUTPUT:
         return None
     if "output" not in table.values and not alone:
@@ -326,7 +326,7 @@ def _output(table: Table, alone: bool, root: Place) -> Place | None:
     return place_in(root, str(table.values.get("output", DEFAULT_OUTPUT[table.stage])))
 
 
-def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Place) -> list[str]:
+def _inputs(table: StageTable, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Location) -> list[str]:
     """List the inputs of a stage: those it names, else the outputs of earlier stages, else the command line's."""
     if table.stage == "tokenize" and given:
         if not alone:
@@ -346,7 +346,7 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
     return outputs
 
 
-def _input(name: str, made: Container[str], root: Place) -> str:
+def _input(name: str, made: Container[str], root: Location) -> str:
     """Resolve the name of an output that an earlier table makes; anything else stays as given."""
     try:
         output = str(place_in(root, name))
@@ -357,7 +357,7 @@ def _input(name: str, made: Container[str], root: Place) -> str:
     return name
 
 
-def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
+def _before(table: StageTable, done: Sequence[Stage]) -> Iterator[Stage]:
     """List the stages whose outputs a table reads unless it says otherwise."""
     made = defaultdict(list)
     for stage in done:
@@ -373,11 +373,11 @@ def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
         yield from made["materialize"] or made["shuffle"] or made["pack"] or made["tokenize"]
 
 
-def _ambiguous(table: Table, what: str, remedy: str) -> UsageError:
+def _ambiguous(table: StageTable, what: str, remedy: str) -> UsageError:
     return UsageError("ambiguous-input", f"{table.stage}: {what}", remedy=remedy, where=table.place())
 
 
-def _resolved(place: Place) -> str:
+def _resolved(place: Location) -> str:
     if isinstance(place, str):
         return place
     return str(place.resolve())

@@ -26,7 +26,7 @@ from packtool.outputs.tokenizer_files import read_tokenizer
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
-from packtool.report.row import Part, Row, RowSegment, Run
+from packtool.report.row import Row, RowPart, RowSegment, Run
 from packtool.support.sizes import plural
 from packtool.writing.stored_tokens import open_packed
 
@@ -303,7 +303,7 @@ def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode)
     return [Run(bool(loss[a]), tokens[a:b], decode(tokens[a:b])) for a, b in pairwise(cuts) if a < b]
 
 
-def _parts(ids: list[int], repeated: int, roles: Mapping[int, str], eos: int, decode: Decode) -> list[Part]:
+def _parts(ids: list[int], repeated: int, roles: Mapping[int, str], eos: int, decode: Decode) -> list[RowPart]:
     """Return prefix, suffix and middle of a segment, and the sentinels between them; nothing where there is none."""
     if roles.keys().isdisjoint(ids):
         return []
@@ -316,5 +316,5 @@ def _parts(ids: list[int], repeated: int, roles: Mapping[int, str], eos: int, de
     parts = []
     for name, group in groupby(zip(of_ids[repeated:], ids[repeated:], strict=True), itemgetter(0)):
         numbers = [number for _, number in group]
-        parts.append(Part(name, numbers, decode(numbers)))
+        parts.append(RowPart(name, numbers, decode(numbers)))
     return parts

@@ -52,7 +52,7 @@ from packtool.planning.plan import Ints, offsets_of
 from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.selecting.subsets import first_of_each
 from packtool.report.blend_schema import Report
-from packtool.report.compare import Candidate, Documents, candidates, compare, spread_rows
+from packtool.report.compare import Candidate, PlannedDocuments, candidates, compare, spread_rows
 from packtool.report.packed import lengths_of, packed_sources, read_report, report_of_rows, sample_rows
 from packtool.report.page import page
 from packtool.report.schema import (
@@ -327,14 +327,14 @@ def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[
 
 def _pass_by_pass(
     lengths: Ints, conversations: npt.NDArray[np.bool_] | None, passes: Sequence[Passes] | None
-) -> Documents | None:
+) -> PlannedDocuments | None:
     """Return the documents in the order in which `pack` plans them, if some come several times."""
     if passes is None or all(taken.number < 2 for taken in passes):
         return None
     order, ends = by_pass(passes)
     if conversations is not None:
         conversations = conversations[order]
-    return Documents(lengths[order], ends, conversations)
+    return PlannedDocuments(lengths[order], ends, conversations)
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
@@ -389,7 +389,7 @@ def _comparison(
     options: StatsArguments,
     engine: Engine,
     conversations: npt.NDArray[np.bool_] | None = None,
-    passes: Documents | None = None,
+    passes: PlannedDocuments | None = None,
 ) -> Comparison | None:
     """Compare what each candidate would make of documents, which `command` would pack."""
     if not tried:

@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 I64: TypeAlias = npt.NDArray[np.int64]
 Ints: TypeAlias = npt.NDArray[np.integer]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""Which of some things are meant."""
 
 PADDING = -1
 """The `document` of a segment of padding tokens."""

@@ -278,7 +278,7 @@ def picture_legend() -> str:
     return legend([*steps, ("longer", f"l{_SHADES - 1}"), ("padding", "padding"), ("cut here", "cut")])
 
 
-class _Block(NamedTuple):
+class _RowBlock(NamedTuple):
     """A rectangle in the picture of a row: its style, tokens and tooltip, and which of its ends are cut."""
 
     css: str
@@ -292,20 +292,20 @@ class _Block(NamedTuple):
         return self.css == css and not self.cut_before and not self.cut_after
 
 
-def _blocks(row: SampleRow, whole: int) -> list[_Block]:
+def _blocks(row: SampleRow, whole: int) -> list[_RowBlock]:
     """List the blocks of a row; neighbours that are narrow and alike are one block."""
-    blocks: list[_Block] = []
+    blocks: list[_RowBlock] = []
     for segment in row.segments:
         css: str = segment.kind
         tip = f"{segment.kind}, {count(segment.length)} tokens"
         if segment.kind == "document":
             css = _shade(segment.document_length)
             tip = f"{count(segment.length)} tokens of a document of {count(segment.document_length)}"
-        block = _Block(css, segment.length, tip, segment.cut_before, segment.cut_after)
+        block = _RowBlock(css, segment.length, tip, segment.cut_before, segment.cut_after)
         narrow = WIDTH * segment.length / whole < _NARROW
         if blocks and narrow and block.joins(css) and blocks[-1].joins(css):
             tokens = blocks.pop().tokens + segment.length
-            block = _Block(css, tokens, "several short documents")
+            block = _RowBlock(css, tokens, "several short documents")
         blocks.append(block)
     return blocks
 

@@ -165,7 +165,7 @@ def _written(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Documents:
+class PlannedDocuments:
     """Documents in the order in which they are planned.
 
     Attributes:
@@ -178,18 +178,18 @@ class Documents:
     ends: Sequence[int] = ()
     conversations: npt.NDArray[np.bool_] | None = None
 
-    def sample(self, count: int) -> Documents:
+    def sample(self, count: int) -> PlannedDocuments:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
 
-        >>> Documents(np.arange(100), [50, 100]).sample(4).ends
+        >>> PlannedDocuments(np.arange(100), [50, 100]).sample(4).ends
         [2, 4]
         """
         return self._taken(drawn(len(self.lengths), count))
 
-    def without_longer(self, most: int) -> Documents:
+    def without_longer(self, most: int) -> PlannedDocuments:
         """Leave out conversations of more tokens than these, as `pack --too-long drop` does.
 
-        >>> Documents(np.array([9, 9, 3]), (), np.array([False, True, True])).without_longer(4).lengths
+        >>> PlannedDocuments(np.array([9, 9, 3]), (), np.array([False, True, True])).without_longer(4).lengths
         array([9, 3])
         """
         if self.conversations is None:
@@ -199,12 +199,12 @@ class Documents:
             return self
         return self._taken(np.flatnonzero(~longer))
 
-    def _taken(self, numbers: I64) -> Documents:
+    def _taken(self, numbers: I64) -> PlannedDocuments:
         """Return the documents of these numbers, ascending."""
         conversations = self.conversations
         if conversations is not None:
             conversations = conversations[numbers]
-        return Documents(self.lengths[numbers], np.searchsorted(numbers, self.ends).tolist(), conversations)
+        return PlannedDocuments(self.lengths[numbers], np.searchsorted(numbers, self.ends).tolist(), conversations)
 
 
 def drawn(documents: int, count: int) -> I64:
@@ -228,7 +228,7 @@ def compare(
     parameters: int | None = None,
     conversations: npt.NDArray[np.bool_] | None = None,
     too_long: Literal["drop", "cut"] = "drop",
-    passes: Documents | None = None,
+    passes: PlannedDocuments | None = None,
     exact: bool = False,
     advance: Callable[[int], object] = lambda done: None,
     engine: Engine | None = None,
@@ -258,7 +258,7 @@ def compare(
     counts = counts or LengthCounts.of(lengths)
     sizes = sorted(set(_sizes(tried)))
     base = _baseline(tried, sizes)
-    once = Documents(lengths, (), conversations)
+    once = PlannedDocuments(lengths, (), conversations)
     sampled = None
     if len(lengths) > EXACT and not exact:
         sampled = SAMPLE
@@ -332,8 +332,8 @@ def _try(
     candidate: Candidate,
     worker: Worker,
     *,
-    once: Documents,
-    by_pass: Documents,
+    once: PlannedDocuments,
+    by_pass: PlannedDocuments,
     batch_size: int | None,
     base: int,
     command: str,

@@ -25,7 +25,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Part:
+class RowPart:
     """Consecutive tokens of a text that was rearranged to fill in the middle.
 
     Attributes:
@@ -73,7 +73,7 @@ class RowSegment:
     origin: str | None = None
     id: str | None = None
     runs: list[Run] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RowPart] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

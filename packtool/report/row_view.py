@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from packtool.errors import visible
-from packtool.report.row import Part, Row, RowSegment, Run
+from packtool.report.row import Row, RowPart, RowSegment, Run
 from packtool.support.sizes import plural
 
 _COLOURS = ("cyan", "yellow")
@@ -95,7 +95,7 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
     return text
 
 
-def _shown(tokens: Run | Part, *, ids: bool) -> str:
+def _shown(tokens: Run | RowPart, *, ids: bool) -> str:
     """Return the text of consecutive tokens, or their ids."""
     if ids or tokens.text is None:
         return " ".join(map(str, tokens.tokens)) + " "

@@ -14,7 +14,7 @@ from packtool.support.sizes import show_bytes
 from packtool.writing.array_files import temporary_arrays
 
 if TYPE_CHECKING:  # which loads pyarrow
-    from packtool.writing.source import Source
+    from packtool.writing.source import UnitSource
 
 DOCUMENT_BYTES = 64
 """Memory that planning takes for a document, at most, all of its arrays taken together."""
@@ -42,11 +42,11 @@ class Budget:
         fits = self.engine.shares_memory and documents * DOCUMENT_BYTES <= self.memory
         return nullcontext(IN_MEMORY) if fits else temporary_arrays(work)
 
-    def holds(self, source: Source) -> bool:
+    def holds(self, source: UnitSource) -> bool:
         """Return whether all of it fits, and may be read in any order."""
         return not self.in_order and source.memory_bytes <= self.memory
 
-    def partition_bits(self, source: Source) -> int:
+    def partition_bits(self, source: UnitSource) -> int:
         """Return how many top bits of a key name its partition, so that each worker can hold one and sort it.
 
         Raises:
@@ -63,7 +63,7 @@ class Budget:
             )
         return max(1, (wanted // self.memory).bit_length())
 
-    def block_units(self, source: Source) -> int:
+    def block_units(self, source: UnitSource) -> int:
         """Return how many units a worker reads at a time in the first pass."""
         block = min(_BLOCK_BYTES, self.memory // (8 * self.engine.workers))
         return max(1, block // (source.unit_bytes + _UNIT_BYTES))

@@ -11,13 +11,13 @@ import numpy as np
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
-from packtool.writing.source import Source, Tokens, Units, padding, split_loss
+from packtool.writing.source import Tokens, Units, UnitSource, padding, split_loss
 
 _WITHOUT_TOKENS = 8
 """The factor by which more rows are laid out at a time without their tokens."""
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """A batch of rows.
 
     Attributes:
@@ -35,7 +35,7 @@ class PlannedRows(Layout, ABC):
     """The rows of a plan in their final order, read from any number of threads, each its own range of rows."""
 
     @abstractmethod
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[RowBatch]:
         """Yield rows ``first:last``, in order, padding included."""
 
     def written(self, first: int, last: int) -> None:
@@ -51,7 +51,9 @@ class OrderedRows(PlannedRows):
         sparing: give back the memory that maps what was read, batch by batch.
     """
 
-    def __init__(self, source: Source, order: I64 | None, sparing: bool = False, arrays: Arrays = IN_MEMORY) -> None:
+    def __init__(
+        self, source: UnitSource, order: I64 | None, sparing: bool = False, arrays: Arrays = IN_MEMORY
+    ) -> None:
         super().__init__(source.plan, order, arrays)
         self._source = source
         self._sparing = sparing
@@ -60,7 +62,7 @@ class OrderedRows(PlannedRows):
     def __reduce__(self) -> tuple[Any, ...]:
         return OrderedRows, (self._source, self.order, self._sparing)
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[RowBatch]:
         for a, b in self.steps(first, last):
             units = self._source.read(self.units(np.arange(*unit_range(self.plan, a, b))))
             yield rows_of(self.plan, units, self._source.pad_id)
@@ -77,7 +79,7 @@ class RowsWithoutTokens(PlannedRows):
     """
 
     def __init__(
-        self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY, counted: Source | None = None
+        self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY, counted: UnitSource | None = None
     ) -> None:
         super().__init__(plan, order, arrays)
         self._counted = counted
@@ -87,17 +89,17 @@ class RowsWithoutTokens(PlannedRows):
     def __reduce__(self) -> tuple[Any, ...]:
         return RowsWithoutTokens, (self.plan, self.order, IN_MEMORY, self._counted)
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[RowBatch]:
         for a, b in self.steps(first, last, _WITHOUT_TOKENS):
             segments = self.segments(a, b)
             loss = None if self._counted is None or self._counted.loss is None else self._counted.loss(segments)
-            yield Batch(segments, None, loss)
+            yield RowBatch(segments, None, loss)
 
 
-def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:
+def rows_of(plan: Plan, units: Units, pad_id: int) -> RowBatch:
     """Join consecutive units to whole rows; the last row is padded."""
     segments, tokens = units
     lacking = -len(tokens) % (plan.sequence_length // plan.unit)
     if lacking:
         tokens = np.concatenate([tokens, padding((lacking, plan.unit), tokens.dtype, pad_id)])
-    return Batch(None if segments is None else join(segments, plan.unit, plan.sequence_length), *split_loss(tokens))
+    return RowBatch(None if segments is None else join(segments, plan.unit, plan.sequence_length), *split_loss(tokens))

@@ -32,7 +32,7 @@ from packtool.writing.array_files import temporary_arrays
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
-from packtool.writing.source import Source
+from packtool.writing.source import UnitSource
 from packtool.writing.stored_plan import StoredPlan
 from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
 
@@ -49,7 +49,7 @@ class Note(msgspec.Struct, frozen=True):
 
 def write_shards(
     output: Output,
-    sources: Sequence[Source],
+    sources: Sequence[UnitSource],
     shuffles: Sequence[AtomShuffle | None],
     lengths: Ints | None,
     budget: Budget,
@@ -85,7 +85,7 @@ def write_shards(
         DataError: an input file is not what its manifest says; nothing that was made of it is kept.
     """
 
-    def write(source: Source, shuffle: AtomShuffle | None) -> tuple[Bucket, Tally | None]:
+    def write(source: UnitSource, shuffle: AtomShuffle | None) -> tuple[Bucket, Tally | None]:
         plan, engine = source.plan, budget.engine
         directory = bucket_directory(plan.sequence_length) if by_length else ""
         pieces = Pieces(output, _joined("shard", directory), Note, lambda note: note.shard.files, directory)
@@ -128,7 +128,7 @@ def write_shards(
         in_order = [notes[number] for number in shards]
         return _bucket(plan, directory, [note.shard for note in in_order]), _total(task.tally(), in_order)
 
-    def moves_once(source: Source, shuffle: AtomShuffle | None) -> bool:
+    def moves_once(source: UnitSource, shuffle: AtomShuffle | None) -> bool:
         return not with_tokens or shuffle is None or budget.holds(source)
 
     buckets = list(zip(sources, shuffles, strict=True))
@@ -146,7 +146,7 @@ def write_shards(
 
 
 def _moved_once(
-    source: Source, shuffle: AtomShuffle | None, arrays: Arrays, *, with_tokens: bool, sparing: bool
+    source: UnitSource, shuffle: AtomShuffle | None, arrays: Arrays, *, with_tokens: bool, sparing: bool
 ) -> PlannedRows:
     """Return rows whose tokens are read in their final order, or stay where they are."""
     order = None
@@ -162,7 +162,7 @@ def _moved_once(
 def _moved_twice(
     output: Output,
     directory: str,
-    source: Source,
+    source: UnitSource,
     shuffle: AtomShuffle,
     arrays: Arrays,
     budget: Budget,

@@ -30,7 +30,7 @@ records with their loss where the source has it."""
 _WIDE = 64  # bytes; units from here on are moved by memory copies, narrower ones by NumPy
 
 
-class Source(ABC):
+class UnitSource(ABC):
     """The units of a plan with their tokens, read from any number of threads.
 
     Attributes:
@@ -87,7 +87,7 @@ class Source(ABC):
         return self.plan.units * 32 + (self.segments or 0) * SEGMENT.itemsize
 
 
-class StoreSource(Source):
+class StoreSource(UnitSource):
     """Token stores under a plan that is not written yet."""
 
     def __init__(self, corpus: Corpus, plan: Plan, pad_id: int) -> None:
@@ -133,7 +133,7 @@ class StoreSource(Source):
         self._corpus.release()
 
 
-class PackedSource(Source):
+class PackedSource(UnitSource):
     """One bucket of a packed dataset, whose units are put into another order."""
 
     plan: StoredPlan

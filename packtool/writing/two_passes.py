@@ -37,9 +37,9 @@ from packtool.writing import scratch
 from packtool.writing.input_check import InputCheck
 from packtool.writing.layout import unit_range
 from packtool.writing.memory import Budget
-from packtool.writing.planned_rows import Batch, PlannedRows, rows_of
+from packtool.writing.planned_rows import PlannedRows, RowBatch, rows_of
 from packtool.writing.scratch import Atoms, ScratchFile, empty_atoms
-from packtool.writing.source import Source, Units
+from packtool.writing.source import Units, UnitSource
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28
@@ -123,7 +123,7 @@ def _file(partition: int, task: int) -> str:
 
 
 def partition(
-    source: Source,
+    source: UnitSource,
     shuffle: AtomShuffle,
     directory: str,
     work: Path,
@@ -187,7 +187,7 @@ class FirstPass:
         block_units: units to read at a time.
     """
 
-    source: Source
+    source: UnitSource
     keys: Keys
     delivery: Delivery
     ranges: list[tuple[int, int]]
@@ -307,7 +307,7 @@ class PartitionedRows(PlannedRows):
     def __reduce__(self) -> tuple[Any, ...]:
         return PartitionedRows, (self._partitions, self.order)
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[RowBatch]:
         reader = _Reader(self._partitions, self._counts, self._take_room())
         try:
             for a, b in self.steps(first, last):

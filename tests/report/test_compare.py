@@ -26,7 +26,7 @@ from packtool.report import compare as comparing
 from packtool.report.compare import (
     PICTURED,
     Candidate,
-    Documents,
+    PlannedDocuments,
     candidates,
     compare,
     rows_to_draw,
@@ -72,7 +72,7 @@ def test_a_large_corpus_is_sampled_unless_all_of_it_is_wanted(monkeypatch: pytes
 
 
 def test_passes_of_a_sample_end_where_their_documents_do() -> None:
-    passes = Documents(np.arange(1, 101), [30, 100]).sample(10)
+    passes = PlannedDocuments(np.arange(1, 101), [30, 100]).sample(10)
     assert passes.ends == [3, 10]
     assert passes.lengths[2] <= 30 < passes.lengths[3]
 
@@ -103,7 +103,7 @@ def test_what_a_worker_sends_is_what_is_found_here() -> None:
                 yield number, pickle.loads(sent)
 
     twice = np.concatenate([lengths, lengths[1000:]])
-    passes = Documents(twice, [len(lengths), len(twice)])
+    passes = PlannedDocuments(twice, [len(lengths), len(twice)])
     for documents, each in ((lengths, None), (np.sort(twice), passes)):
         here = compare(documents, tried, passes=each)
         there = compare(documents, tried, passes=each, engine=Elsewhere(2))

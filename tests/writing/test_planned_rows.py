@@ -12,12 +12,12 @@ from packtool.planning.packing.plans import Bins, RowsPlan
 from packtool.planning.plan import I64, PADDING, pad
 from packtool.writing import layout
 from packtool.writing.planned_rows import OrderedRows, rows_of
-from packtool.writing.source import Source, Units
+from packtool.writing.source import Units, UnitSource
 
 LENGTHS = np.array([4, 3, 4, 2, 1])
 
 
-class Numbered(Source):
+class Numbered(UnitSource):
     """Units whose tokens are their document's number; what is read at a time is noted."""
 
     def __init__(self) -> None:

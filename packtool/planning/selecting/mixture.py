@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
-from packtool.planning.plan import I64, Ints, index_type, offsets_of
+from packtool.planning.plan import I64, Ints, Mask, index_type, offsets_of
 from packtool.planning.shuffling.permutation import SELECTION, keys, order_by
 
-Mask = npt.NDArray[np.bool_]
 _GROUP_BITS = 16
 _MILLION = 10**6
 _WEIGHT = re.compile(r"\s*(\d{1,100}(\.\d{1,100})?\s*%?|\d{1,100}/[1-9]\d{0,99})\s*")

@@ -10,11 +10,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from packtool.planning.plan import I64, Ints, offsets_of
+from packtool.planning.plan import I64, Ints, Mask, offsets_of
 from packtool.planning.shuffling.permutation import SAMPLE, keys
 
 U64 = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 _HOLDOUT, _SHARD = 1, 2  # purposes: which side a text is on in one says nothing about the other
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
+from packtool.planning.plan import Mask
 
 OF_TEXTS: dict[str, Callable[[str, int], bool]] = {
     # Splitting stops at the word that decides.

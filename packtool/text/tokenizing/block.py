@@ -19,11 +19,10 @@ from packtool.formats.schema import InputEntry, TokenShard
 from packtool.outputs.delivery import Delivery
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
-from packtool.planning.plan import I64
+from packtool.planning.plan import I64, Mask
 from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.file_bytes import file_digest
-from packtool.text.corpus.filters import Mask
 from packtool.text.corpus.read import SpanReader, records_before
 from packtool.text.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span, shown
 from packtool.text.encoding.encode import EncodedDocuments, encoded, require_ids, stored, utf8_of

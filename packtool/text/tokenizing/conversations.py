@@ -29,7 +29,7 @@ from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.held import Held, held_in
 
-Mask = npt.NDArray[np.uint8]
+LossMask = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.integer[Any]]
 
 
@@ -176,7 +176,7 @@ class PlainText:
         """Return whether plain text gives the very token that it is to be told from."""
         return self._tokenizer.token_to_id(token) in self._plain(token)
 
-    def encoded(self, batch: RecordBatch, ids: U32, lengths: I64, loss: Mask) -> tuple[U32, I64, Mask]:
+    def encoded(self, batch: RecordBatch, ids: U32, lengths: I64, loss: LossMask) -> tuple[U32, I64, LossMask]:
         """Return the ids of all texts of a batch, their number for each text, and which train.
 
         Args:
@@ -190,7 +190,7 @@ class PlainText:
         sizes = np.array([len(encoded) for encoded, _ in every], np.int64)
         return np.concatenate([encoded for encoded, _ in every]), sizes, np.concatenate([mask for _, mask in every])
 
-    def one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, Mask]:
+    def one(self, text: str, spans: Spans, apart: Spans) -> tuple[U32, LossMask]:
         """Return the ids of a text, and which train: all of a token in plain text do if one of its characters does."""
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
@@ -256,7 +256,7 @@ class TrainedTokens:
 
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
-    ) -> Mask:
+    ) -> LossMask:
         """Mark with 1 each token that has a character in a span of its text.
 
         Args:
@@ -308,7 +308,7 @@ class TrainedTokens:
         places = [*accumulate(map(len, parts))]
         return tuple(zip(places[:-1:2], places[1:-1:2], strict=True))
 
-    def _by_reference(self, text: str, spans: Spans, ids: U32) -> Mask:
+    def _by_reference(self, text: str, spans: Spans, ids: U32) -> LossMask:
         encoding = self._reference.tokenizer.encode(text, add_special_tokens=False)
         if encoding.ids != ids.tolist():
             raise mismatch_error("an encoder and tokenizers give different ids for a text with this tokenizer")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from packtool.planning.packing.bins.runs import Entry, Runs
+from packtool.planning.packing.bins.runs import RunEntry, Runs
 from packtool.planning.plan import I64
 
 
@@ -84,12 +84,12 @@ class _Composer:
         self.segments: list[Segment] = []
         self.rows_of_segments = 0
         self.capacity: list[int] = []
-        self.runs: list[tuple[int, list[Entry]]] = []
+        self.runs: list[tuple[int, list[RunEntry]]] = []
 
     def compose(self) -> Buckets:
         while True:
             longest = self._longest(self.largest)
-            entries: list[Entry] = []
+            entries: list[RunEntry] = []
             repeats = 1
             # The longest document left opens the bucket: one that is longer than all buckets, else the longest of the
             # histogram. The rest of a cut document is shorter than all others, so it opens one only when it is alone.
@@ -148,7 +148,7 @@ class _Composer:
             head = head._replace(start=head.start + taken, length=head.length - taken)
         return self.holding[head.length], head
 
-    def _walk(self, entries: list[Entry], longest: int, room: int, repeats: int) -> tuple[int, int]:
+    def _walk(self, entries: list[RunEntry], longest: int, room: int, repeats: int) -> tuple[int, int]:
         """Add what fits, longest first; returns the room left and how often such a bucket can be filled."""
         while longest:
             # All documents of this length that fit are added at once: walking on, the algorithm would meet them next.
@@ -161,7 +161,7 @@ class _Composer:
             longest = self._longest(min(longest - 1, room))
         return room, repeats
 
-    def _consume(self, entries: list[Entry], repeats: int) -> None:
+    def _consume(self, entries: list[RunEntry], repeats: int) -> None:
         for length, count, _ in entries:
             if length <= self.largest:  # not a segment, whose document was taken when it was cut
                 self.used[length] += repeats * count
@@ -191,12 +191,12 @@ class _Composer:
             return Segment(self.end_over, 0, self.over[self.end_over])
         return None
 
-    def _entry(self, segment: Segment) -> Entry:
+    def _entry(self, segment: Segment) -> RunEntry:
         number = self.rows_of_segments
         self.segments.append(segment)
         self.rows_of_segments += segment.rows
         return self.largest + 1, 1, number
 
-    def _emit(self, capacity: int, bins: int, entries: list[Entry]) -> None:
+    def _emit(self, capacity: int, bins: int, entries: list[RunEntry]) -> None:
         self.capacity.append(capacity)
         self.runs.append((bins, entries))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from packtool.planning.plan import I64, Ints, index_type, offsets_of
 
-Entry = tuple[int, int, int]
+RunEntry = tuple[int, int, int]
 """Length, items of that length in each bin, first of them among the items of that length."""
 Keys: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -46,9 +46,9 @@ class Runs:
     first: I64
 
     @classmethod
-    def of(cls, runs: list[tuple[int, list[Entry]]]) -> Runs:
+    def of(cls, runs: list[tuple[int, list[RunEntry]]]) -> Runs:
         """Make columns from a list of (bins, entries)."""
-        entries: list[Entry] = []
+        entries: list[RunEntry] = []
         counts = []
         for bins, entries_of_bin in runs:
             entries += entries_of_bin
