@@ -26,6 +26,9 @@ from packtool.writing.stored_tokens import store_places
 _MOST_ENTRIES = 10_000
 """Most entries of a directory to search for stores."""
 
+_SHOWN = 100
+"""Characters of an entry in a message."""
+
 
 def stores_nearby(dataset: PackedDataset) -> list[Path] | None:
     """Find the stores that a dataset was packed from by their digests; None if one is missing.
@@ -145,7 +148,8 @@ def _by_file(entries: Mapping[str, int], where: str) -> dict[str, dict[int, int]
         parsed = file_and_line(entry)
         if parsed is None:
             remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
-            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
+            shown = repr(entry) if len(entry) <= _SHOWN else f"{entry[:_SHOWN]!r}…"
+            raise DataError("bad-list", f"{shown} is not a document", remedy=remedy, where=f"{where}:{line}")
         file, record = parsed
         wanted.setdefault(file, {}).setdefault(record, line)
     return wanted
