@@ -39,7 +39,7 @@ class Dealing:
     Args:
         schedule: of the run.
         base: the sample at which dealing begins, and the rows of each source before it.
-        gone: sources that have no more rows from there on, whatever their weight.
+        gone: exhausted sources.
 
     Raises:
         Exhausted: no source has rows left.

@@ -24,8 +24,8 @@ class OnDemand(Sequence[_Content]):
     """Objects made of files when they are first needed.
 
     Args:
-        sizes: of each one: what `len` would say.
-        make: of one, by its number.
+        sizes: length of each object.
+        make: makes an object, by its number.
         keep: how many are kept, those that were made last; None for all.
     """
 

@@ -76,7 +76,7 @@ class PackedBucket:
         lengths: of every document, EOS included; None where segments are not checked against them.
         keep: how many arrays of each kind stay open, each opened when it is first read; None for all that the place
             allows.
-        column: what is read of each shard: its tokens, or their loss.
+        column: which column to read: tokens or loss.
         has_loss: the dataset says which tokens train.
         index_only: its rows are gathered from token stores; only the manifest knows, since a bucket may be empty.
         unchanged: the dataset that files must be of, however late they are opened; None where nobody looks.

@@ -114,7 +114,7 @@ def _parsed(declaration: Declared, value: Any) -> Any:
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
-    """Refuse options that are not for this strategy or method, and the lack of those that it needs.
+    """Refuse options that this strategy or method does not take, and the lack of options that it needs.
 
     Args:
         arguments: the options of a command.

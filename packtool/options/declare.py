@@ -229,7 +229,7 @@ class Declared:
 
 
 def declared(arguments: type[Any]) -> dict[str, Declared]:
-    """List the options that a dataclass declares, by name: those that must be given first.
+    """List the options that a dataclass declares, by name: options that must be given come first.
 
     A class variable `only` adds rules to options that the class inherits, by their names: other commands take these
     options for all their inputs.
@@ -277,7 +277,7 @@ def accepted(arguments: type, chosen: str) -> frozenset[str]:
 
 
 def names_recorded(arguments: type, chosen: str = "") -> list[str]:
-    """List the options that the manifest records, of those that a strategy or method takes."""
+    """List the options of a strategy or method that the manifest records."""
     return [
         name
         for name, declaration in declared(arguments).items()

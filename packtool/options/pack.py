@@ -1,4 +1,4 @@
-"""The options of `pack`: those of its strategies, and the others."""
+"""The options of `pack` and of its strategies."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass

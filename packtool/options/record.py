@@ -1,4 +1,4 @@
-"""Write options as a manifest records them: those that the output depends on, and that were given or have a default."""
+"""Write options as a manifest records them: options on which the output depends, if given or with a default."""
 
 from __future__ import annotations
 

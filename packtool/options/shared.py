@@ -1,4 +1,4 @@
-"""Options that several commands share: single ones, groups that a command inherits, and those of the terminal."""
+"""Options that several commands share: single options, groups that a command inherits, and terminal options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -191,6 +191,6 @@ class Terminal:
     ] = "auto"
     quiet: Annotated[bool, _of_call("Print no progress, no warnings, no summary.", short="-q")] = False
     verbose: Annotated[bool, _of_call("Log to standard error what is being done.", short="-v")] = False
-    full: Annotated[bool, _of_call("Print everything that was measured, not only the answer.", group="Report")] = False
+    full: Annotated[bool, _of_call("Print every metric, not just the verdict.", group="Report")] = False
     ids: Annotated[bool, _of_call("Show the ids of the tokens, not their text.")] = False
     json: Annotated[bool, _of_call("Print the result as one JSON object on standard output.")] = False

@@ -1,4 +1,4 @@
-"""The options of `stats`: those of plans, with several row lengths to try, and the choice of documents."""
+"""The options of `stats`: options of plans, with several row lengths to try, and the choice of documents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace

@@ -1,4 +1,4 @@
-"""The options of `tokenize`: those of conversations, and the others."""
+"""The options of `tokenize`, for texts and for conversations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -185,7 +185,7 @@ class FimOptions:
     ] = ()
     fim_split: Annotated[
         str | None,
-        _with_fim(TEXT, "Rearrange each part between these separators by itself.", metavar="SEPARATOR"),
+        _with_fim(TEXT, "Split at this separator and rearrange each part on its own.", metavar="SEPARATOR"),
     ] = None
 
     @property
@@ -282,7 +282,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         Literal["token", "text"],
         Option(
             TEXT,
-            "Encode special tokens that a text or message spells as one token each, or as plain text.",
+            "How to encode special tokens that appear in text: as tokens, or as plain text.",
             "Tokens",
             recorded=True,
         ),

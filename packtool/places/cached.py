@@ -60,7 +60,7 @@ class Cache:
         return self._directory
 
     def fetch(self, place: Place, entry: Entry, stop: Event | None = None) -> Path:
-        """Return the copy of a file, after making it if need be. Errors are those of `Place.checked`."""
+        """Return the copy of a file, after making it if need be. Errors as of `Place.checked`."""
         file = self.directory / entry.xxh3_128
         with suppress(FileNotFoundError):
             os.utime(file)
@@ -131,7 +131,7 @@ class Cache:
                     file.unlink()
 
     def remove(self) -> None:
-        """Remove the directory, and those above it that are empty then."""
+        """Remove the directory, and its parents as far as they are empty then."""
         if self._directory is not None:
             remove_tree(self._directory)
 
@@ -196,7 +196,7 @@ class CachedPlace(StorePlace):
 
 
 def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> None:
-    """Fetch files ahead, several at once, if there is room for all. Errors are those of `Cache.fetch`."""
+    """Fetch files ahead, several at once, if there is room for all. Errors as of `Cache.fetch`."""
     wanted = [(place, entry) for place, entry in wanted if not (place.cache.directory / entry.xxh3_128).exists()]
     if not wanted:
         return

@@ -50,7 +50,7 @@ class Place(ABC):
     """A set of files with names such as ``tokens-00000.npy`` or ``bucket-02048/tokens-00000.npy``.
 
     Attributes:
-        sound: `array` gives only files whose checksums were checked, so it need not be done again.
+        sound: arrays are checksummed on arrival.
         near: opening an array costs next to nothing.
         arrays: how many arrays a reader may keep open at once; None for all.
         late: items of an open array are read when they are needed, from what lies there then, and not checked.
@@ -125,7 +125,7 @@ class Place(ABC):
 
     @abstractmethod
     def blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the contents of a file, some MiB at a time. Errors are those of `read`."""
+        """Yield the contents of a file, some MiB at a time. Errors as of `read`."""
 
     @abstractmethod
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
@@ -166,7 +166,7 @@ class Place(ABC):
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are passed over."""
+        """Remove files; missing files are passed over."""
 
     def problem(self, entry: Entry) -> DataError | None:
         """Return the error for a file that deviates from its expected size or checksum; None if it does not."""
@@ -258,7 +258,7 @@ class MappedFile:
 
     @classmethod
     def opened(cls, place: Place, entry: FileEntry, dtype: np.dtype[Any] | str) -> MappedFile:
-        """Open the array of a file. Errors are those of `Place.array`."""
+        """Open the array of a file. Errors as of `Place.array`."""
         return cls(place, entry, place.array(entry, dtype))
 
     def __reduce__(self) -> tuple[Any, ...]:

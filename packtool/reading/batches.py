@@ -163,7 +163,7 @@ class GlobalBatches:
 
     @property
     def _whole(self) -> tuple[int, int]:
-        """The samples of this pass; of a blend those of its run, also after it has ended."""
+        """The samples of this pass; for a blend, the samples of its run, also after it has ended."""
         return self.stream.order.bounds(self._pass if self.stream.order.endless else 0)
 
     @property

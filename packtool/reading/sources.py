@@ -92,7 +92,7 @@ def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> D
 
 
 def _require_alike(datasets: Mapping[str, Dataset], name: str, where: str) -> None:
-    """Refuse a dataset that does not go with those opened before it, or is one of them."""
+    """Refuse a dataset that does not go with the datasets opened before it, or is one of them."""
     mine, (other, first) = datasets[name], next(iter(datasets.items()))
     for twin, dataset in datasets.items():
         if twin != name and str(dataset.recipe.place) == str(mine.recipe.place):

@@ -246,7 +246,7 @@ class _Part(NamedTuple):
 
 
 def _parts(addresses: I64) -> Iterator[_Part]:
-    """Divide rows of one length by source and epoch; those of a part stay in their order."""
+    """Divide rows of one length by source and epoch; the rows of a part stay in their order."""
     if not len(addresses):
         return
     # An epoch has less than 32 bits, so one number stands for both.

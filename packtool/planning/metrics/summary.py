@@ -166,7 +166,7 @@ class RowMeasures(NamedTuple):
 
 
 def measure_rows(tallies: Sequence[Tally], batch_size: int | None = None) -> RowMeasures:
-    """Measure the rows of a dataset, and those of each length; arguments as of `measure`."""
+    """Measure the rows of a dataset, in all and by length; arguments as of `measure`."""
     return RowMeasures(
         whole=measure(tallies, batch_size),
         buckets=[measure([tally]) for tally in tallies],

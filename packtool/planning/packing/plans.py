@@ -286,7 +286,7 @@ class RowsPlan(Plan):
         )
 
     def _of_bins(self, bins: I64) -> Segments:
-        """Return the segments of bins: the ends of documents, but for those that are listed."""
+        """Return the segments of bins: the ends of documents, except for listed segments."""
         first = self._bins.offsets.take(bins)
         counts = self._bins.offsets.take(bins + 1) - first
         offsets = offsets_of(counts)

@@ -150,7 +150,7 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
 
 
 def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uint64]]]:
-    """Yield ranges of documents ``first:last`` and the keys of those that are kept."""
+    """Yield ranges of documents ``first:last`` and the keys of the kept documents."""
     for a, b in blocks(len(kept)):
         yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
 

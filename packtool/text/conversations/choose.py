@@ -100,7 +100,7 @@ def with_template(files: Mapping[str, bytes], chat: Chat) -> dict[str, bytes]:
 
 
 def _tags(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of tags of reasoning: the usual one, then those that were named."""
+    """Return the pairs of tags of reasoning: the usual pair, then the named pairs."""
     tags = [THINK]
     for pair in pairs:
         opening, _, closing = pair.partition(",")

@@ -365,8 +365,8 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
     """Require a message to have what templates make its text of.
 
     Args:
-        message: without what is null.
-        given: the same as the record has it.
+        message: the message with null fields removed.
+        given: the message as the record has it.
     """
     content = message.get("content")
     if isinstance(content, str):

@@ -138,7 +138,7 @@ def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
 
 
 class _Gzip:
-    """zlib's decompressor with the interface of those of bz2 and lzma."""
+    """zlib's decompressor with the interface of bz2's and lzma's."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)

@@ -207,7 +207,7 @@ def _reason(error: OSError) -> str:
 
 
 def _remote(location: str) -> _Listed:
-    """List the files under a URL, or those that match it; the file itself if it is one.
+    """List the files under a URL or matching it; the file itself if it is a file.
 
     Raises:
         DataError: the store does not answer.

@@ -64,7 +64,7 @@ class Texts:
 
     @property
     def files(self) -> list[CorpusFile]:
-        """List the files of all inputs, without those that can be read once."""
+        """List the files of all inputs, except inputs that can be read only once."""
         return _files(self.found)
 
     @property

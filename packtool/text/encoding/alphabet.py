@@ -1,4 +1,4 @@
-"""What a tokenizer has no token for: characters that vanish, and those that become its token of the unknown."""
+"""What a tokenizer has no token for: characters that vanish, and characters that become its unknown token."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Verified:
         return self._encode_apart(texts, [bool((part >= vocab_size).any()) for part in _split(ids, lengths)])
 
     def _encode_apart(self, texts: Sequence[str], by_reference: Sequence[bool]) -> tuple[U32, I64]:
-        """Encode some texts with the reference, those between them as ever."""
+        """Encode some texts with the reference, the others as ever."""
         parts = []
         for apart, group in groupby(zip(by_reference, texts, strict=True), itemgetter(0)):
             neighbours = [text for _, text in group]

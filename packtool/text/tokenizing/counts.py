@@ -110,7 +110,7 @@ class SpanCounts(msgspec.Struct):
         self.digest = self.digest or other.digest
 
     def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...], vocab_size: int) -> None:
-        """Count those of the wanted ids, ascending and below `vocab_size`, that occur in texts."""
+        """Count the wanted ids, ascending and below `vocab_size`, as they occur in texts."""
         if not wanted:
             return
         begin, size = _widest_gap(wanted, vocab_size)

@@ -92,7 +92,7 @@ def run_blocks(
 
 
 class Blocks:
-    """The blocks of a run: those that an earlier run finished, and those still to do.
+    """The blocks of a run: blocks that an earlier run finished, and blocks still to do.
 
     Args:
         output: the blocks' files and records lie there.
@@ -203,7 +203,7 @@ class Blocks:
         return self.files[number].bytes // self._blocks_of[number]
 
     def _limit_errors(self) -> None:
-        """Stop a run that has more bad records than it may; each task knows only those of its own block."""
+        """Stop a run that has more bad records than it may; each task knows only the records of its own block."""
         limit = self.work.max_errors
         if limit is None:
             return

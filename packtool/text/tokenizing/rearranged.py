@@ -31,7 +31,7 @@ class Rearranged:
         self._forms = np.array([forms for _, *forms in found], np.int64).reshape(-1, 2)
 
     def encoded(self, encoder: Verified, counts: SpanCounts) -> EncodedDocuments:
-        """Encode each piece alone, and put sentinels before those that have some; count both.
+        """Encode each piece alone, and put its sentinels before it; count both.
 
         Returns:
             The documents, each of them whole.

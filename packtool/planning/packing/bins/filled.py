@@ -152,7 +152,7 @@ class FilledBins:
 
     @cached_property
     def _full_and_short(self) -> tuple[Runs, Runs | None]:
-        """Bins that are rows, and those that are joined to a stream; None where there are none."""
+        """Bins that are rows, and bins that are joined to a stream; None where there are no such bins."""
         if self.remainder is None:
             return self.runs, None
         short = self.runs.tokens() < self.sequence_length
