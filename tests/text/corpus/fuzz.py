@@ -65,7 +65,7 @@ def parse(data: bytes) -> tuple[list[str], int]:
         try:
             if len(line.removesuffix(b"\r")) > LIMIT:
                 raise ValueError
-            record = line.strip(b" \t\r").removeprefix(b"\xef\xbb\xbf")
+            record = line.strip(b" \t\r").removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r")
             text = json.loads(record.decode(), parse_int=float)["text"]
             if not isinstance(text, str) or record[:1] != b"{":
                 raise ValueError
