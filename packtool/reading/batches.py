@@ -83,7 +83,7 @@ class GlobalBatches:
             some ranks by a row, or empty.
         balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
             step, ``turn`` where they meet at every micro-batch, as FSDP makes them. Global batches and states stay the
-                same. A last batch that ranks can't share equally is dealt as without it.
+            same. A last batch that ranks can't share equally is dealt as without it.
         fill: where a global batch can't be shared equally, give ranks with fewer rows its first one again: in `begin`,
             whose turns say how many of their rows train nothing.
 
