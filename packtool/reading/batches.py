@@ -394,14 +394,17 @@ class GlobalBatches:
         self._iteration = consumed, self._end
         self._resumed = False
 
+    def _most(self, rows: int) -> int:
+        """Return the rows that the first rank gets of a global batch of this many rows: as many as any, or more."""
+        return -(-rows // self.world_size)
+
     def _size(self, rows: int) -> int:
         """Return the rows of a turn of a global batch of this many rows: those of the first rank, or a micro-batch."""
-        return self.micro_batch_size or max(1, -(-rows // self.world_size))
+        return self.micro_batch_size or max(1, self._most(rows))
 
     def _turns_of(self, rows: int) -> int:
         """Count the turns of a global batch of this many rows. A rank without rows has as many as the others."""
-        most = max(1, -(-rows // self.world_size))
-        return -(-most // self._size(rows))
+        return -(-max(1, self._most(rows)) // self._size(rows))
 
     def _batches(self, consumed: int, end: int) -> Iterator[_Global]:
         """Yield the global batches of some samples."""
@@ -426,8 +429,7 @@ class GlobalBatches:
                     mine = share.addresses[turn * size : (turn + 1) * size]
                     filled = 0
                     if self.fill:
-                        most = -(-batch.rows // self.world_size)
-                        filled = min(size, most - turn * size) - len(mine)
+                        filled = min(size, self._most(batch.rows) - turn * size) - len(mine)
                         mine = np.concatenate([mine, np.repeat(share.first, filled, axis=0)])
                     after = batch.last if turn + 1 == turns else batch.first
                     yield Turn(mine, share.length, after, batch.last, filled)
