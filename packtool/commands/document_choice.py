@@ -33,7 +33,7 @@ from packtool.planning.selecting.mixture import (
 
 _RECORDED = (
     *("mix", "tokens", "holdout", "holdout_seed", "part", "shard_of", "min_tokens", "max_tokens"),
-    *("drop_duplicates", "exclude_xxh3_128", "sample", "sample_interval", "seed"),
+    *("where", "drop_duplicates", "exclude_xxh3_128", "sample", "sample_interval", "seed"),
 )
 """The options of a choice, as a manifest has them."""
 
@@ -188,6 +188,7 @@ def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | N
         "shard_of": options.shard_of,
         "min_tokens": options.min_tokens,
         "max_tokens": options.max_tokens,
+        "where": options.where,
         "drop_duplicates": options.drop_duplicates or None,
     }
     if options.mix or options.temperature is not None:

@@ -16,6 +16,7 @@ from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_part, parse_share
+from packtool.options.where import Condition, condition_of, needs_origins
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard, sampled
@@ -24,6 +25,7 @@ Codes = npt.NDArray[np.uint8]
 
 REASONS = {
     "excluded": "--exclude",
+    "not_where": "--where",
     "too_short": "--min-tokens",
     "too_long": "--max-tokens or --too-long",
     "duplicates": "--drop-duplicates",
@@ -56,17 +58,23 @@ def reasons_of(
     origins: list[npt.NDArray[Any]] = []
     hashes: list[npt.NDArray[np.uint64]] = []
     excluded: list[Mask] = []
+    wanted: list[Mask] = []
     first: list[Mask] = []
     held: list[Mask] = []
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
-    if by_text or listed is not None:
+    condition = None
+    if options.where is not None:
+        condition = condition_of(options.where)
+    if by_text or listed is not None or (condition is not None and needs_origins(condition)):
         origins = [store.origins(arrays) for store in stores]
     if by_text:
         hashes = [origin["hash"] for origin in origins]
     if listed is not None:
         excluded = listed_documents(stores, origins, listed, str(options.exclude))
+    if condition is not None:
+        wanted = _wanted(stores, condition, lengths, origins, arrays)
     if options.drop_duplicates:
-        first = _first(stores, hashes, excluded)
+        first = _first(stores, hashes, excluded, wanted)
     if options.holdout is not None:
         held = _held_out(stores, hashes, lengths, options, arrays)
     number, shards = map(int, (options.shard_of or "1/1").split("/"))
@@ -74,6 +82,8 @@ def reasons_of(
     def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
         if excluded:
             yield "excluded", excluded[store][part]
+        if wanted:
+            yield "not_where", ~wanted[store][part]
         if options.min_tokens is not None:
             yield "too_short", lengths[store][part] < options.min_tokens
         if options.max_tokens is not None:
@@ -97,12 +107,18 @@ def reasons_of(
     for store, sizes in enumerate(lengths):
         reasons.append(arrays.filled(len(sizes), np.uint8, partial(codes, store)))
     if options.sample is not None:
-        assert options.sample_interval is not None
-        share = parse_share(options.sample)
-        for sizes, why in zip(lengths, reasons, strict=True):
-            mask = sampled(sizes, np.flatnonzero(why == 0), share, options.sample_interval, options.seed)
-            why[(why == 0) & ~mask] = _code("not_sampled")
+        _sample(lengths, reasons, options)
     return reasons
+
+
+def _sample(lengths: Sequence[Ints], reasons: Sequence[Codes], options: DocumentOptions) -> None:
+    """Give the documents that may be packed and are not drawn the reason that they are not."""
+    assert options.sample is not None
+    assert options.sample_interval is not None
+    share = parse_share(options.sample)
+    for sizes, why in zip(lengths, reasons, strict=True):
+        mask = sampled(sizes, np.flatnonzero(why == 0), share, options.sample_interval, options.seed)
+        why[(why == 0) & ~mask] = _code("not_sampled")
 
 
 def read_list(path: Path | str) -> bytes:
@@ -118,14 +134,39 @@ def _code(reason: str) -> int:
     return 1 + list(REASONS).index(reason)
 
 
-def _first(
-    stores: Sequence[TokenStore], hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]
+def _wanted(
+    stores: Sequence[TokenStore],
+    condition: Condition,
+    lengths: Sequence[Ints],
+    origins: Sequence[npt.NDArray[Any]],
+    arrays: Arrays,
 ) -> list[Mask]:
-    """Mark the documents that are the first with their text among all that are not excluded."""
+    """Mark the documents for which a condition holds."""
+    from packtool.commands.where import documents_where  # reads with Arrow, which takes a while to load
+
+    names = names_of([store.place for store in stores])
+    wanted = []
+    for number, store in enumerate(stores):
+        of_store = None
+        if origins:
+            of_store = origins[number]
+        wanted.append(documents_where(store, names[number], condition, lengths[number], of_store, arrays))
+    return wanted
+
+
+def _first(
+    stores: Sequence[TokenStore],
+    hashes: Sequence[npt.NDArray[np.uint64]],
+    excluded: Sequence[Mask],
+    wanted: Sequence[Mask],
+) -> list[Mask]:
+    """Mark the documents that are the first with their text among all that are wanted and not excluded."""
     every = np.concatenate(hashes)
     left = np.ones(len(every), np.bool_)
     if excluded:
-        left = ~np.concatenate(excluded)
+        left &= ~np.concatenate(excluded)
+    if wanted:
+        left &= np.concatenate(wanted)
     first = np.zeros(len(left), np.bool_)
     first[left] = first_of_each(every[left])
     return np.split(first, ends_of(stores))

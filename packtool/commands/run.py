@@ -40,6 +40,7 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
+from packtool.options.where import condition_of, needs_origins
 from packtool.outputs.claim import look
 from packtool.places.typed import place_of, places_of
 from packtool.places.url import as_typed, dataset_url, is_remote
@@ -203,6 +204,8 @@ def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping
     require_distinct(places)
     weights_of(options.mix, names_of(places), shares=options.tokens is not None)
     by_origin = given(options, ["holdout", "shard_of", "exclude", "drop_duplicates"])
+    if options.where is not None and needs_origins(condition_of(options.where)):
+        by_origin += given(options, ["where"])
     for store in inputs:
         if store in stores and by_origin and not stores[store].options.get("provenance", True):
             what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"

@@ -305,9 +305,9 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Attributes:
         documents, tokens: of the store; EOS included.
-        left_out: by the first reason that holds, in the order of their names here: excluded, too_short, too_long,
-            duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Without those that took
-            nothing.
+        left_out: by the first reason that holds, in the order of their names here: excluded, not_where, too_short,
+            too_long, duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Without
+            those that took nothing.
         asked: the epochs or the share that it was given, as a number.
         epochs: what that makes of the documents that were left to draw from, as a fraction.
         chosen_documents, chosen_tokens: packed, as often as they are.

@@ -24,6 +24,7 @@ from packtool.options.kinds import (
     Part,
 )
 from packtool.options.shared import DEFAULT_SEED, Seed
+from packtool.options.where import WHERE
 
 _choosing = partial(Option, group="Which documents")
 
@@ -88,6 +89,14 @@ class DocumentOptions:
         str | None, _choosing(SHARD, "Take one of several equal parts by the hash of the text, such as 1/8.")
     ] = None
     drop_duplicates: Annotated[bool, _choosing(FLAG, "Take each text once: the first of its copies.")] = False
+    where: Annotated[
+        str | None,
+        _choosing(
+            WHERE,
+            "Take the documents for which this holds, as in Python: \"score >= 3 and lang in ('en', 'de')\". Of kept "
+            "fields, store, file, line, id, tokens.",
+        ),
+    ] = None
     min_tokens: Annotated[
         int | None, _choosing(COUNT, "Leave out documents of fewer tokens, EOS included.", unit="tokens", low=1)
     ] = None

@@ -187,9 +187,9 @@ class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
         epochs: tokens packed / tokens that were left to draw from.
         stored_documents: documents of the store.
         stored_tokens: its tokens, EOS included.
-        left_out: what was not packed, by reason, each document under the first that holds: excluded, too_short,
-            too_long, duplicates, other_side (of a hold-out), other_shard, not_sampled, and not_drawn by a weight below
-            1.
+        left_out: what was not packed, by reason, each document under the first that holds: excluded, not_where,
+            too_short, too_long, duplicates, other_side (of a hold-out), other_shard, not_sampled, and not_drawn by a
+            weight below 1.
         repeated_documents: of the documents packed, those that an earlier pass has.
         repeated_tokens: their tokens.
     """

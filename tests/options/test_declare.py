@@ -50,6 +50,7 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shared import Terminal
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+from packtool.options.where import WHERE
 
 COMMANDS: dict[str, type] = {
     **STAGES,
@@ -71,6 +72,7 @@ PLAIN = {
     AMOUNT: {int, str},
     PART: {Part, str, float},
     SHARD: {str},
+    WHERE: {str},
     TEMPERATURE: {Decimal, str, float},
     SHARE: {Fraction, float, str},
     SIZE: {int, str},

@@ -29,6 +29,7 @@ from packtool.options.kinds import (
 )
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
+from packtool.options.where import WHERE
 from tests.options.test_declare import COMMANDS
 
 RULED = [
@@ -52,6 +53,7 @@ VALUES: dict[Kind, Any] = {
     PART: "7%",
     SHARE: "7%",
     TEMPERATURE: 2,
+    WHERE: "a == 1",
 }
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
 

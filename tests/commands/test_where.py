@@ -1,0 +1,256 @@
+"""`--where`: what Python makes of an expression, over a store of records with every kind of value; and its refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.commands.where import documents_where
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.formats.packed import PackedDataset
+from packtool.formats.token_store import TokenStore
+from packtool.options.where import condition_of
+from packtool.planning.arrays import IN_MEMORY
+from tests.commands.web_and_wiki import pack
+from tests.stores import contents
+
+Record = dict[str, Any]
+VALUES: dict[str, list[Any]] = {
+    "score": [3, 2.5, -1, 100000.0, -0.0, 0, 7, None],
+    "full": [3, 0, 4.25, -7],
+    "lang": ["en", "de", "", "é", "𝄞", "z", None],
+    "code": [True, False, None],
+}
+NUMBERS = ["3", "0", "-1", "2.5", "100000", "-0.0", "4"]
+TEXTS = ["'en'", "'de'", "''", "'é'", "'n'", "'𝄞'"]
+ORDERS = ["<", "<=", ">", ">=", "==", "!="]
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    draw = random.Random(0)
+    made = []
+    for number in range(300):
+        record = {name: draw.choice(values) for name, values in VALUES.items()}
+        made.append({"text": f"text {number} " * (1 + number % 5), "m": {"q": number % 3}, **record})
+    return made
+
+
+@pytest.fixture(scope="module")
+def path(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("where") / "in"
+    directory.mkdir()
+    for name, part in (("a", records[:200]), ("b", records[200:])):
+        (directory / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in part))
+    columns = [*VALUES, "m.q"]
+    packtool.tokenize(directory, directory.parent / "web", columns=columns, workers=1, encoder="tokenizers")
+    return directory.parent / "web"
+
+
+def taken(path: Path, expression: str) -> list[bool]:
+    """Whether packtool takes each document."""
+    store = TokenStore(path)
+    found = documents_where(store, "web", condition_of(expression), store.lengths(), store.origins(), IN_MEMORY)
+    return found.tolist()
+
+
+def by_python(path: Path, records: list[Record], expression: str) -> list[bool] | None:
+    """Whether Python does; None where it raises an error."""
+    lengths, names = TokenStore(path).lengths().tolist(), {}
+    found = []
+    for number, record in enumerate(records):
+        names = {name: record[name] for name in VALUES} | {"m": SimpleNamespace(**record["m"]), "field": record}
+        line = 1 + number % 200
+        names |= {"store": "web", "file": "ab"[number // 200] + ".jsonl", "line": line, "tokens": lengths[number]}
+        try:
+            found.append(bool(eval(expression, {}, names)))
+        except TypeError:
+            return None
+    return found
+
+
+def leaf(draw: random.Random) -> str:
+    """A comparison."""
+    order, number, text = draw.choice(ORDERS), draw.choice(NUMBERS), draw.choice(TEXTS)
+    several = ", ".join(draw.choices([*TEXTS, "None"], k=draw.randrange(1, 4)))
+    return draw.choice(
+        [
+            f"score {order} {number}",
+            f"{number} {order} full",
+            f"{number} <= full < {draw.choice(NUMBERS)}",
+            f"lang {draw.choice(['==', '!='])} {text}",
+            f"lang {draw.choice(['in', 'not in'])} ({several},)",
+            f"{draw.choice([*VALUES])} {draw.choice(['is', 'is not', '==', '!='])} None",
+            "code",
+            f"code == {draw.choice(['True', 'False', 'None'])}",
+            f"score in ({number}, {draw.choice(NUMBERS)})",
+            f"m.q {order} {number}",
+            f"{text} {draw.choice(['in', 'not in'])} lang",
+            f"field['lang'] {draw.choice(['<', '>='])} {text}",
+            f"tokens {order} {draw.randrange(20)}",
+            f"{draw.randrange(200)} {order} line",
+            f"file {draw.choice(['==', '!=', '<'])} 'a.jsonl'",
+            f"store == {draw.choice(['1', '2'])!r}" if draw.random() < 0.1 else "store == 'web'",
+        ]
+    )
+
+
+def expression(draw: random.Random, depth: int = 3) -> str:
+    """Comparisons, joined."""
+    if depth == 0 or draw.random() < 0.25:
+        return leaf(draw)
+    part = expression(draw, depth - 1)
+    forms: list[Callable[[], str]] = [
+        lambda: f"not ({part})",
+        lambda: f"({part} {draw.choice(['and', 'or'])} {expression(draw, depth - 1)})",
+        lambda: f"(lang is not None and {part})",
+        lambda: f"(score is None or {part})",
+    ]
+    return draw.choice(forms)()
+
+
+@pytest.mark.parametrize("cases", [150, pytest.param(5000, marks=pytest.mark.slow)])
+def test_an_expression_means_what_python_makes_of_it(path: Path, records: list[Record], cases: int) -> None:
+    draw = random.Random(cases)
+    refused = 0
+    for _ in range(cases):
+        written = expression(draw)
+        wanted = by_python(path, records, written)
+        if wanted is None:
+            refused += 1
+            with pytest.raises(UsageError, match="is missing in"):
+                taken(path, written)
+        else:
+            assert taken(path, written) == wanted, written
+    assert 0 < refused < cases / 2
+
+
+REFUSED = {
+    "score >=": "'score >=' is not an expression. Write it like score >= 3 and lang in ('en', 'de'), with == for equal",
+    "score = 3": "'score = 3' is not an expression",
+    "": "'' is not an expression",
+    "\0": "is not an expression",
+    "(" * 3000 + "a" + ")" * 3000: "is not an expression",
+    "not " * 200 + "a": "is nested too deeply. Write it with fewer than 100 levels",
+    "score + 1 > 2": "'score + 1' is not the name of a field. Nothing is computed: compute it before, and keep it",
+    "len(lang) > 3": "'len(lang)' is not the name of a field. Nothing is computed",
+    "field[0] == 1": "'field[0]' is not the name of a field. Compare a field with constants; one whose name is no word",
+    "score if code else lang": "is not the name of a field",
+    "full": "is not true or false",
+    "lang == score": "lang == score compares two fields. Compare a field with a constant, such as 3 or 'en'",
+    "-score > 2": "-score > 2 computes",
+    "score is 3": "score is 3: is goes with None. Write == or !=",
+    "lang in 'en'": "in goes with several values. Write them in parentheses, such as in ('en', 'de')",
+    "score > (1, 2)": "in goes with several values",
+    "score >= None": "only numbers and text have an order",
+    "lang in (1, 'en')": "lang in (1, 'en') mixes numbers, text or True",
+    "3 in score": "3 in score: only text is in a text",
+    "score == 1j": "1j is no value of a field. Give numbers or text",
+    "score == 9007199254740993": "whole numbers above 2^53 are not exact. Compare the text: '9007199254740993'",
+    "True": "True alone takes all documents or none",
+    "tokens": "tokens is neither true nor false",
+    "tokens == '5'": "tokens is a number. Compare it with one",
+    "nosuch == 1": "web: 'nosuch' was not kept with its documents (kept: score, full, lang, code, m.q). Tokenize with",
+    "id == 'a'": "id: its documents have none. Tokenize with --id-field",
+    "lang >= 3": "is not a number. Compare it as the text that it is",
+    "score >= 3": "score >= 3: the field is missing in {missing} documents (first: a.jsonl:{first})",
+}
+
+
+@pytest.mark.parametrize("written", REFUSED)
+def test_what_means_nothing_is_refused_with_what_to_do(path: Path, records: list[Record], written: str) -> None:
+    missing = [number for number, record in enumerate(records) if record["score"] is None]
+    wanted = REFUSED[written]
+    if written in ("score >= 3",):
+        wanted = wanted.format(missing=len(missing), first=missing[0] + 1)
+    with pytest.raises(PacktoolError) as raised:
+        packtool.stats(path, where=written)
+    assert wanted in str(raised.value).replace("\\x00", "\0")
+    expected = (
+        ("bad-value", DataError)
+        if "is not a number" in wanted or "true or false" in wanted
+        else ("bad-where", UsageError)
+    )
+    if written == "tokens":
+        expected = ("bad-where", UsageError)
+    assert (raised.value.code, type(raised.value)) == expected
+
+
+def test_a_part_that_is_decided_is_not_looked_at(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain.jsonl").write_text('{"text": "without a score"}\n' * 3)
+    packtool.tokenize(tmp_path / "plain.jsonl", tmp_path / "plain", workers=1, encoder="tokenizers")
+    dataset = pack([path, tmp_path / "plain"], tmp_path / "p", where="store == 'plain' or lang == 'en'")
+    assert dataset.manifest.choice is not None
+    web, plain = dataset.manifest.choice.sources
+    assert plain.chosen_documents == 3
+    assert web.left_out["not_where"].documents == sum(not hit for hit in taken(path, "lang == 'en'"))
+
+
+def test_documents_that_are_not_taken_are_in_the_ledger_and_come_before_duplicates(tmp_path: Path) -> None:
+    lines = [
+        {"text": "the same", "n": 1},
+        {"text": "the same", "n": 2},
+        {"text": "the same", "n": 3},
+        {"text": "x", "n": 4},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["n"], workers=1, encoder="tokenizers")
+    dataset = pack([tmp_path / "in"], tmp_path / "p", where="n >= 2", drop_duplicates=True)
+    choice = dataset.manifest.choice
+    assert choice is not None
+    assert choice.options["where"] == "n >= 2"
+    assert {reason: left.documents for reason, left in choice.sources[0].left_out.items()} == {
+        "not_where": 1,
+        "duplicates": 1,
+    }
+    chosen = dataset.chosen()
+    assert chosen is not None
+    assert chosen[0].tolist() == [1, 3]  # the first copy that is taken
+    assert packtool.verify(tmp_path / "p", store=[tmp_path / "in"]).problems == []
+
+
+def test_the_same_bytes_for_any_workers_memory_and_way(path: Path, records: list[Record], tmp_path: Path) -> None:
+    where = "lang in ('en', 'de') and tokens < 20 and not (file == 'a.jsonl' and line <= 10)"
+    options: dict[str, Any] = {"where": where, "strategy": "bfd", "sequence_length": 64}
+    packtool.pack(path, tmp_path / "one", workers=1, **options)
+    packtool.pack(path, tmp_path / "two", workers=2, memory="20kB", **options)
+    packtool.pack(path, tmp_path / "index", index_only=True, **options)
+    packtool.materialize(tmp_path / "index", tmp_path / "written", store=[path])
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "written")
+    chosen = PackedDataset(tmp_path / "one").chosen()
+    assert chosen is not None
+    wanted = by_python(path, records, where)
+    assert wanted is not None
+    assert np.flatnonzero(wanted).tolist() == chosen[0].tolist()
+
+
+def test_numbers_that_are_wrong_name_their_document(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(
+        '{"text": "a", "s": 1}\n{"text": "b", "s": "high"}\n{"text": "c", "tokens": 2}\n'
+    )
+    packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s", "tokens"], workers=1, encoder="tokenizers")
+    with pytest.raises(DataError, match=r"in.jsonl:2: s == 1: 'high' is not a number"):
+        packtool.stats(tmp_path / "in", where="s == 1")
+    with pytest.raises(UsageError, match=r"Write field\['tokens'\] for the field, or keep it under another name"):
+        packtool.stats(tmp_path / "in", where="tokens >= 1")
+    assert taken(tmp_path / "in", "field['tokens'] == 2") == [False, False, True]
+
+
+def test_without_provenance_files_and_lines_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "a", "s": 1}\n{"text": "b"}\n')
+    packtool.tokenize(
+        tmp_path / "in.jsonl", tmp_path / "in", columns=["s"], workers=1, encoder="tokenizers", provenance=False
+    )
+    with pytest.raises(UsageError, match="--no-provenance"):
+        packtool.stats(tmp_path / "in", where="line > 1")
+    with pytest.raises(UsageError, match=r"s > 0: the field is missing in 1 document \(first: document 1\)"):
+        packtool.stats(tmp_path / "in", where="s > 0")
+    assert packtool.stats(tmp_path / "in", where="s is None or s > 0")
