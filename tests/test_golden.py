@@ -61,6 +61,7 @@ PACKED: dict[str, dict[str, Any]] = {
     "ffd-unmixed": {"strategy": "ffd", "sequence_length": 128, "segments": False, "mix_rows": False},
     "bfd-windows": {"strategy": "bfd", "sequence_length": 128, "window_tokens": 3000},
     "first-fit-shuffle": {"strategy": "first-fit-shuffle", "sequence_length": 128, "seed": 9},
+    "best-fit-in-order": {"strategy": "best-fit-in-order", "sequence_length": 128, "open_rows": 3},
     "seamless-mixed": {"strategy": "seamless", "sequence_length": 128, "mix_rows": True},
     "buckets-mixed": {"strategy": "buckets", "buckets": [64, 128, 256], "mix_rows": True, "seed": 3},
     "bfd-extra": {"strategy": "bfd-extra", "sequence_length": 128, "extra_capacity": 10},

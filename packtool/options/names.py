@@ -8,6 +8,7 @@ STRATEGIES = (
     "ffd",
     "bfd",
     "first-fit-shuffle",
+    "best-fit-in-order",
     "bfd-extra",
     "seamless",
     "buckets",

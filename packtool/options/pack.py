@@ -113,6 +113,16 @@ class PackOptions:
             taken_by=("ffd", "bfd", "first-fit-shuffle", "buckets"),
         ),
     ] = None
+    open_rows: Annotated[
+        int,
+        _tuning(
+            COUNT,
+            "Rows that are filled at a time; fewer keep documents nearer to their neighbours, more leave less padding.",
+            unit="rows",
+            low=1,
+            taken_by=("best-fit-in-order",),
+        ),
+    ] = 64
     seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,

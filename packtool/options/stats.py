@@ -95,6 +95,7 @@ class StatsArguments(DocumentOptions, Working):
     max_repetition: Annotated[Share | None, _tried("max_repetition")] = None
     padding_threshold: Annotated[Share | None, _tried("padding_threshold")] = None
     min_bucket: Annotated[int | None, _tried("min_bucket")] = None
+    open_rows: Annotated[int | None, _tried("open_rows")] = None
     mix_rows: Annotated[bool | None, _tried("mix_rows")] = None
     document_multiple: Annotated[int | None, _tried("document_multiple")] = None
     max_documents_per_row: Annotated[int | None, _tried("max_documents_per_row")] = None

@@ -156,10 +156,14 @@ def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Map
 
 
 def _written(value: Any) -> str:
-    """Write a value as a user types it."""
+    """Write a value as a user types it, and exactly.
+
+    >>> _written(Fraction(3, 10)), _written(Fraction(5, 6))
+    ('0.3', '5/6')
+    """
     if isinstance(value, tuple | list):
         return ",".join(map(str, value))
-    if isinstance(value, Fraction):
+    if isinstance(value, Fraction) and Fraction(str(float(value))) == value:
         return str(float(value))
     return str(value)
 

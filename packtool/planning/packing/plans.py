@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing.bins.mix import mix
-from packtool.planning.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pieces_of, ranges
+from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, index_type, offsets_of, pieces_of, ranges
 
 _BATCH = 1 << 20  # segments looked up at a time
 INDEXED_UNIT = 64
@@ -221,7 +221,8 @@ class RowsPlan(Plan):
         """Move the shortest segments of each bin that holds too many to bins of their own, at the end.
 
         Of more than `most` segments in a row, those after the longest `most` have less than L / `most` tokens each, so
-        any `most` of them fit a row: the rows added are the segments moved, divided by `most`.
+        any `most` of them fit a row: the rows added are the segments moved, divided by `most`. Pieces of a document
+        that lie one after the other, as mixing may put them, are one segment of the row.
 
         Args:
             most: segments in a bin.
@@ -237,18 +238,37 @@ class RowsPlan(Plan):
         {'filled': 1, 'added': 1}
         """
         bins = self._bins
-        counts = np.diff(bins.offsets)
+        first = self._first_pieces()
+        begin = np.flatnonzero(first)
+        offsets = np.searchsorted(begin, bins.offsets)  # of bins, in whole segments
+        counts = np.diff(offsets)
         if counts.max(initial=0) <= most:
             return self._with(bins, {"filled": self.rows, "added": 0})
+        lengths = np.add.reduceat(self._bin_lengths().astype(np.int64), begin)
         bin = np.repeat(np.arange(len(counts)), counts)
-        longest_first = np.lexsort((-self._bin_lengths().astype(np.int64), bin))
+        longest_first = np.lexsort((-lengths, bin))
         moved = np.zeros(len(bin), np.bool_)
-        moved[longest_first] = np.arange(len(bin)) - np.repeat(bins.offsets[:-1], counts) >= most
+        moved[longest_first] = np.arange(len(bin)) - np.repeat(offsets[:-1], counts) >= most
+        order = np.append(np.flatnonzero(~moved), np.flatnonzero(moved))
         kept, added = offsets_of(np.minimum(counts, most)), int(np.count_nonzero(moved))
         more = kept[-1] + np.append(np.arange(most, added, most), added)
-        places = np.append(np.flatnonzero(~moved), np.flatnonzero(moved))
-        limited = bins.at(places, np.append(kept, more))
+        # From whole segments back to their pieces.
+        pieces = np.diff(begin, append=len(first))[order]
+        ends = offsets_of(pieces)
+        limited = bins.at(ranges(begin[order], pieces, ends), ends[np.append(kept, more)])
         return self._with(limited, {"filled": self.rows, "added": len(limited.offsets) - len(bins.offsets)})
+
+    def _first_pieces(self) -> Mask:
+        """Mark the segments of bins but those that go on where the one before them in the bin ends."""
+        bins = self._bins
+        first = np.ones(len(bins.document), np.bool_)
+        if len(bins.listed) > 1:
+            document = bins.document[bins.listed]
+            goes_on = (document[1:] == document[:-1]) & (bins.start[1:] == bins.start[:-1] + bins.length[:-1])
+            goes_on &= np.diff(bins.listed) == 1
+            first[bins.listed[1:][goes_on]] = False
+            first[bins.offsets[:-1][bins.offsets[:-1] < len(first)]] = True
+        return first
 
     def _with(self, bins: Bins, stages: Mapping[str, int]) -> RowsPlan:
         """Hold the same documents in other bins, perhaps more of them."""

@@ -7,10 +7,19 @@ from hypothesis import strategies as st
 
 from packtool.errors import UsageError
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.packing.plans import Bins, RowsPlan
+from tests.planning.packing.oracles import Piece
 from tests.planning.packing.tokens import bins_of, one
 from tests.test_laws import check_laws, corpora, options_of
 
 LIMITED = [name for name, strategy in STRATEGIES.items() if strategy.takes("max_documents_per_row")]
+
+
+def whole_segments(row: list[Piece]) -> int:
+    """The segments of a row, pieces that go on where the one before them ends counted with it."""
+    ends = [(document, start + length) for document, start, length in row]
+    before = [(-1, 0), *ends[:-1]]
+    return sum(piece[0] >= 0 and (piece[0], piece[1]) != end for piece, end in zip(row, before, strict=True))
 
 
 @pytest.mark.parametrize("name", LIMITED)
@@ -26,9 +35,8 @@ def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
     check_laws(lengths, plans)
     for only, whole in zip(plans, before, strict=True):
         found, expected = bins_of(only), bins_of(whole)
-        counts = [sum(document >= 0 for document, _, _ in row) for row in found]
-        assert max(counts, default=0) <= most
-        pieces = [sum(document >= 0 for document, _, _ in row) for row in expected]
+        assert max(map(whole_segments, found), default=0) <= most
+        pieces = list(map(whole_segments, expected))
         windows = len(lengths) if limited.window_tokens < 1 << 34 else 1
         moved = sum(max(0, count - most) for count in pieces)
         assert len(found) - len(expected) <= -(-moved // most) + windows
@@ -41,6 +49,16 @@ def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
 def test_the_shortest_go() -> None:
     only = one("bfd", [2, 2, 6, 3, 3], sequence_length=16, max_documents_per_row=3, mix_rows=False)
     assert [[document for document, _, _ in row] for row in bins_of(only)] == [[2, 3, 4], [0, 1]]
+
+
+def test_what_mixing_joined_stays_together() -> None:
+    """Two pieces of a document, one after the other, are one segment of the row."""
+    pieces = Bins(np.array([0, 0, 1, 2]), np.array([0, 4]), np.array([0, 1]), np.array([0, 3]), np.array([3, 2]))
+    rows = RowsPlan(16, np.array([5, 4, 3]), bins=pieces, whole=True)
+    assert bins_of(rows.limited(3)) == bins_of(rows)
+    assert bins_of(rows.limited(2)) == [[(0, 0, 3), (0, 3, 2), (1, 0, 4)], [(2, 0, 3)]]
+    assert bins_of(rows.limited(1)) == [[(0, 0, 3), (0, 3, 2)], [(1, 0, 4)], [(2, 0, 3)]]
+    assert rows.limited(1).stages == {"filled": 1, "added": 2}
 
 
 def test_strategies_that_cut_anywhere_do_not_take_it() -> None:
