@@ -176,6 +176,7 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
 
 def _show_sources(report: PackedReport, path: Path | str) -> None:
     """Print what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
+    from packtool.commands.holdout import BOUND
     from packtool.formats.manifest import input_names
     from packtool.report.figures import percent
 
@@ -196,6 +197,9 @@ def _show_sources(report: PackedReport, path: Path | str) -> None:
         if report.source_mix:
             mixes = [mix.sources[number] for mix in report.source_mix]
             echo(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
+    if BOUND in manifest.choice.options:
+        amount, again = manifest.choice.options["holdout"], shlex.quote(str(path))
+        echo(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
 
 
 def show_exchange(

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 
-from packtool.commands.left_out import REASONS, Codes, ends_of, read_list, reasons_of
+from packtool.commands import holdout
+from packtool.commands.exclusions import Exclusions, read_exclusions
+from packtool.commands.left_out import REASONS, Codes, ends_of, origins_of, reasons_of
 from packtool.commands.places import names_of
 from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
@@ -19,6 +21,7 @@ from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
 from packtool.options.record import as_recorded
+from packtool.options.shared import Many
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints
 from packtool.planning.selecting.mixture import (
@@ -72,8 +75,7 @@ def check_choice(options: DocumentOptions) -> None:
     if options.holdout is not None and parse_part(options.holdout).share == 1:
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
-    if options.exclude is not None:
-        read_list(options.exclude)
+    read_exclusions(_paths(options.exclude))
 
 
 def choose(
@@ -95,10 +97,9 @@ def choose(
         UsageError: weights or shares of other stores, or options that leave no document.
         DataError: the list of exclusions can't be read, or names a document that no store has.
     """
-    excluded = None
-    if options.exclude is not None:
-        excluded = read_list(options.exclude)
-    asked = _asked(options, row_length, excluded)
+    options = holdout.as_asked(options)
+    exclusions = read_exclusions(_paths(options.exclude))
+    asked = _asked(options, row_length, exclusions)
     if whole is not None:
         asked["too_long"] = "drop"
     if not asked:
@@ -109,7 +110,11 @@ def choose(
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends_of(stores))
     options = replace(options, sample_interval=asked.get("sample_interval"))
-    reasons = reasons_of(stores, lengths, options, excluded, whole, arrays)
+    origins = origins_of(stores, options, exclusions, arrays)
+    options = holdout.settled(options, lengths, origins)
+    if options.holdout is not None and parse_part(options.holdout).share is None:
+        asked[holdout.BOUND] = str(parse_part(options.holdout).bound)
+    reasons = reasons_of(stores, lengths, origins, options, exclusions, whole, arrays)
     counts = list(map(_count, reasons, lengths))
     left = {name: int(count[1, 0]) for name, count in zip(names, counts, strict=True)}
     if options.temperature is not None:
@@ -181,7 +186,14 @@ def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> 
     return UsageError("nothing-chosen", what, remedy="loosen it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
 
 
-def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | None) -> dict[str, Any]:
+def _paths(given: Many) -> Sequence[Path | str]:
+    """Return the paths that were given, one or several."""
+    if isinstance(given, str | Path):
+        return [given]
+    return given
+
+
+def _asked(options: DocumentOptions, row_length: int | None, exclusions: Exclusions) -> dict[str, Any]:
     """Return the options that choose documents, as the manifest records them, without those that are not in use."""
     asked: dict[str, Any] = {
         "holdout": options.holdout,
@@ -197,8 +209,9 @@ def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | N
         asked["tokens"] = parse_amount(options.tokens)
     if options.holdout is not None:
         asked |= {"holdout_seed": options.holdout_seed, "part": options.part}
-    if excluded is not None:
-        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(excluded)
+    if exclusions:
+        digests = exclusions.digests()
+        asked["exclude_xxh3_128"] = digests if len(digests) > 1 else digests[0]
     if options.sample is not None:
         interval = options.sample_interval or row_length
         if interval is None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.document_origins import listed_documents
+from packtool.commands.exclusions import Exclusions
 from packtool.commands.places import names_of
-from packtool.errors import DataError, UsageError
+from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_part, parse_share
@@ -36,11 +35,27 @@ REASONS = {
 """Why a document may not be taken, the first of these that holds; and the option that asks for it."""
 
 
+def origins_of(
+    stores: Sequence[TokenStore], options: DocumentOptions, exclusions: Exclusions, arrays: Arrays
+) -> list[npt.NDArray[Any]]:
+    """Return where the documents of each store came from, and the hashes of their texts; empty where nothing asks.
+
+    Raises:
+        UsageError: something asks, and a store does not have them.
+    """
+    by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
+    by_line = options.where is not None and needs_origins(condition_of(options.where))
+    if by_text or by_line or exclusions:
+        return [store.origins(arrays) for store in stores]
+    return []
+
+
 def reasons_of(
     stores: Sequence[TokenStore],
     lengths: Sequence[Ints],
+    origins: Sequence[npt.NDArray[Any]],
     options: DocumentOptions,
-    listed: bytes | None,
+    exclusions: Exclusions,
     whole: int | None,
     arrays: Arrays,
 ) -> list[Codes]:
@@ -48,35 +63,27 @@ def reasons_of(
 
     Args:
         lengths: of the documents of each store.
-        listed: contents of the list of exclusions.
+        origins: of the documents of each store, where the options need them.
+        options: whose hold-out has its bound.
         whole: the most tokens of a conversation.
 
     Raises:
         UsageError: all documents of a store are held out.
         DataError: the list names a document that no store has.
     """
-    origins: list[npt.NDArray[Any]] = []
-    hashes: list[npt.NDArray[np.uint64]] = []
+    hashes = [origin["hash"] for origin in origins]
     excluded: list[Mask] = []
     wanted: list[Mask] = []
     first: list[Mask] = []
     held: list[Mask] = []
-    by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
-    condition = None
+    if exclusions:
+        excluded = exclusions.excluded(stores, origins)
     if options.where is not None:
-        condition = condition_of(options.where)
-    if by_text or listed is not None or (condition is not None and needs_origins(condition)):
-        origins = [store.origins(arrays) for store in stores]
-    if by_text:
-        hashes = [origin["hash"] for origin in origins]
-    if listed is not None:
-        excluded = listed_documents(stores, origins, listed, str(options.exclude))
-    if condition is not None:
-        wanted = _wanted(stores, condition, lengths, origins, arrays)
+        wanted = _wanted(stores, condition_of(options.where), lengths, origins, arrays)
     if options.drop_duplicates:
         first = _first(stores, hashes, excluded, wanted)
     if options.holdout is not None:
-        held = _held_out(stores, hashes, lengths, options, arrays)
+        held = _held_out(stores, hashes, options, arrays)
     number, shards = map(int, (options.shard_of or "1/1").split("/"))
 
     def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
@@ -119,15 +126,6 @@ def _sample(lengths: Sequence[Ints], reasons: Sequence[Codes], options: Document
     for sizes, why in zip(lengths, reasons, strict=True):
         mask = sampled(sizes, np.flatnonzero(why == 0), share, options.sample_interval, options.seed)
         why[(why == 0) & ~mask] = _code("not_sampled")
-
-
-def read_list(path: Path | str) -> bytes:
-    """Read the list of documents to leave out."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        what = f"can't be read ({(error.strerror or str(error)).lower()})"
-        raise DataError("missing-input", what, remedy="check the path", where=str(path)) from None
 
 
 def _code(reason: str) -> int:
@@ -175,22 +173,18 @@ def _first(
 def _held_out(
     stores: Sequence[TokenStore],
     hashes: Sequence[npt.NDArray[np.uint64]],
-    lengths: Sequence[Ints],
     options: DocumentOptions,
     arrays: Arrays,
 ) -> list[Mask]:
-    """Mark the held-out documents. One threshold for all stores keeps the copies of a text on one side."""
+    """Mark the held-out documents. One bound for all stores keeps the copies of a text on one side."""
     assert options.holdout is not None
-    asked, seed = parse_part(options.holdout), options.holdout_seed
-    if asked.share is not None:
+    bound, seed = parse_part(options.holdout).bound, options.holdout_seed
+    assert bound is not None
 
-        def drawn(store: int, a: int, b: int) -> Mask:
-            return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
+    def drawn(store: int, a: int, b: int) -> Mask:
+        return held_out(hashes[store][a:b], seed=seed, bound=bound)
 
-        held = [arrays.filled(len(hashed), np.bool_, partial(drawn, store)) for store, hashed in enumerate(hashes)]
-    else:
-        every = np.concatenate(hashes), np.concatenate(lengths)
-        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), ends_of(stores))
+    held = [arrays.filled(len(hashed), np.bool_, partial(drawn, store)) for store, hashed in enumerate(hashes)]
     for mask, name in zip(held, names_of([store.place for store in stores]), strict=True):
         if len(mask) and mask.all():
             what = f"{options.holdout} holds out all {len(mask):,} documents of {name}"

@@ -183,7 +183,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             remedy = f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}'
             what, where = "pack needs the option strategy", stage.table.place()
             raise UsageError("missing-option", what, remedy=remedy, where=where)
-        options = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
+        options = checked(STAGES[stage.name](*stage.arguments(), **_without_made(stage)))
         if isinstance(options, PackArguments):
             pack.check_options(options)
             _check_inputs(options, stage.inputs, stores)
@@ -198,12 +198,21 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
 
 
+def _without_made(stage: Stage) -> dict[str, Any]:
+    """Return the options of a stage without stores to exclude that earlier stages will make, and are not there yet."""
+    options = dict(stage.options)
+    if stage.name != "tokenize" and "exclude" in options:
+        made = set(map(str, stage.needs))
+        options["exclude"] = [name for name in options["exclude"] if name not in made]
+    return options
+
+
 def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping[str, Stage]) -> None:
     """Check what `pack` needs of its stores: names in a mixture, origins of documents, and the padding token."""
     places = places_of(inputs)
     require_distinct(places)
     weights_of(options.mix, names_of(places), shares=options.tokens is not None)
-    by_origin = given(options, ["holdout", "shard_of", "exclude", "drop_duplicates"])
+    by_origin = given(options, ["holdout", "holdout_of", "shard_of", "exclude", "drop_duplicates"])
     if options.where is not None and needs_origins(condition_of(options.where)):
         by_origin += given(options, ["where"])
     for store in inputs:
@@ -290,7 +299,8 @@ def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Locat
             options.pop(name, None)
         if "html" in options:
             options["html"] = str(pages / options["html"])
-        needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in paths)
+        read = {*paths, *_resolve_others(table.stage, options, {str(stage.output) for stage in done}, root)}
+        needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in read)
         stage = Stage(table.stage, table, tuple(paths), output, options, needs)
         _require_apart(stage, done)
         done.append(stage)
@@ -347,6 +357,20 @@ def _inputs(table: StageTable, given: Sequence[str], done: Sequence[Stage], alon
     if len(outputs) > 1 and table.stage != "pack":
         raise _ambiguous(table, f"has several possible inputs: {', '.join(outputs)}", "name one of them: input = ...")
     return outputs
+
+
+def _resolve_others(stage: str, options: dict[str, Any], made: Container[str], root: Location) -> list[str]:
+    """Resolve the other datasets that options of a stage name; return those that an earlier table makes."""
+    others: list[str] = []
+    if stage == "tokenize":  # whose `exclude` has patterns of files
+        return others
+    if "holdout_of" in options:
+        options["holdout_of"] = _input(str(options["holdout_of"]), made, root)
+        others.append(options["holdout_of"])
+    if "exclude" in options:
+        options["exclude"] = [_input(str(name), made, root) for name in _several(options["exclude"])]
+        others += options["exclude"]
+    return [name for name in others if name in made]
 
 
 def _input(name: str, made: Container[str], root: Location) -> str:

@@ -72,8 +72,8 @@ def check_together(arguments: object) -> None:
 def _require(arguments: object, declaration: Declared, needs: Needs) -> None:
     """Refuse an option without the one that it needs."""
     value = getattr(arguments, needs.name)
-    if not needs.values and not given(arguments, [needs.name]):
-        raise _no_effect(declaration, f"without {flag(needs.name)}", needs)
+    if not needs.values and not given(arguments, needs.names):
+        raise _no_effect(declaration, f"without {listed(tuple(map(flag, needs.names)))}", needs)
     if needs.values and value not in needs.values:
         raise _no_effect(declaration, f"while {flag(needs.name)} is {value}", needs)
 

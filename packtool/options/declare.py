@@ -46,6 +46,7 @@ class Needs:
     Attributes:
         name: of the other option.
         remedy: what to give.
+        or_name: of an option that will do as well.
         values: of the other option, one of which is needed; empty if any that is not the default will do.
         code: of the error.
     """
@@ -54,6 +55,14 @@ class Needs:
     remedy: str
     values: tuple[str, ...] = ()
     code: Refusal = "bad-option"
+    or_name: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The options of which one is needed."""
+        if self.or_name is None:
+            return (self.name,)
+        return (self.name, self.or_name)
 
     @property
     def help(self) -> str:
@@ -63,7 +72,7 @@ class Needs:
         'Needs --on-error skip or quarantine.'
         """
         values = f" {listed(self.values)}" if self.values else ""
-        return f"Needs {flag(self.name)}{values}."
+        return f"Needs {listed(tuple(map(flag, self.names)))}{values}."
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from packtool.options.declare import Needs, Option
+from packtool.options.declare import Excludes, Needs, Option
 from packtool.options.kinds import (
     AMOUNT,
     COUNT,
     FLAG,
     NUMBER,
     PART,
-    PATH,
+    PATHS,
+    PLACE,
     SHARD,
     SHARE,
     TEMPERATURE,
@@ -23,7 +24,7 @@ from packtool.options.kinds import (
     WEIGHTS,
     Part,
 )
-from packtool.options.shared import DEFAULT_SEED, Seed
+from packtool.options.shared import DEFAULT_SEED, Many, Seed
 from packtool.options.where import WHERE
 
 _choosing = partial(Option, group="Which documents")
@@ -67,12 +68,21 @@ class DocumentOptions:
             PART, "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores."
         ),
     ] = None
+    holdout_of: Annotated[
+        Path | str | None,
+        _choosing(
+            PLACE,
+            "Hold out what a packed dataset did, by its hashes: the same side in these stores, too.",
+            metavar="DATASET",
+            excludes=Excludes(("holdout", "holdout_seed"), "leave it out: the dataset has them"),
+        ),
+    ] = None
     part: Annotated[
         Literal["train", "holdout"],
         _choosing(
             TEXT,
             "Take the train part or the holdout.",
-            needs=Needs("holdout", "say how much is held out: --holdout 0.5%"),
+            needs=Needs("holdout", "say how much is held out: --holdout 0.5%", or_name="holdout_of"),
         ),
     ] = "train"
     holdout_seed: Annotated[
@@ -120,7 +130,12 @@ class DocumentOptions:
         ),
     ] = None
     exclude: Annotated[
-        Path | str | None,
-        _choosing(PATH, "Leave out the documents that this file lists, one id or FILE:LINE a line.", metavar="FILE"),
-    ] = None
+        Many,
+        _choosing(
+            PATHS,
+            "Leave out the documents that a file lists, one id or FILE:LINE a line, or whose text a token store has; "
+            "may be repeated.",
+            metavar="FILE|STORE",
+        ),
+    ] = ()
     seed: Seed = DEFAULT_SEED

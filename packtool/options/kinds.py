@@ -172,12 +172,14 @@ class Part:
     Attributes:
         text: as it was written.
         share, documents, tokens: one of them.
+        bound: below which the hash of a text is held out, once it is known.
     """
 
     text: str
     share: Fraction | None = None
     documents: int = 0
     tokens: int = 0
+    bound: int | None = None
 
     def __str__(self) -> str:
         return self.text

@@ -27,35 +27,57 @@ def _mixed(hashes: U64, seed: int, purpose: int) -> U64:
     return value ^ (value >> np.uint64(31))
 
 
-def held_out(
-    hashes: U64, lengths: Ints, *, seed: int, share: Fraction | None = None, documents: int = 0, tokens: int = 0
-) -> Mask:
+def bound_of_share(share: Fraction) -> int:
+    """Return the bound below which a share of all texts is drawn, whatever they are.
+
+    >>> bound_of_share(Fraction(1, 2)) == 1 << 63
+    True
+    """
+    return int(share * (1 << 64))
+
+
+def bound_of_number(hashes: U64, lengths: Ints, *, seed: int, documents: int = 0, tokens: int = 0) -> int:
+    """Return the bound below which as few of these documents are drawn as reach a number.
+
+    Copies of a text are on the same side, so they may be a little more.
+
+    Args:
+        hashes: of the texts of all documents of all stores.
+        lengths: of the documents.
+        seed: of the draw.
+        documents, tokens: how many to draw, one of the two.
+
+    >>> texts = np.array([5, 6, 5, 7], np.uint64)
+    >>> bound = bound_of_number(texts, np.array([3, 3, 3, 3]), seed=0, documents=1)
+    >>> int(held_out(texts, seed=0, bound=bound).sum()) in (1, 2)
+    True
+    """
+    if not len(hashes) or (not documents and not tokens):
+        return 0
+    drawn = _mixed(hashes, seed, _HOLDOUT)
+    order = np.argsort(drawn, kind="stable")
+    last = documents - 1
+    if tokens:
+        last = int(np.searchsorted(np.cumsum(lengths[order], dtype=np.int64), tokens))
+    return int(drawn[order[min(last, len(order) - 1)]]) + 1
+
+
+def held_out(hashes: U64, *, seed: int, bound: int) -> Mask:
     """Choose documents to hold out. Larger hold-outs contain smaller ones of the same seed.
 
     Args:
         hashes: of the documents' texts.
-        lengths: of the documents.
         seed: of the draw.
-        share: the probability that a text is held out, independent of all other documents.
-        documents, tokens: else how many to hold out of these documents, which must be the documents of all stores: the
-            smallest hashes, as few as reach the number. Copies of a text are on the same side, so it may be a little
-            more.
+        bound: below which a text is held out, from 0 to 2^64.
 
     >>> texts = np.array([5, 6, 5, 7], np.uint64)
-    >>> held = held_out(texts, np.array([3, 3, 3, 3]), seed=0, share=Fraction(1, 2))
+    >>> held = held_out(texts, seed=0, bound=bound_of_share(Fraction(1, 2)))
     >>> bool(held[0] == held[2])
     True
     """
-    drawn = _mixed(hashes, seed, _HOLDOUT)
-    if share is not None:
-        limit = int(share * (1 << 64))
-        return np.ones(len(drawn), np.bool_) if limit >> 64 else drawn < np.uint64(limit)
-    if not len(drawn) or (not documents and not tokens):
-        return np.zeros(len(drawn), np.bool_)
-    order = np.argsort(drawn, kind="stable")
-    counted = np.arange(1, len(order) + 1) if documents else np.cumsum(lengths[order], dtype=np.int64)
-    last = min(int(np.searchsorted(counted, documents or tokens)), len(order) - 1)
-    held: Mask = drawn <= drawn[order[last]]
+    if bound >> 64:
+        return np.ones(len(hashes), np.bool_)
+    held: Mask = _mixed(hashes, seed, _HOLDOUT) < np.uint64(bound)
     return held
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.planning.selecting.subsets import first_of_each, held_out, in_shard
+from packtool.planning.selecting.subsets import bound_of_number, bound_of_share, first_of_each, held_out, in_shard
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=60).map(np.array)
 
@@ -17,13 +17,15 @@ LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=60).map(np.array)
 def test_copies_are_on_the_same_side_in_any_store(texts: list[int], seed: int, share: Fraction, count: int) -> None:
     hashes = np.array(texts, np.uint64)
     lengths = np.arange(1, len(texts) + 1)
-    held = held_out(hashes, lengths, seed=seed, share=share)
-    alone = [held_out(hashes[n : n + 1], lengths[:1], seed=seed, share=share)[0] for n in range(len(texts))]
+    bound = bound_of_share(share)
+    held = held_out(hashes, seed=seed, bound=bound)
+    alone = [held_out(hashes[n : n + 1], seed=seed, bound=bound)[0] for n in range(len(texts))]
     assert held.tolist() == alone
-    assert (held <= held_out(hashes, lengths, seed=seed, share=min(Fraction(1), share + Fraction(1, 10)))).all()
+    more = bound_of_share(min(Fraction(1), share + Fraction(1, 10)))
+    assert (held <= held_out(hashes, seed=seed, bound=more)).all()
     for by_tokens in (False, True):
         amount = {"tokens": count} if by_tokens else {"documents": count}
-        by_number = held_out(hashes, lengths, seed=seed, **amount)  # type: ignore[arg-type]
+        by_number = held_out(hashes, seed=seed, bound=bound_of_number(hashes, lengths, seed=seed, **amount))
         sides: dict[int, bool] = {}
         for text, side in zip(texts, by_number.tolist(), strict=True):
             assert sides.setdefault(text, side) == side
@@ -37,10 +39,9 @@ def test_copies_are_on_the_same_side_in_any_store(texts: list[int], seed: int, s
 
 def test_shares_are_what_they_say() -> None:
     hashes = np.arange(200_000, dtype=np.uint64)
-    lengths = np.ones(len(hashes), np.int64)
     for share in (0.005, 0.3):
-        held = held_out(hashes, lengths, seed=1, share=Fraction(str(share)))
+        held = held_out(hashes, seed=1, bound=bound_of_share(Fraction(str(share))))
         assert abs(held.mean() - share) < 5 * (share / len(hashes)) ** 0.5
     assert abs(in_shard(hashes, 2, 4).mean() - 0.25) < 0.01
-    both = held_out(hashes, lengths, seed=1, share=Fraction("0.3")) & in_shard(hashes, 2, 4)
+    both = held_out(hashes, seed=1, bound=bound_of_share(Fraction("0.3"))) & in_shard(hashes, 2, 4)
     assert abs(both.mean() - 0.075) < 0.01
