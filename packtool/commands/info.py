@@ -22,6 +22,7 @@ from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.fields import CONVERSATION
 from packtool.formats.names import MARKER, TOKENIZER, UNFINISHED
+from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
@@ -48,6 +49,7 @@ from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import held_by
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
+from packtool.writing.stored_tokens import store_places
 
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
@@ -148,16 +150,16 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
         facts = _of_store(manifest)
         following = [
             f"packtool stats {quoted} --compare all --sequence-length 2048",
-            f"packtool pack {quoted} -o packed --strategy bfd --sequence-length 2048",
+            f"packtool pack {quoted} -o {_free('packed')} --strategy bfd --sequence-length 2048",
             f"packtool show {quoted} --document 0",
         ]
     elif isinstance(manifest, PackedManifest):
         facts = _of_packed(manifest, sum(file.bytes for file in files))
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
         if manifest.index_only:
-            following.insert(0, f"packtool materialize {quoted} -o packed")
+            following.insert(0, f"packtool materialize {quoted} -o {_free('packed')}")
         if manifest.shuffle is None:
-            following.insert(0, f"packtool shuffle {quoted} -o shuffled")
+            following.insert(0, f"packtool shuffle {quoted} -o {_free('shuffled')}")
     elif isinstance(manifest, ExportManifest):
         facts = {
             "written for": manifest.exported_as,
@@ -174,9 +176,32 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     known = {name: value for name, value in facts.items() if value is not None}
     kind = manifest.format.removeprefix("packtool ")
-    if missing:
+    gone = _gone(place, manifest)
+    if gone:
+        known["rows gathered from"] = gone
+    if missing or gone:
         return Info(place.shown, kind, "damaged", known, missing, next=[f"packtool verify {quoted}"])
     return Info(place.shown, kind, "whole", known, next=following)
+
+
+def _free(name: str) -> str:
+    """Return a name for an output in the working directory that nothing has yet."""
+    found, number = name, 1
+    while Path(found).exists():
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
+def _gone(place: Place, manifest: Manifest) -> str:
+    """Say why the rows of a dataset without tokens can't be gathered; "" where they can, or it has tokens."""
+    if not isinstance(manifest, PackedManifest) or not manifest.index_only:
+        return ""
+    try:
+        store_places(PackedDataset(place))
+    except PacktoolError as error:
+        return f"{error.where}: {error.what}. {error.remedy}"
+    return ""
 
 
 def _of_store(manifest: StoreManifest) -> dict[str, Any]:
@@ -284,9 +309,8 @@ def _file(path: Path) -> Info:
                 return Info(path, kind, "unknown", facts, next=[f"packtool info {shlex.quote(str(whole))}"])
     talks = _conversations(path)
     if talks is not None:
-        following = [
-            f"packtool tokenize {quoted} -o tokens --tokenizer MODEL   renders them by the chat template of MODEL"
-        ]
+        command = f"packtool tokenize {quoted} -o {_free('tokens')} --tokenizer MODEL"
+        following = [f"{command}   renders them by the chat template of MODEL"]
         return Info(path, "conversations", "unknown", facts | talks, next=following)
     advice, problem = _advice(path)
     return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
@@ -294,7 +318,7 @@ def _file(path: Path) -> Info:
 
 def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
     """Return a command that reads a file or directory, tried on its first documents; else what is in the way."""
-    command = f"packtool tokenize {shlex.quote(str(path))} -o tokens"
+    command = f"packtool tokenize {shlex.quote(str(path))} -o {_free('tokens')}"
     with catch_warnings():
         simplefilter("ignore")
         try:
@@ -308,7 +332,8 @@ def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
                 for batch in SpanReader(file, Span(0, 0, 1), Fields()):
                     if batch.rejects and not batch.documents:
                         reject = batch.rejects[0]
-                        return [], {"to tokenize it": f"{reject.reason}: {reject.remedy or held.remedy}"}
+                        remedy = held.remedy if reject.code == "missing-text" else reject.remedy
+                        return [], {"to tokenize it": f"{reject.reason}: {remedy}"}
                     break
         except PacktoolError as error:
             return [], {"to tokenize it": f"{error.what}: {error.remedy}"}
@@ -350,7 +375,7 @@ def _tokenizer(path: Path) -> Info:
         "tokenizer",
         "unknown",
         facts,
-        next=[f"packtool tokenize CORPUS -o tokens --tokenizer {shlex.quote(str(path))}"],
+        next=[f"packtool tokenize CORPUS -o {_free('tokens')} --tokenizer {shlex.quote(str(path))}"],
     )
 
 

@@ -154,6 +154,17 @@ def parse_share(value: Fraction | float | str) -> Fraction:
     return share
 
 
+def parse_limit(value: Fraction | float | str) -> int | Fraction:
+    """Parse a number of records, or their share, which has a point, a bar or a percent sign.
+
+    >>> parse_limit(5), parse_limit("1%"), parse_limit(0.01)
+    (5, Fraction(1, 100), Fraction(1, 100))
+    """
+    if isinstance(value, Fraction | float) or (isinstance(value, str) and set("%./") & set(value)):
+        return parse_share(value)
+    return parse_number(value)
+
+
 def parse_temperature(value: Decimal | float | str) -> Decimal:
     """Parse a temperature exactly, as a decimal."""
     try:
@@ -337,6 +348,7 @@ COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
 COUNTS = Kind("a list of whole numbers, such as 2048,8192", "N,...", _MANY, _each(parse_count), many=True)
 AMOUNT = Kind("a number, such as 300B, 5M or 1000000", "N", int | str, parse_amount)
 SHARE = Kind("a share of at most 1, such as 1%", "SHARE", int | float | str, parse_share)
+LIMIT = Kind("a whole number, or a share such as 1%", "N|SHARE", int | float | str, parse_limit)
 TEMPERATURE = Kind("a number from 0.01 to 1000, such as 3.3", "T", int | float | str, parse_temperature)
 PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part)
 SHARD = Kind("a part by its number, such as 1/8", "I/N", str, parse_shard)

@@ -15,6 +15,7 @@ from packtool.options.kinds import (
     FLAG,
     GLOBS,
     INPUTS,
+    LIMIT,
     NAMES,
     NUMBER,
     OBJECT,
@@ -26,6 +27,7 @@ from packtool.options.kinds import (
     Kind,
     Records,
     parse_inputs,
+    parse_limit,
     parse_share,
 )
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
@@ -303,12 +305,11 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         ),
     ] = "fail"
     max_errors: Annotated[
-        int | None,
+        Fraction | float | str | None,
         Option(
-            NUMBER,
-            "Stop after this many records that can't be used.",
+            LIMIT,
+            "Fail if more records than this can't be used, or a larger share of all, such as 1%.",
             "Rarely needed",
-            unit="records",
             low=0,
             needs=Needs("on_error", "give --on-error skip or quarantine with it", ("skip", "quarantine")),
         ),
@@ -354,6 +355,11 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         """The records of a program; None if the inputs have names."""
         inputs = parse_inputs(self.inputs)
         return inputs.items if isinstance(inputs, Records) else None
+
+    @property
+    def most_errors(self) -> int | Fraction | None:
+        """The records that may be unusable: their number, or their share."""
+        return None if self.max_errors is None else parse_limit(self.max_errors)
 
     @property
     def record_bytes(self) -> int:

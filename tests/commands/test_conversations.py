@@ -263,6 +263,25 @@ def test_each_turn_as_the_model_sees_it_is_counted(tmp_path: Path, model: Path) 
     packtool.verify(tmp_path / "s")
 
 
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [
+        ("{{ messages[9].content }}", "give another template with --chat-template"),
+        ("{{ raise_exception('no system') }}", "give another template with --chat-template"),
+        ("{{ messages | length }}{{ messages[0].content }}{{ messages[1].content }}", "give another template with "),
+        ("{{ strftime_now('%Y') }}", "give --template-date"),
+    ],
+)
+def test_a_template_at_fault_is_not_to_be_skipped(tmp_path: Path, model: Path, source: str, remedy: str) -> None:
+    (tmp_path / "t.jinja").write_text(source)
+    given = lines(tmp_path / "a.jsonl", *TALKS)
+    with pytest.raises(PacktoolError) as error:
+        packtool.tokenize(given, tmp_path / "s", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=1)
+    assert error.value.remedy is not None
+    assert error.value.remedy.startswith(remedy)
+    assert "--on-error" not in error.value.remedy
+
+
 BAD = [
     (
         {"messages": [{"role": "user", "value": "x"}]},

@@ -38,7 +38,7 @@ def test_a_token_store(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "store")
     assert text.startswith("store: token store, whole\n  documents   3\n  tokens      84\n")
     assert "\n  tokenizer   sha256 000000000000\n  EOS         <eos> (0)\n" in text
-    assert "  packtool pack store -o packed --strategy bfd --sequence-length 2048\n" in text
+    assert "  packtool pack store -o packed-2 --strategy bfd --sequence-length 2048\n" in text
 
 
 def test_a_packed_dataset(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,6 +89,16 @@ def test_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "store", status=1)
     assert text.startswith("store: token store, damaged\n")
     assert "missing or of the wrong size: tokens-00000.npy\nNext:\n  packtool verify store\n" in text
+
+
+def test_an_index_whose_store_is_gone_is_damaged(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.pack("store", "index", strategy="bfd", sequence_length=16, index_only=True)
+    assert "\n  packtool materialize index -o packed-2\n" in said(capsys, "index")
+    (place / "store").rename(place / "gone")
+    text = said(capsys, "index", status=1)
+    assert text.startswith("index: packed dataset, damaged\n")
+    assert "/store: the token store that the rows are gathered from is not there. " in text
+    assert text.endswith("Next:\n  packtool verify index\n")
 
 
 def test_exports_and_mixtures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,21 @@ _OF_TRAINING = re.compile(
 
 
 class ConversationError(Exception):
-    """A fault of a conversation, or of a template that is to render it, in words."""
+    """A fault of a conversation, or of a template that is to render it, in words.
+
+    Attributes:
+        remedy: what to do about it; "" for mending the conversation.
+    """
+
+    remedy = ""
+
+
+class UnsuitedTemplateError(ConversationError):
+    """A template that can't render a conversation, or not so that it shows what trains: it fails for others alike."""
+
+    def __init__(self, what: str, remedy: str = "give another template with --chat-template") -> None:
+        super().__init__(what)
+        self.remedy = remedy
 
 
 class NothingTrainsError(ConversationError):

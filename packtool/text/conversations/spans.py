@@ -13,11 +13,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from packtool.text.conversations.contents import render, rendered
 from packtool.text.conversations.ends import Ends, Span, joined
-from packtool.text.conversations.reasoning import THINK, Tags, Thought, thoughts_of, with_thought
-from packtool.text.conversations.record import Conversation, ConversationError, NothingTrainsError, Trained
+from packtool.text.conversations.reasoning import Tags, Thought, thoughts_of, with_thought
+from packtool.text.conversations.record import (
+    Conversation,
+    ConversationError,
+    NothingTrainsError,
+    Trained,
+    UnsuitedTemplateError,
+)
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
 Spans = tuple[Span, ...]
@@ -89,8 +96,7 @@ def documents_of(
     [Document(text='<user>Hi<assistant>Ho', spans=((19, 21),), apart=(), eos=True, end='</s>', open=0)]
     """
     template.begin()
-    conversation, whole = _rendered(conversation, template)
-    _require_strings(conversation, template, whole.text)
+    conversation, whole = rendered(conversation, template)
     if train_on == "each":
         found = _each(conversation, template, whole, masked)
     else:
@@ -105,89 +111,6 @@ def documents_of(
     if not documents:
         raise NothingTrainsError("nothing trains: what is to train is empty in the text")
     return documents
-
-
-def _render(
-    conversation: Conversation, template: ChatTemplate, count: int | None = None, *, prompt: bool = False
-) -> Rendered:
-    """Render the first `count` messages, or all."""
-    messages = conversation.messages[:count]
-    return template.render(messages, conversation.tools, prompt=prompt, arguments=conversation.arguments)
-
-
-def _rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conversation, Rendered]:
-    """Render all messages; return that, and the conversation in the form that the template takes.
-
-    A template that takes strings writes out a content in parts, or nothing, or fails. One may fail, too, at a message
-    that calls tools and has no content, as OpenAI writes them. It is given strings then.
-    """
-    try:
-        whole = _render(conversation, template)
-        _require_parts(conversation, whole.text)
-    except ConversationError:
-        messages = tuple(map(_in_strings, conversation.messages))
-        if messages == conversation.messages:
-            raise
-        conversation = replace(conversation, messages=messages)
-        whole = _render(conversation, template)
-        _require_parts(conversation, whole.text)
-    return conversation, whole
-
-
-def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its content as a string, where it is in parts of text, or missing.
-
-    >>> _in_strings({"role": "user", "content": [{"type": "text", "text": "Hi "}, {"type": "text", "text": "Ann"}]})
-    {'role': 'user', 'content': 'Hi Ann'}
-    """
-    content = message.get("content")
-    if content is None:
-        return {**message, "content": ""}
-    if isinstance(content, list) and all(part["type"] == "text" for part in content):
-        return {**message, "content": "".join(part["text"] for part in content)}
-    return message
-
-
-def _require_parts(conversation: Conversation, text: str) -> None:
-    """Require that contents in parts are in the text: templates for strings write out the list, or nothing."""
-    for number, message in enumerate(conversation.messages, 1):
-        content = message.get("content")
-        if not isinstance(content, list):
-            continue
-        said = [_answer(part["text"]) for part in content if "text" in part]
-        if str(content) in text or not all(spoken in text for spoken in said):
-            raise ConversationError(
-                f"the chat template takes no content in parts, as message {number} has it: join them to one string"
-            )
-
-
-def _require_strings(conversation: Conversation, template: ChatTemplate, text: str) -> None:
-    """Require that contents that are strings are in the text: templates for parts alone, as those of models that see
-    images, find none in a string and leave it out."""
-    messages = conversation.messages
-    strings = (message["content"] for message in messages if isinstance(message.get("content"), str))
-    longest = max(map(_answer, strings), key=len, default="")
-    if longest in text:
-        return
-    in_parts = []
-    for message in messages:
-        if isinstance(message.get("content"), str):
-            in_parts.append({**message, "content": [{"type": "text", "text": message["content"]}]})
-        else:
-            in_parts.append(message)
-    try:
-        shown = longest in _render(replace(conversation, messages=tuple(in_parts)), template).text
-    except ConversationError:
-        return  # it is changed by a template that takes no parts
-    if shown:
-        raise ConversationError(
-            'the chat template takes content in parts alone: write it as [{"type": "text", "text": "…"}]'
-        )
-
-
-def _answer(content: str) -> str:
-    """Return what follows the reasoning, which templates may leave out."""
-    return content.rpartition(THINK[1])[2].strip()
 
 
 def _without(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
@@ -242,7 +165,7 @@ def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, m
             messages=conversation.messages[: number + 1],
             trains=conversation.trains[: number + 1],
         )
-        upto = _render(until, template)
+        upto = render(until, template)
         if template.marks:
             turns = _of_marks(upto, _said(until), [number])
         else:
@@ -279,7 +202,7 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
 def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:
     if len(rendered.marked) != len(said):
         what = f"the chat template marks {len(rendered.marked)} spans for {len(said)} messages of the assistant"
-        raise ConversationError(f"{what}, so it can't be told which of them train")
+        raise UnsuitedTemplateError(f"{what}, so it can't be told which of them train")
     return [rendered.marked[place] for place, number in enumerate(said) if number in chosen]
 
 
@@ -306,14 +229,14 @@ def _shown(conversation: Conversation, template: ChatTemplate, text: str, number
     mark = next(mark for mark in map("\ufdd2{}\ufdd3".format, count()) if mark not in text)
     messages = list(conversation.messages)
     messages[number] = with_thought(message, thought, mark)
-    marked = _render(replace(conversation, messages=tuple(messages)), template).text
+    marked = render(replace(conversation, messages=tuple(messages)), template).text
     first, *others = marked.split(mark)
     if not others and marked == text:
         return []  # it is not shown
     size, rest = divmod(len(text) - len(marked) + len(mark) * len(others), max(1, len(others)))
     shown = text[len(first) : len(first) + size]
     if not others or rest or size < 0 or shown.join([first, *others]) != text:
-        raise ConversationError(
+        raise UnsuitedTemplateError(
             f"the chat template changes more of its text with the reasoning of message {number + 1}, so it can't be "
             "told which tokens are reasoning"
         )
@@ -325,10 +248,10 @@ def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text:
     """Find where the text of a first message begins, with a template that renders no empty conversation: behind what it
     writes before an answer."""
     asked = replace(conversation, messages=({"role": "user", "content": "?"},))
-    before, asking = _render(asked, template).text, _render(asked, template, prompt=True).text
+    before, asking = render(asked, template).text, render(asked, template, prompt=True).text
     prompt = asking.removeprefix(before)
     if not prompt or prompt == asking or prompt not in text:
-        raise ConversationError("it can't be told where the first message begins in the text: nothing is before it")
+        raise UnsuitedTemplateError("it can't be told where the first message begins in the text: nothing is before it")
     return text.index(prompt) + len(prompt)
 
 
@@ -345,7 +268,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
         text: up to the end of this message, or further.
     """
     try:
-        before = _render(conversation, template, number, prompt=True).text
+        before = render(conversation, template, number, prompt=True).text
     except ConversationError:
         if number:
             raise
@@ -357,8 +280,8 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     if opened and _CLOSES.match(before, shared):  # two tags that begin alike share neither
         shared = opened.start()
     # All of the earlier messages must lie in what is shared, or the answer would begin in the middle of one.
-    if shared < len(_render(conversation, template, number).text):
-        raise ConversationError(
+    if shared < len(render(conversation, template, number).text):
+        raise UnsuitedTemplateError(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
             "can't be told which tokens train"
         )
@@ -384,11 +307,12 @@ def _shared(one: str, other: str) -> int:
 def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> tuple[int, int]:
     """Return the span of one message: the text that it adds to the rendering."""
     last = number == len(conversation.messages) - 1
-    upto = text if last else _render(conversation, template, number + 1).text
+    upto = text if last else render(conversation, template, number + 1).text
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):
-        raise ConversationError(
+        raise UnsuitedTemplateError(
             f"the chat template renders message {number + 1} differently once others follow it, and marks none "
-            "as generated, so it can't be told which tokens train: give --train-on each or last"
+            "as generated, so it can't be told which tokens train",
+            "give --train-on each or last",
         )
     return begin, len(upto)

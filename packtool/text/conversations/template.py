@@ -22,7 +22,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from packtool.text.conversations.record import ConversationError, texts_of
+from packtool.text.conversations.record import ConversationError, UnsuitedTemplateError, texts_of
 
 SECONDS = 10.0
 """CPU time that all renderings of one conversation may take."""
@@ -91,7 +91,7 @@ class ChatTemplate:
             self._template = self._environment.from_string(source)
         except (TemplateError, SyntaxError, RecursionError, MemoryError) as error:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
-            raise ConversationError(f"invalid chat template: {_said(error)}") from None
+            raise UnsuitedTemplateError(f"invalid chat template: {_said(error)}") from None
         self.marks = self._environment.marks
         self._names = {**self._environment.globals, "documents": None, **(tokens or {})}
         self.begin()
@@ -138,7 +138,7 @@ class ChatTemplate:
                 f"the chat template takes more than {self._seconds:g} seconds for this conversation"
             ) from None
         except Exception as error:  # a template can raise whatever Python can
-            raise ConversationError(f"the chat template failed: {_said(error)}") from None
+            raise UnsuitedTemplateError(f"the chat template failed: {_said(error)}") from None
         text = "".join(parts)
         if not self.marks and self._control is None:
             return Rendered(text, ())
@@ -149,7 +149,7 @@ class ChatTemplate:
         rendered = _unmarked(text, key, self._control)
         # Its digits are left where a template writes escapes for the characters round them.
         if any(part in rendered.text and part not in said for part in (key[0], key[1:-1], key[-1])):
-            raise ConversationError(_CUT)
+            raise UnsuitedTemplateError(_CUT)
         return rendered
 
     def _apart(self, text: str) -> str:
@@ -300,10 +300,10 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
         elif kind in ("{", "}") and control is not None:
             apart.append((at, at))
         else:
-            raise ConversationError(_CUT)
+            raise UnsuitedTemplateError(_CUT)
         before = kind
     if depth:
-        raise ConversationError(_CUT)
+        raise UnsuitedTemplateError(_CUT)
     return Rendered(marks.sub("", text), tuple(marked), tuple(apart))
 
 
@@ -325,7 +325,7 @@ def _raise_exception(message: str) -> NoReturn:
 def _clock(now: datetime | None) -> Callable[[str], str]:
     def strftime_now(format: str) -> str:
         if now is None:
-            raise ConversationError("the chat template asks for today's date: give --template-date")
+            raise UnsuitedTemplateError("the chat template asks for today's date", "give --template-date")
         return now.strftime(format)
 
     return strftime_now

@@ -8,10 +8,12 @@ import json
 import re
 from codecs import BOM_UTF8
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from packtool.errors import DataError
 from packtool.places.url import is_remote
 from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
+from packtool.text.corpus.documents import holds_turns
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
 from packtool.text.corpus.foreign import Foreign, foreign
 from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
@@ -38,9 +40,10 @@ _JSON = re.compile(rb"\s*(?:\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]])")
 """An array, or an object over several lines: the first ends with a comma or bracket, the second begins with a name, or
 ends it."""
 _RECORDS = re.compile(rb'\s*\[\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
-_MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
-_STRINGS = re.compile(rb'\s*\[\s*"')
+_OPENS = re.compile(rb"\s*\[\s*(?=[^\s\]])")
+"""An array that is not empty, up to its first element."""
 _LISTS = re.compile(rb"\s*\[\s*\[\s*\{")
+_MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
 
 
 def suffix_format(name: str) -> str | None:
@@ -104,16 +107,21 @@ def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreig
         if head.startswith(_PARQUET_MAGIC) or is_arrow(head):
             return None
     found = foreign(head, kind, asked=asked)
-    if found is not None:
-        return found
-    lists = without_names(head) if kind == "json" else None
-    if lists is not None:
-        return lists
-    if kind in ("csv", "tsv") and not asked:
-        for mark, called in ((";", "semicolons"), ("|", "bars")):
-            if looks_like_table(head, mark):
-                what = f"values separated by {called}; packtool reads commas (csv) and tabs (tsv)"
-                return Foreign(what, "convert it first")
+    if found is None and kind == "json":
+        found = without_names(head)
+    if found is None and kind in ("csv", "tsv"):
+        found = _other_table(head, asked=asked)
+    return found
+
+
+def _other_table(head: bytes, *, asked: bool) -> Foreign | None:
+    """Recognise a table of another kind than CSV and TSV."""
+    if head.removeprefix(BOM_UTF8).startswith(b"sep="):
+        return Foreign("a table below a line sep=, as spreadsheets write it", "remove that line first")
+    for mark, called in ((";", "semicolons"), ("|", "bars")):
+        if not asked and looks_like_table(head, mark):
+            what = f"values separated by {called}; packtool reads commas (csv) and tabs (tsv)"
+            return Foreign(what, "convert it first")
     return None
 
 
@@ -155,7 +163,25 @@ def is_json(head: bytes) -> bool:
     >>> is_json(b'[{"text": "a"}]'), is_json(b'{\\n  "text": "a"\\n}'), is_json(b'{"text": "cut\\n{"text": "b"}')
     (True, True, False)
     """
-    return _JSON.match(head.removeprefix(BOM_UTF8)) is not None
+    text = head.removeprefix(BOM_UTF8).lstrip()
+    first = _first_value(text)
+    if first is None:
+        return _JSON.match(text) is not None
+    value, size = first
+    return isinstance(value, list) or (isinstance(value, dict) and b"\n" in text[:size])
+
+
+def _first_value(text: bytes) -> tuple[Any, int] | None:
+    """Parse the value of JSON that a text begins with; return it and its size, None if it is not whole or not JSON."""
+    try:
+        written = text.decode()
+    except UnicodeDecodeError as error:  # a character that is cut, or something else than text
+        written = text[: error.start].decode()
+    try:
+        value, end = json.JSONDecoder().raw_decode(written)
+    except (ValueError, RecursionError):
+        return None
+    return value, len(written[:end].encode())
 
 
 def without_names(head: bytes) -> Foreign | None:
@@ -165,10 +191,18 @@ def without_names(head: bytes) -> Foreign | None:
     "make records of them: jq -c '{messages: .}'"
     """
     text = head.removeprefix(BOM_UTF8)
-    if _MESSAGE.match(text):
+    opening = _OPENS.match(text)
+    if opening is None:
+        return None
+    first = _first_value(text[opening.end() :])
+    element = first[0] if first is not None else None
+    if _MESSAGE.match(text) or holds_turns([element]):
         return Foreign("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
-    if _STRINGS.match(text):
+    if isinstance(element, str):
         return Foreign("an array of strings, not of records", "make records of them: jq -c '.[] | {text: .}'")
+    if isinstance(element, int):
+        what = "lists of numbers, not records that hold token ids"
+        return Foreign(what, "make records of them: jq -c '{ids: .}', and give --ids-field ids")
     if _LISTS.match(text):
         what = "an array of lists of messages, not of records that hold them"
         return Foreign(what, "make records of them: jq -c '.[] | {messages: .}'")

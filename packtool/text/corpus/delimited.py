@@ -98,7 +98,7 @@ def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Reject | None:
     Raises:
         UnusableFileError: its quote is never closed.
     """
-    lines.row = 0
+    lines.row = lines.in_row = 0
     try:
         row: list[str] | None = next(rows, None)
     except csv.Error as error:
@@ -107,7 +107,10 @@ def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Reject | None:
             raise UnusableFileError(
                 "damaged-file", what, "close the quote, or double it if it is a character"
             ) from None
-        return Reject(0, "bad-table-row", "text follows a closing quote; a quote inside of a value is doubled")
+        what = "text follows a closing quote; a quote inside of a value is doubled"
+        if lines.in_row > 1:
+            what += f", and {lines.in_row} lines are lost together"
+        return Reject(0, "bad-table-row", what)
     return row
 
 
@@ -163,7 +166,7 @@ class _Lines:
         limit: characters of a row, which may have several lines.
 
     Attributes:
-        row: characters of the row that is read.
+        row, in_row: characters and lines of the row that is read.
         bytes: that were read, and not taken yet.
     """
 
@@ -173,7 +176,7 @@ class _Lines:
         self._text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
         self._limit = limit
         self._taken = 0
-        self.row = 0
+        self.row = self.in_row = 0
 
     def __iter__(self) -> _Lines:
         return self
@@ -181,6 +184,7 @@ class _Lines:
     def __next__(self) -> str:
         line = self._text.readline(self._limit + 1)
         self.row += len(line)
+        self.in_row += 1
         if not line:
             raise StopIteration
         if self.row > self._limit:

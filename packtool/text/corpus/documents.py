@@ -135,7 +135,7 @@ def listed(names: Iterable[str]) -> str:
     >>> listed(["id", "body"]), listed([])
     ('there are id, body', 'there are no fields')
     """
-    shown = [name[:40] for name in names]
+    shown = [name[:40] if name == name.strip() else repr(name[:40]) for name in names]
     if not shown:
         return "there are no fields"
     return f"there are {', '.join(shown[:12])}{' and others' * (len(shown) > 12)}"

@@ -45,6 +45,8 @@ _MARKED: tuple[tuple[bytes, Foreign], ...] = (
     (b"\xfe\xff", _UTF16),
     (b"WARC/", Foreign("a WARC file of web pages", "extract its text first, as trafilatura and datatrove do")),
     (b"version https://git-lfs", Foreign("a pointer of Git LFS, not the file itself", "fetch it with git lfs pull")),
+    (b"/annex/objects/", Foreign("a pointer of git-annex, not the file itself", "fetch it with git annex get")),
+    (b"\x1e{", Foreign("a sequence of JSON texts (RFC 7464)", "make lines of it first: jq --seq -c .")),
     (b"%PDF-", Foreign("a PDF file", _TEXT)),
     (b"%!PS", Foreign("a PostScript file", _TEXT)),
     (b"{\\rtf", Foreign("an RTF document", _TEXT)),
@@ -96,8 +98,11 @@ _SHAPES = (
     (re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL), Foreign("a TFRecord file", _CONVERT)),
 )
 """What files begin with that have no fixed first bytes."""
-_WIDE = re.compile(rb"(?:[\t\n\r -~]\0){8}|(?:\0[\t\n\r -~]){8}")
-"""UTF-16 without a mark."""
+_WIDE = (
+    (re.compile(rb"(?:[\t\n\r -~]\0{3}){8}|(?:\0{3}[\t\n\r -~]){8}"), _UTF32),
+    (re.compile(rb"(?:[\t\n\r -~]\0){8}|(?:\0[\t\n\r -~]){8}"), _UTF16),
+)
+"""UTF-32 and UTF-16 without a mark."""
 _PAGE_REMEDY = "download the raw file: on the hub, /resolve/ instead of /blob/"
 
 
@@ -132,8 +137,9 @@ def _binary(head: bytes, format: str) -> Foreign | None:
     for shape, kind in _SHAPES:
         if shape.match(head):
             return kind
-    if _WIDE.search(head):
-        return _UTF16
+    for wide, kind in _WIDE:
+        if wide.search(head):
+            return kind
     if b"\0" in head and (format in ("text", "lines") or head.startswith(b"\0")):  # else a record is damaged
         return Foreign("binary data, with zero bytes", "if it is text, remove them first: tr -d '\\0'")
     return None

@@ -155,6 +155,8 @@ class _Values:
             return None
         scalar = _SCALAR.match(self._data, self._at)
         if scalar is None:
+            if self._data[: self._at].rstrip().endswith(b",") and self._data.startswith(b"]", self._at):
+                raise self._damaged("there is only a comma before the array ends")
             raise self._damaged("it is not JSON")
         return scalar.end() if scalar.end() < len(self._data) or self._ended else None
 

@@ -32,7 +32,7 @@ from packtool.text.corpus.records import (
     scalar,
     too_large,
 )
-from packtool.text.corpus.text import line_batches
+from packtool.text.corpus.text import ZEROS, line_batches
 
 _Found = tuple[Any, list[str | None]]
 """The document of a record, and its scalars."""
@@ -223,10 +223,7 @@ class RecordParser:
         except UnicodeDecodeError:
             raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
         except json.JSONDecodeError as error:
-            what = f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
-            if text.startswith(b"{'"):
-                what = "not JSON but an expression of Python, which json.dumps writes as JSON"
-            raise UnusableFieldError("invalid-json", what) from None
+            raise UnusableFieldError(*_no_json(text, error)) from None
         except RecursionError:
             raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
         except ValueError:
@@ -242,6 +239,21 @@ class RecordParser:
         if not fields.columns:
             return document, []
         return document, scalars_of(fields, values_at(record, fields.columns), known)
+
+
+def _no_json(text: bytes, error: json.JSONDecodeError) -> tuple[str, str]:
+    """Return the code and the reason of a text that is no JSON object."""
+    rest = error.doc[error.pos :].strip()
+    what = f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
+    if ZEROS in text:
+        return "damaged-file", "a run of zero bytes, as in a file that was not written to its end"
+    if text.startswith(b"{'"):
+        what = "not JSON but an expression of Python, which json.dumps writes as JSON"
+    elif error.msg == "Extra data" and rest == ",":
+        what = "an object and a comma, as an array's elements have it: sed 's/,$//' removes it"
+    elif error.msg == "Extra data" and rest.startswith("{"):
+        what = "several objects on one line: jq -c . divides them"
+    return "invalid-json", what
 
 
 def _lines(lines: bytes | bytearray) -> Iterator[tuple[memoryview, int]]:

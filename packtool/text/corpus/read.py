@@ -83,7 +83,7 @@ class SpanReader:
                 yield batch
         except UnusableFileError as error:
             lost = max(self._size(source) - read, 0)
-            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost, remedy=error.remedy)])
+            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost, advice=error.remedy)])
 
     def _size(self, source: FileBytes) -> int:
         """Count the bytes of the file that the span has."""

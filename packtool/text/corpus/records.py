@@ -28,6 +28,17 @@ REASONS = (
     "record-too-large",
 )
 """Codes of rejects."""
+_REMEDIES = {
+    "bad-conversation": "fix the conversation",
+    "nothing-trains": "leave the conversation out",
+    "bad-field": "name another field",
+    "bad-ids": "name the field of ids and the tokenizer that made them",
+    "bad-table-row": "fix the row",
+    "invalid-utf8": "convert the text, for example with iconv -f latin1 -t utf-8",
+    "missing-text": "name the field with --text-field or --conversations, or the fields with --prompt and --completion",
+    "damaged-file": "replace the file",
+    "record-too-large": "raise --max-record-bytes",
+}
 RECORD_BYTES = 1 << 26
 """Default limit of a record's size, uncompressed: what is larger is hardly a document."""
 EXCERPT = 1 << 16
@@ -232,7 +243,8 @@ class Reject(msgspec.Struct, frozen=True):
         raw: the record's bytes, where there are any; the first EXCERPT of them.
         size: bytes of the record, where `raw` has not all of them.
         lost: bytes of the file that are lost with it, at its end.
-        remedy: what to do about it, where it is not what the code says.
+        advice: what to do about it, where it is not what the code says.
+        alone: the record is at fault, not what all records share: others can be used without it.
     """
 
     record: int
@@ -241,7 +253,17 @@ class Reject(msgspec.Struct, frozen=True):
     raw: bytes | None = None
     size: int = 0
     lost: int = 0
-    remedy: str = ""
+    advice: str = ""
+    alone: bool = True
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it.
+
+        >>> Reject(1, "bad-table-row", "3 values").remedy
+        'fix the row'
+        """
+        return self.advice or _REMEDIES.get(self.code, "fix the record")
 
 
 def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryview, size: int = 0) -> Reject:

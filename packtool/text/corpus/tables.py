@@ -149,7 +149,7 @@ def _open_arrow(file: io.RawIOBase) -> tuple[Any, bool]:
 
     stream, ended = file.read(1) == b"\xff", True
     if stream:
-        file.seek(-len(_END[0]), io.SEEK_END)
+        file.seek(max(file.seek(0, io.SEEK_END) - len(_END[0]), 0))
         ended = (file.read(len(_END[0])) or b"").endswith(_END)
     file.seek(0)
     try:

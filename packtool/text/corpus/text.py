@@ -20,7 +20,7 @@ from packtool.text.corpus.records import (
 
 CHUNK = 1 << 21
 """Bytes read at once; also about the size of the batches that reach the encoder."""
-_ZEROS = bytes(16)
+ZEROS = bytes(16)
 """Fewer may stand in a text by mistake."""
 
 
@@ -199,7 +199,7 @@ def _decoded(data: bytes) -> str:
     Raises:
         UnusableFieldError: they are not UTF-8, or what a file has that was not written to its end.
     """
-    if _ZEROS in data:
+    if ZEROS in data:
         raise UnusableFieldError("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
     try:
         return data.decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from contextlib import closing
+from fractions import Fraction
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,18 +40,6 @@ from packtool.text.tokenizing.store_writer import ShardWriter
 if TYPE_CHECKING:
     from packtool.text.tokenizing.conversations import Conversations
 
-_REMEDIES = {
-    "bad-conversation": "fix the conversation",
-    "nothing-trains": "leave the conversation out",
-    "bad-field": "name another field",
-    "bad-ids": "name the field of ids and the tokenizer that made them",
-    "bad-table-row": "fix the row",
-    "invalid-utf8": "convert the text, for example with iconv -f latin1 -t utf-8",
-    "missing-text": "name the field with --text-field or --conversations, or the fields with --prompt and --completion",
-    "damaged-file": "replace the file",
-    "record-too-large": "raise --max-record-bytes",
-}
-
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """All that the tasks of a run share.
@@ -58,14 +47,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         recipe: of the store.
         encoder: the recipe of the encoder; the ids are the same from any.
-        max_errors: rejects after which a block gives up, or None.
+        max_errors: rejects after which a block gives up, a share of all records, or None.
         tokenizer_at: place of the tokenizer.json that workers load.
         delivery: of finished blocks.
     """
 
     recipe: StoreRecipe
     encoder: EncoderRecipe
-    max_errors: int | None
+    max_errors: int | Fraction | None
     tokenizer_at: Place
     delivery: Delivery
 
@@ -304,11 +293,12 @@ class _Attempt:
         Raises:
             DataError: for the first of them, unless they are to be skipped; there are more than are allowed.
         """
-        most = self.max_errors
+        most = None if isinstance(self.max_errors, Fraction) else self.max_errors
         for reject in batch.rejects:
             if self.recipe.on_error == "fail":
-                remedy = reject.remedy or _REMEDIES.get(reject.code, "fix the record")
-                remedy = f"{remedy}, or give --on-error skip or quarantine"
+                remedy = reject.remedy
+                if reject.alone:
+                    remedy += ", or give --on-error skip or quarantine"
                 raise DataError(
                     reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, counts.records)
                 )
@@ -332,16 +322,17 @@ def shown_file(file: CorpusFile) -> str:
     return STDIN if file.name == STDIN else shown(file.location)
 
 
-def too_many(limit: int, where: str, example: str) -> DataError:
-    """Return the error for more bad records than allowed.
+def too_many(limit: int | Fraction, where: str, example: str) -> DataError:
+    """Return the error for more bad records than allowed, by their number or their share of all.
 
     Args:
         where: one of them is.
         example: what is wrong with it.
     """
+    allowed = f"{float(100 * limit):g}% of all" if isinstance(limit, Fraction) else str(limit)
     return DataError(
         "too-many-errors",
-        f"more than {limit} records can't be used; {example}",
+        f"more than {allowed} records can't be used; {example}",
         remedy="look at them with --on-error quarantine and a higher --max-errors",
         where=where,
     )

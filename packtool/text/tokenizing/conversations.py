@@ -16,7 +16,12 @@ import numpy.typing as npt
 from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.record import ConversationError, NothingTrainsError, conversation_of
+from packtool.text.conversations.record import (
+    ConversationError,
+    NothingTrainsError,
+    UnsuitedTemplateError,
+    conversation_of,
+)
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole
@@ -121,7 +126,9 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                     whole(document.text, "the text of the conversation")
             except ConversationError as error:
                 code = "nothing-trains" if isinstance(error, NothingTrainsError) else "bad-conversation"
-                batch.rejects.append(_reject(code, number, str(error), record))
+                alone = not isinstance(error, UnsuitedTemplateError)
+                found = _reject(code, number, str(error), record)
+                batch.rejects.append(msgspec.structs.replace(found, advice=error.remedy, alone=alone))
             except UnusableFieldError as error:
                 code, reason = error.args
                 batch.rejects.append(_reject(code, number, reason, record))

@@ -8,6 +8,7 @@ import platform
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def run_blocks(
     work = tasks.Work(
         recipe=recipe,
         encoder=tokenizer.encoder,
-        max_errors=options.max_errors,
+        max_errors=options.most_errors,
         tokenizer_at=tokenizer_at,
         delivery=output.delivery(engine),
     )
@@ -210,7 +211,12 @@ class Blocks:
         spans: list[SpanCounts] = []
         for result in self.in_order():
             spans += result.spans
-        if sum(span.rejects for span in spans) > limit:
+        most: int | Fraction = limit
+        if isinstance(limit, Fraction):
+            if len(self.done) < len(self._plan):
+                return  # a share is one of all records
+            most = limit * sum(span.read + span.rejects for span in spans)
+        if sum(span.rejects for span in spans) > most:
             worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
             raise tasks.too_many(limit, tasks.shown_file(self.files[worst.file]), f"here {reasons}")

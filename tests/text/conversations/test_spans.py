@@ -128,7 +128,7 @@ def test_each_turn_trains_as_the_model_sees_it() -> None:
         ("<user>q0</><assistant>a</><user>q1</><assistant><think>r1</think>b</>", ["<think>r1</think>b</>"]),
     ]
     assert documents(reasoned("a", "b"), THINKING, masked=[THINK])[1][1] == ["<think>", "</think>b</>"]
-    with pytest.raises(ConversationError, match=r"message 2 differently .* give --train-on each or last"):
+    with pytest.raises(ConversationError, match=r"message 2 differently once others follow it"):
         trained(reasoned("a", "b"), THINKING)
 
 
@@ -222,7 +222,7 @@ def test_parts_are_joined_where_the_template_takes_strings() -> None:
         record = {"messages": [{"role": "user", "content": other}, talk("", "b")["messages"][1]]}
         assert [document.text for document in made(record, source)] == [d.text for d in made(talk("it's", "b"), source)]
     thinking = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
-    with pytest.raises(ConversationError, match="takes no content in parts, as message 1 has it: join them to one"):
+    with pytest.raises(ConversationError, match="takes no content in parts, as message 1 has it"):
         trained({"messages": [thinking, talk("", "b")["messages"][1]]}, PLAIN)
 
 
@@ -246,7 +246,7 @@ def test_a_greeting_comes_first() -> None:
 def test_strings_need_a_template_that_takes_them() -> None:
     """Templates of models that see images find no parts in a string, and would train on the end of the turn alone."""
     for_parts = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
-    with pytest.raises(ConversationError, match="takes content in parts alone: write it as "):
+    with pytest.raises(ConversationError, match="takes content in parts alone"):
         trained(talk("a question", "an answer"), for_parts)
     parts = [{"role": role, "content": [{"type": "text", "text": role[0]}]} for role in ("user", "assistant")]
     assert trained({"messages": parts}, for_parts) == ["a</>"]

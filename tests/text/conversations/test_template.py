@@ -113,7 +113,7 @@ HOSTILE = [
     ("{% for i in range(90000) %}{{ 'a' * 9000 }}{% endfor %}", "makes more than 67,108,864 characters"),
     ("{{ raise_exception('no system role') }}", "the chat template failed: no system role"),
     ("{{ raise_exception('x' * 9000) }}", "the chat template failed: " + "x" * 300),
-    ("{{ strftime_now('%Y') }}", "asks for today's date: give --template-date"),
+    ("{{ strftime_now('%Y') }}", "asks for today's date"),
     ("{{ messages[0] + 1 }}", "the chat template failed: unsupported operand"),
     ("{{ 1 | tick }}", "invalid chat template: No filter named 'tick'"),
     ("{{ messages[0].update({}) }}", "access to attribute 'update'"),

@@ -37,7 +37,7 @@ def test_other_encodings_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes('{"text": "a"}\n'.encode("utf-16"))
     [file] = find(tmp_path / "x.jsonl")
     [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "foreign-file", file.problem, lost=file.bytes, remedy=file.remedy)]
+    assert batch.rejects == [Reject(0, "foreign-file", file.problem, lost=file.bytes, advice=file.remedy)]
     assert file.problem == "UTF-16 text; packtool reads UTF-8"
 
 
@@ -106,6 +106,37 @@ RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
             b'[{"role": "user"}]',
             "lists of messages, not records that hold them",
             "make records of them: jq -c '{messages: .}'",
+        ),
+        (
+            "a.jsonl",
+            b'[{"id": 1, "content": null, "role": "user"}]\n',
+            "lists of messages, not records that hold them",
+            "make records of them: jq -c '{messages: .}'",
+        ),
+        (
+            "a.jsonl",
+            b"[1, 2]\n[3]\n",
+            "lists of numbers, not records that hold token ids",
+            "make records of them: jq -c '{ids: .}', and give --ids-field ids",
+        ),
+        ("a.csv", b"sep=;\nid;text\n", "a table below a line sep=, as spreadsheets write it", "remove that line first"),
+        (
+            "a.jsonl",
+            b'\x1e{"text": "a"}\n',
+            "a sequence of JSON texts (RFC 7464)",
+            "make lines of it first: jq --seq -c .",
+        ),
+        (
+            "a.txt",
+            b"/annex/objects/SHA256E-s12--ab.txt\n",
+            "a pointer of git-annex, not the file itself",
+            "fetch it with git annex get",
+        ),
+        (
+            "a.jsonl",
+            '{"text": "a"}'.encode("utf-32-le"),
+            "UTF-32 text; packtool reads UTF-8",
+            "convert it: iconv -f utf-32 -t utf-8",
         ),
         (
             "a.json",

@@ -68,6 +68,14 @@ def test_parquet_pages_are_checked(tmp_path: Path) -> None:
     assert reject.reason.endswith(f"; {3000 - len(kept):,} rows are lost")
 
 
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\xff" * 4])
+def test_arrow_of_a_few_bytes(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "x.arrow").write_bytes(data)
+    [reject] = salvage(tmp_path / "x.arrow")[1]
+    assert reject.code == "damaged-file"
+    assert reject.reason.startswith("not a whole Arrow file: ")
+
+
 def test_parquet_rows_and_columns(tmp_path: Path) -> None:
     texts = ["a", None, "ü", "", "e"]
     table = pa.table(

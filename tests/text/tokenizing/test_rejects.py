@@ -56,6 +56,15 @@ def test_quarantine_keeps_every_bad_record_and_its_place(tmp_path: Path) -> None
     assert skipped.counts == result.counts
     with pytest.warns(PacktoolWarning):
         assert run(inputs, tmp_path / "m5", on_error="skip", max_errors=5).counts["rejected"] == 5
+    share = 5 / (5 + 196 + len(TEXTS))
+    for most, enough in ((f"{100 * share + 0.01}%", True), (share - 0.0001, False), ("5/100000", False)):
+        folder = tmp_path / f"share-{most}".replace("/", "-")
+        if enough:
+            with pytest.warns(PacktoolWarning):
+                run(inputs, folder, on_error="skip", max_errors=most)
+        else:
+            message = fails(DataError, inputs, folder, on_error="skip", max_errors=most)
+            assert "% of all records can't be used; here " in message
     for workers in (1, 2):
         message = fails(DataError, inputs, tmp_path / f"m{workers}", on_error="skip", max_errors=4, workers=workers)
         assert "more than 4 records can't be used; " in message
