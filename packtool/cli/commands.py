@@ -25,6 +25,7 @@ from packtool.cli.results import (
     print_stages,
     show_dataset,
     show_exchange,
+    show_overlaps,
     show_store,
     tokenizer_line,
 )
@@ -232,19 +233,25 @@ def show(values: Values, terminal: Terminal) -> None:
         print_row(shown, results_console(), ids=terminal.ids)
 
 
-@_command("Find the rows that hold a document.", "inspecting:FindArguments", ("json",))
+@_command("Find the rows that hold a document; list documents that overlap.", "inspecting:FindArguments", ("json",))
 def find(values: Values, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
 
     Exit code 1 when no row holds it, 2 when no store knows it.
 
+    With --overlap, list the documents of a token store that share a run of tokens with one of another store: FILE:LINE
+    and, behind a #, both places; as pack --exclude reads it. The other store's runs are in memory.
+
     \b
     Examples:
     packtool find packed corpus.jsonl:17 --store tokens
+    packtool find web --overlap eval --tokens 13 > list.txt
     """
     location = packtool.find(**values)
     if terminal.json:
         print_json({"schema_version": 1, **asdict(location)})
+    elif location.overlaps is not None:
+        show_overlaps(location.overlaps)
     elif not location.documents:
         echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
     elif not location.places:
@@ -256,7 +263,8 @@ def find(values: Values, terminal: Terminal) -> None:
                 f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
                 f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
             )
-    raise typer.Exit(0 if location.places else 1)
+    if location.overlaps is None and not location.places:
+        raise typer.Exit(1)
 
 
 @_command("Run all stages of one TOML file, where needed.", "run:RunArguments", (*_LONG, "full"))

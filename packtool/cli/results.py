@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.info import Info
+    from packtool.commands.overlap import Overlaps
     from packtool.commands.result import Preview, Result
     from packtool.commands.run import Stage, StageResult
     from packtool.commands.tokenize import TokenizeResult
@@ -141,6 +142,25 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         lines.append(f"Wrote {result.path}. What each strategy would make of it:")
         lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
     return lines
+
+
+def show_overlaps(result: Overlaps) -> None:
+    """Print documents that overlap, one a line, as a list of documents to exclude; and how many, on standard error."""
+    from packtool.commands.document_origins import REMARK
+
+    last = result.tokens - 1
+    for each in result.found:
+        other = each.other_origin or f"document {each.other_document:,}"
+        echo(
+            f"{each.origin}{REMARK}tokens {each.start:,} to {each.start + last:,} are tokens {each.other_start:,} to "
+            f"{each.other_start + last:,} of {other} in {each.other_store}"
+        )
+    run = f"a run of {plural(result.tokens, 'token')}"
+    echo(f"{len(result.found):,} of {plural(result.documents, 'document')} share {run}", err=True)
+    if result.too_short:
+        short = f"{result.too_short:,} of the {plural(result.other_documents, 'document')} to compare with"
+        remedy = "--exclude their store for exact copies of them, or give fewer --tokens"
+        echo(f"{short} are shorter, so nothing shares a run with them: {remedy}", err=True)
 
 
 def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:

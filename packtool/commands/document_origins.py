@@ -26,6 +26,9 @@ from packtool.writing.stored_tokens import store_places
 _MOST_ENTRIES = 10_000
 """Most entries of a directory to search for stores."""
 
+REMARK = "  # "
+"""What separates the FILE:LINE of an entry of a list from a remark."""
+
 _SHOWN = 100
 """Characters of an entry in a message."""
 
@@ -95,7 +98,7 @@ def file_and_line(text: str) -> tuple[str, int] | None:
 def listed_documents(
     stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], listed: bytes, where: str
 ) -> list[npt.NDArray[np.bool_]]:
-    """Mark the documents of each store that a list names, each by its id or by FILE:LINE.
+    """Mark the documents of each store that a list names, each by its id or by FILE:LINE, with or without a remark.
 
     Args:
         origins: of the documents of each store, as `TokenStore.origins` has them.
@@ -145,7 +148,7 @@ def _by_file(entries: Mapping[str, int], where: str) -> dict[str, dict[int, int]
     """
     wanted: dict[str, dict[int, int]] = {}
     for entry, line in entries.items():
-        parsed = file_and_line(entry)
+        parsed = file_and_line(entry.partition(REMARK)[0])
         if parsed is None:
             remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
             shown = repr(entry) if len(entry) <= _SHOWN else f"{entry[:_SHOWN]!r}…"

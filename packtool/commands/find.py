@@ -1,4 +1,4 @@
-"""`find`: locate the rows of a packed dataset that hold a document."""
+"""`find`: locate the rows of a packed dataset that hold a document, or the documents of a store that others overlap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from packtool.commands.document_origins import Origins, stores_of
+from packtool.commands.overlap import Overlaps, overlaps
 from packtool.commands.places import places_to_read
+from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
@@ -38,33 +40,52 @@ class FoundSegment:
 
 @dataclass(frozen=True)
 class FindResult:
-    """The places of a document in a dataset.
+    """The places of a document in a dataset, or the documents of a store that overlap with others.
 
     Attributes:
-        path: the dataset.
-        record: id, or file and line, that was asked for.
+        path: the dataset or store.
+        record: id, or file and line, that was asked for; None for overlaps.
         documents: its numbers in the dataset; none if it was left out.
         places: its segments, row by row.
+        overlaps: the documents that overlap; None where they were not asked for.
     """
 
     path: Path | str
-    record: str
+    record: str | None
     documents: list[int]
     places: list[FoundSegment]
+    overlaps: Overlaps | None = None
 
 
 @takes(FindArguments)
 def find(options: FindArguments) -> FindResult:
     """Find the rows of a packed dataset that hold a document, given by its id, or by its input file and line.
 
+    With `overlap`, find the documents of a token store that share a run of tokens with documents of another one.
+
     Raises:
-        UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from.
+        UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from; for `overlap`,
+            another tokenizer, no provenance, or runs that don't fit into half of the machine's memory.
         DataError: the dataset or a store is missing or damaged.
     """
+    if options.overlap:
+        return _overlaps(options)
+    if options.record is None:
+        what = "neither a document nor --overlap is given"
+        remedy = "name a document by its id or FILE:LINE, such as web/a.jsonl:17"
+        raise UsageError("missing-option", what, remedy=remedy, where="ID|FILE:LINE")
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         dataset = PackedDataset(place)
         documents = Origins(dataset, given or stores_of(dataset, ())).documents(options.record).tolist()
         return FindResult(place_of(options.path).shown, options.record, documents, _segments(dataset, documents))
+
+
+def _overlaps(options: FindArguments) -> FindResult:
+    if options.record is not None:
+        what = f"has no effect with --overlap, which lists all documents: {options.record!r}"
+        raise UsageError("bad-option", what, remedy="leave one of the two out", where="ID|FILE:LINE")
+    with places_to_read(options.path) as [place], places_to_read(options.overlap) as others:
+        return FindResult(place.shown, None, [], [], overlaps(place, others, options.tokens))
 
 
 def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:

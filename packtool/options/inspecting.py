@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from packtool.options.declare import Only, Option
+from packtool.options.declare import Excludes, Needs, Only, Option
 from packtool.options.kinds import COUNT, NUMBER, PLACE, PLACES, TEXT
 from packtool.options.shared import Many, Quiet
 
@@ -64,16 +64,19 @@ class ShowArguments:
 class FindArguments:
     """The arguments of `packtool.find`."""
 
-    path: Annotated[Path | str, Option(PLACE, "A packed dataset.", metavar="DATASET", positional=True)]
+    path: Annotated[
+        Path | str,
+        Option(PLACE, "A packed dataset; a token store for --overlap.", metavar="DATASET|STORE", positional=True),
+    ]
     record: Annotated[
-        str,
+        str | None,
         Option(
             TEXT,
             "Id of a document, where --id-field kept it, or input file and line (row, file), such as a.jsonl:17.",
             metavar="ID|FILE:LINE",
             positional=True,
         ),
-    ]
+    ] = None
     _: KW_ONLY
     store: Annotated[
         Many,
@@ -84,6 +87,27 @@ class FindArguments:
             default="found by its digest, next to the dataset or in the working directory",
         ),
     ] = ()
+    overlap: Annotated[
+        Many,
+        Option(
+            PLACES,
+            "List the documents of a token store that share a run of --tokens with a document of this one, as "
+            "--exclude reads it; repeatable.",
+            metavar="STORE",
+            excludes=Excludes(("store",)),
+        ),
+    ] = ()
+    tokens: Annotated[
+        int,
+        Option(
+            COUNT,
+            "Length of a run that --overlap looks for, in the text: without BOS and EOS.",
+            unit="tokens",
+            low=1,
+            high=1 << 16,
+            needs=Needs("overlap", "name the token store to compare with, such as --overlap eval"),
+        ),
+    ] = 13
 
 
 @dataclass(frozen=True)
