@@ -74,6 +74,8 @@ def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[
     lines = []
     if "own_eos" in counts:
         lines.append(f"{plural(counts['own_eos'], 'text')} with an EOS at the end, which get no second one")
+    if options.get("conversations", "auto") != "auto":
+        lines.append(f"conversations of the field {options['conversations']}")
     if "completion" in options:
         fields = Layout(
             tuple(options["prompt"]), options["completion"], options.get("system", ""), options.get("history", "")

@@ -394,8 +394,8 @@ def _conversations(path: Path) -> dict[str, Any] | None:
         if path.stat().st_size > MOST_BYTES:
             return {}
         for file in files:
-            for batch in SpanReader(file, Span(0), Fields("", chat=True, layout=held.layout)):
-                fields.update(map(_fields_of, batch.documents))
+            for batch in SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout)):
+                fields.update(f"with {held.field or _field_of(record)}" for record in batch.documents)
                 others += len(batch.rejects)
     except PacktoolError:
         return None
@@ -405,12 +405,10 @@ def _conversations(path: Path) -> dict[str, Any] | None:
     return counted
 
 
-def _fields_of(record: Mapping[str, Any]) -> str:
-    """List the fields of a record that hold its conversation."""
+def _field_of(record: Mapping[str, Any]) -> str:
+    """Name the fields of a record that hold its conversation."""
     first = next(name for name in CONVERSATION if record.get(name) is not None)
-    if first == "prompt":
-        return "with prompt and completion"
-    return f"with {first}"
+    return "prompt and completion" if first == "prompt" else first
 
 
 def _foreign(path: Path) -> Info:

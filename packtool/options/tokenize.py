@@ -63,7 +63,6 @@ class ConversationOptions:
             "Fields or columns with the prompt, joined with a newline where they are not empty.",
             "Conversations",
             default="by well-known names, if the first record has no text and no conversation",
-            needs=Needs("completion", "name the field of the answer with --completion"),
             excludes=Excludes(("text_field", "ids_field", "conversations")),
         ),
     ] = ()
@@ -71,10 +70,10 @@ class ConversationOptions:
         str | None,
         Option(
             FIELD,
-            "Field or column with the answer to --prompt.",
+            "Field or column with the answer. Of it and --prompt one is enough where the other has a well-known name.",
             "Conversations",
             default="as for --prompt",
-            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
+            excludes=Excludes(("text_field", "ids_field", "conversations")),
         ),
     ] = None
     system: Annotated[

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packtool.formats.fields import BESIDE
+from packtool.formats.fields import BESIDE, CONVERSATION
 from packtool.text.corpus.layouts import Layout
 from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, scalar
 from packtool.text.corpus.token_columns import said
+from packtool.text.corpus.turns import holds_turns, messages_of
 
 KINDS = {
     type(None): "null",
@@ -64,6 +65,9 @@ def _renamed(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     renamed = dict(values)
     if name in renamed:
         renamed["messages"] = renamed.pop(name)
+    for field in CONVERSATION[:2]:
+        if field in renamed:
+            renamed[field] = messages_of(renamed[field])
     return renamed
 
 
@@ -139,12 +143,6 @@ def listed(names: Iterable[str]) -> str:
     if not shown:
         return "there are no fields"
     return f"there are {', '.join(shown[:12])}{' and others' * (len(shown) > 12)}"
-
-
-def holds_turns(value: Any) -> bool:
-    """Return whether a value looks like the messages of a conversation."""
-    first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, Mapping) and ({"role", "content"} <= first.keys() or {"from", "value"} <= first.keys())
 
 
 def _inside(record: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stdin
-from packtool.text.corpus.first import Held, held_by, peek
+from packtool.text.corpus.first import Held, completed, held_by, peek
 from packtool.text.corpus.layouts import Layout
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile, Fields, shown
@@ -135,9 +135,9 @@ def find(options: TokenizeArguments) -> Texts:
     held: Held | None = None
     if options.ids_field is not None:
         kind = "token ids"
-    elif options.completion is not None:
+    elif options.completion is not None or options.prompt:
         kind = "conversations"
-        layout = Layout(tuple(options.prompt), options.completion, options.system or "", options.history or "")
+        layout = _named(options, _files(found))
     elif options.conversations is not None:
         kind = "conversations"
     elif options.text_field == TokenizeArguments.text_field:  # a field that is named is read, whatever is beside it
@@ -151,10 +151,22 @@ def find(options: TokenizeArguments) -> Texts:
     if records is not None:
         found = [Once(records)]
     separator = _separator(options)
-    texts = Texts(inputs, found, kind, _fields(options, kind, layout), separator)
+    fields = _fields(options, kind, layout)
+    if held is not None and held.field:
+        fields = msgspec.structs.replace(fields, text=held.field)
+    texts = Texts(inputs, found, kind, fields, separator)
     _separated(texts.files, separator)  # raises if it has no effect on one
     _check_held(options, kind, held)
     return texts
+
+
+def _named(options: TokenizeArguments, files: Sequence[CorpusFile]) -> Layout:
+    """Return the layout that options name; prompt or answer by its well-known name, where only the other is named."""
+    layout = Layout(tuple(options.prompt), options.completion or "")
+    if not options.prompt or not options.completion:
+        layout = completed(options.prompt, options.completion, files)
+    history = options.history or layout.history
+    return msgspec.structs.replace(layout, system=options.system or "", history=history)
 
 
 def _check_held(options: TokenizeArguments, kind: Input, held: Held | None) -> None:

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from packtool.errors import DataError, UsageError
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import header_of
-from packtool.text.corpus.documents import holds_turns, listed, values_at
+from packtool.text.corpus.documents import listed, values_at
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
 from packtool.text.corpus.layouts import Layout, has_conversation, known_layout, preference
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
-from packtool.text.corpus.tables import column_names
+from packtool.text.corpus.tables import UNSEEN, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
+from packtool.text.corpus.turns import holds_turns
 from packtool.warnings import warn
 
 _FILES = 10
@@ -35,12 +36,14 @@ class Held(NamedTuple):
         layout: of their fields, where prompt and answer are in fields of their own; else None.
         why: they are taken for texts, in words.
         remedy: what makes conversations of them.
+        field: that holds the conversation, where it has another name than usual.
     """
 
     chats: bool
     layout: Layout | None = None
     why: str = "no record is found"
     remedy: str = "check the input"
+    field: str = ""
 
 
 def held_by(files: Sequence[CorpusFile], text: str) -> Held:
@@ -79,19 +82,37 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
     talks = [name for name in names if holds_turns(record[name])]
+    if layout is None and len(talks) == 1:
+        return Held(chats=True, field=talks[0])
     remedy = f"give --conversations {talks[0]}" if talks else _NAME_FIELDS
     return Held(layout is not None, layout, f"in the first record, {listed(names)}", remedy)
 
 
+def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> Layout:
+    """Return a layout of which prompt or answer is named, the other by its well-known name in the first record.
+
+    Raises:
+        UsageError: it is not clear which is meant.
+    """
+    records = filter(None, map(first_record, files[:_FILES]))
+    names = list(next(records, {}))
+    found = known_layout(names, prompt=tuple(prompt), completion=completion)
+    if found is None:
+        what = f"by its well-known names, the other part is not found: in the first record, {listed(names)}"
+        remedy = "name both with --prompt and --completion"
+        raise UsageError("unclear-fields", what, remedy=remedy, where="--prompt" if prompt else "--completion")
+    return found
+
+
 def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
-    """Return the first record of a file; of a table its columns. None if there is none, or it can't be read."""
+    """Return the first record of a file, of a table one with its columns; None if none can be read."""
     try:
         with closing(open_raw(file.location)) as raw:
             if file.format in ("parquet", "arrow"):
-                return dict.fromkeys(column_names(raw, file.format), "")
+                return example_row(raw, file.format)
             with closing(open_stream(raw, file.compression)) as stream:
                 if file.format in ("csv", "tsv"):
-                    return dict.fromkeys(header_of(stream, file.format), "")
+                    return dict.fromkeys(header_of(stream, file.format), UNSEEN)
                 texts = json_values(stream) if file.format == "json" else _lines(stream)
                 return next(filter(None, map(_parsed, texts)), None)
     except (UnusableFileError, DataError, OSError):
@@ -124,7 +145,7 @@ def peek(records: Iterable[Any], text: str) -> tuple[Held, Iterable[Any]]:
     """
     names = getattr(records, "column_names", None)
     if isinstance(names, list):  # a dataset of Hugging Face
-        return _held(dict.fromkeys(names, ""), text), records
+        return _held(dict.fromkeys(names, UNSEEN), text), records
     if isinstance(records, Mapping):
         return Held(chats=False), records  # which is refused where it is read
     if isinstance(records, Sequence):

@@ -55,7 +55,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A name under which prompts are known.
+    """A name under which prompts are known; the case of names does not matter.
 
     Attributes:
         prompt: the name.
@@ -65,17 +65,26 @@ class _Known(msgspec.Struct, frozen=True):
 
     prompt: str
     after: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ("answer", "response", "solution", "output")
+    answers: tuple[str, ...] = ("answer", "response", "solution", "generated_solution", "output")
 
 
 KNOWN = (
-    _Known("instruction", ("input", "context"), ("output", "response", "answer", "completion")),
+    _Known("instruction", ("input", "context"), ("output", "response", "answer", "completion", "target")),
+    _Known("definition", ("inputs",), ("targets",)),
     _Known("question"),
     _Known("query"),
     _Known("problem"),
-    _Known("prompt"),
+    _Known("prompt", (), ("answer", "response", "solution", "output", "generation", "canonical_solution", "target")),
     _Known("inputs", (), ("targets", "outputs")),
     _Known("input", (), ("output", "target", "response", "answer")),
+    _Known("sql_prompt", ("sql_context",), ("sql",)),
+    _Known("user", (), ("assistant", "bot")),
+    _Known("human", (), ("assistant", "bot")),
+    _Known("context", (), ("response",)),
+    _Known("dialogue", (), ("summary",)),
+    _Known("document", (), ("summary",)),
+    _Known("article", (), ("highlights", "summary")),
+    _Known("source", (), ("target",)),
 )
 """Well-known layouts; the first whose prompt and answer a record has is taken."""
 _MORE = ("input", "context", "passage", "article", "document", "documents", "choices", "options")
@@ -83,28 +92,56 @@ _MORE = ("input", "context", "passage", "article", "document", "documents", "cho
 _HISTORY = "history"
 
 
-def known_layout(names: Collection[str]) -> Layout | None:
+def known_layout(
+    names: Collection[str], *, prompt: tuple[str, ...] = (), completion: str | None = None
+) -> Layout | None:
     """Return the well-known layout of a record that has these fields; None if it has none.
+
+    Args:
+        prompt, completion: what is named of it; the other is found by its name.
 
     Raises:
         UsageError: it is not clear which fields are meant.
 
-    >>> known_layout(["id", "question", "answer"])
-    Layout(prompt=('question',), completion='answer', system='', history='')
+    >>> known_layout(["id", "Question", "Answer"])
+    Layout(prompt=('Question',), completion='Answer', system='', history='')
+    >>> known_layout(["question", "passage", "answer"], prompt=("passage", "question")).completion
+    'answer'
     """
+    spelled = {name.lower(): name for name in reversed(list(names))}
+    if prompt:
+        return _answered(prompt, spelled)
     for known in KNOWN:
-        answers = [name for name in known.answers if name in names]
-        if known.prompt not in names or not answers:
+        answers = [spelled[name] for name in known.answers if name in spelled]
+        if completion is not None:
+            answers = [completion]
+        if known.prompt not in spelled or not answers:
             continue
-        prompt = (known.prompt, *(name for name in known.after if name in names))
-        others = [name for name in _MORE if name in names and name not in (*prompt, *answers)]
+        asked = tuple(spelled[name] for name in (known.prompt, *known.after) if name in spelled)
+        others = [spelled[name] for name in _MORE if name in spelled and spelled[name] not in (*asked, *answers)]
         if len(answers) > 1 or others:
-            found = ", ".join((*prompt, *answers, *others))
-            what = f"the first record has {found}: it is not clear which are the prompt and the answer"
-            remedy = f"say it, for example {Layout((*others, *prompt), answers[0]).shown()}"
-            raise UsageError("unclear-fields", what, remedy=remedy)
-        return Layout(prompt, answers[0], history=_HISTORY if _HISTORY in names else "")
+            raise _unclear((*asked, *answers, *others), Layout((*others, *asked), answers[0]))
+        return Layout(asked, answers[0], history=spelled.get(_HISTORY, ""))
     return None
+
+
+def _answered(prompt: tuple[str, ...], spelled: Mapping[str, str]) -> Layout | None:
+    """Return the layout of a prompt with the one answer that a record has; None if it has none.
+
+    Args:
+        spelled: the names of its fields, by themselves in lower case.
+    """
+    known = dict.fromkeys(name for layout in KNOWN for name in layout.answers)
+    answers = [spelled[name] for name in known if name in spelled and spelled[name] not in prompt]
+    if len(answers) > 1:
+        raise _unclear((*prompt, *answers), Layout(prompt, answers[0]))
+    return Layout(prompt, answers[0]) if answers else None
+
+
+def _unclear(found: Collection[str], example: Layout) -> UsageError:
+    what = f"the first record has {', '.join(found)}: it is not clear which are the prompt and the answer"
+    remedy = f"say it, for example {example.shown()}; one of the two is enough where the other is clear then"
+    return UsageError("unclear-fields", what, remedy=remedy)
 
 
 def has_conversation(names: Collection[str]) -> bool:

@@ -12,11 +12,15 @@ Reader = Callable[[Any], Any]
 """Turns a value as Arrow gives it to Python into one of JSON."""
 
 
+_OF_MESSAGES = ("role", "content", "from", "value", "tool_calls", "function_call")
+"""Fields of messages that templates read."""
+
+
 class NotTextError(Exception):
     """Bytes of a column that are not UTF-8, or not JSON where the column says so; its argument says why."""
 
 
-def reader_of(kind: Any, column: str) -> Reader | None:
+def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
     """Return what makes JSON of the values of a type; None where Python's values are that already.
 
     Every row of a table has all fields of its structs, so a field that a record lacked is null: null fields are left
@@ -25,6 +29,7 @@ def reader_of(kind: Any, column: str) -> Reader | None:
     Args:
         kind: the type.
         column: where it stands, for messages.
+        beside: it holds messages, beside whose text there may be what JSON has not: that is left out.
 
     Raises:
         UnusableFileError: JSON has nothing like it.
@@ -43,9 +48,9 @@ def reader_of(kind: Any, column: str) -> Reader | None:
     elif types.is_map(kind):
         read = _map(reader_of(kind.item_type, column))
     elif types.is_struct(kind):
-        read = _struct({field.name: reader_of(field.type, f"{column}.{field.name}") for field in kind})
+        read = _struct(_readers(kind, column, beside=beside))
     elif types.is_nested(kind) and hasattr(kind, "value_type"):
-        read = _list(reader_of(kind.value_type, column))
+        read = _list(reader_of(kind.value_type, column, beside=beside))
     elif any(check(kind) for check in (types.is_binary, types.is_large_binary, types.is_binary_view)):
         read = _or_null(_decoded)
     elif types.is_float16(kind) or types.is_float32(kind):
@@ -56,6 +61,18 @@ def reader_of(kind: Any, column: str) -> Reader | None:
             "bad-field", f"column {column!r} holds {kind}, which JSON has not", "cast it to strings"
         )
     return read
+
+
+def _readers(kind: Any, column: str, *, beside: bool) -> dict[str, Reader | None]:
+    """Return what reads each field of a struct; see `reader_of`."""
+    readers: dict[str, Reader | None] = {}
+    for field in kind:
+        try:
+            readers[field.name] = reader_of(field.type, f"{column}.{field.name}")
+        except UnusableFileError:
+            if not beside or field.name in _OF_MESSAGES:
+                raise
+    return readers
 
 
 def is_json(kind: Any) -> bool:
@@ -107,7 +124,7 @@ def _struct(readers: dict[str, Reader | None]) -> Reader:
     def fields(value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is None:
             return None
-        kept = {name: item for name, item in value.items() if item is not None}
+        kept = {name: item for name, item in value.items() if item is not None and name in readers}
         for name, item in kept.items():
             read = readers[name]
             if read is not None:

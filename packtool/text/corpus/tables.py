@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from packtool.formats.fields import MEDIA
+from packtool.formats.fields import CONVERSATION, MEDIA
 from packtool.text.corpus.documents import document_of, listed
 from packtool.text.corpus.records import (
     Fields,
@@ -27,6 +27,8 @@ from packtool.text.corpus.records import (
 )
 from packtool.text.corpus.rows import NotTextError, Reader, is_json, reader_of
 
+UNSEEN = "…"
+"""A value of which only the column is known."""
 _SLICE_BYTES = 1 << 22
 _SLICE_ROWS = 4096
 _END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
@@ -158,15 +160,22 @@ def _open_arrow(file: io.RawIOBase) -> tuple[Any, bool]:
         raise _damaged("Arrow", error, "; what follows is lost") from None
 
 
-def column_names(file: io.RawIOBase, format: str) -> list[str]:
-    """Return the names of the columns of a table.
+def example_row(file: io.RawIOBase, format: str) -> dict[str, Any]:
+    """Return a row as a table may have it, from its columns alone: lists of objects have their names, too.
 
     Raises:
         UnusableFileError: damaged.
     """
-    if format == "parquet":
-        return list(open_parquet(file).schema_arrow.names)
-    return list(_open_arrow(file)[0].schema.names)
+    from pyarrow import types
+
+    schema = open_parquet(file).schema_arrow if format == "parquet" else _open_arrow(file)[0].schema
+    row: dict[str, Any] = {}
+    for column in schema:
+        element = getattr(column.type, "value_type", None)
+        row[column.name] = UNSEEN
+        if element is not None and types.is_struct(element):
+            row[column.name] = [{field.name: UNSEEN for field in element}]
+    return row
 
 
 class Columns:
@@ -191,10 +200,13 @@ class Columns:
         self._readers: dict[str, Reader | None] = {}
         for name in held:
             self._paths[name], kind = _find(schema, name, "missing-text")
-            self._readers[name] = bool if name in MEDIA else reader_of(kind, name)
+            self._readers[name] = bool if name in MEDIA else reader_of(kind, name, beside=self._holds_messages(name))
         self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
         self._others = [_scalar(schema, name) for name in fields.columns]
         self.names = list(dict.fromkeys([*held, *fields.columns]))
+
+    def _holds_messages(self, name: str) -> bool:
+        return self._fields.chat and name in (self._fields.text, *CONVERSATION)
 
     def _held(self, schema: Any) -> list[str]:
         """List the columns of documents that there are, of the types they need."""

@@ -58,7 +58,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
         if options.ids_only:
             written["ids_only"] = True
         if tokenizer.chat is not None:
-            written |= as_recorded(tokenizer.chat.recorded(options.conversations or AUTO))
+            written |= as_recorded(tokenizer.chat.recorded(texts.fields.text or AUTO))
         if texts.fields.layout is not None:
             written |= as_recorded(texts.fields.layout.recorded())
         if tokenizer.fim is not None:

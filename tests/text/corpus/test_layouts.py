@@ -69,6 +69,13 @@ KNOWN = [
     (["prompt", "response"], "--prompt prompt --completion response"),
     (["input", "output"], "--prompt input --completion output"),
     (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output --history history"),
+    (["Question", "Complex_CoT", "Response"], "--prompt Question --completion Response"),
+    (["definition", "inputs", "targets"], "--prompt definition,inputs --completion targets"),
+    (["problem", "generated_solution", "expected_answer"], "--prompt problem --completion generated_solution"),
+    (["sql_prompt", "sql_context", "sql"], "--prompt sql_prompt,sql_context --completion sql"),
+    (["id", "dialogue", "summary"], "--prompt dialogue --completion summary"),
+    (["article", "highlights", "id"], "--prompt article --completion highlights"),
+    (["Context", "Response"], "--prompt Context --completion Response"),
     (["content"], None),
     (["prompt"], None),
     (["answer", "context"], None),
@@ -89,6 +96,67 @@ def test_what_is_not_clear_is_asked_for(names: list[str], tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"a\.jsonl: the first record has .*: it is not clear which") as error:
         packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
     assert error.value.remedy.startswith("say it, for example --prompt ")
+
+
+@pytest.mark.parametrize(
+    ("names", "option", "layout"),
+    [
+        (["problem", "solution", "answer"], {"completion": "solution"}, "--prompt problem --completion solution"),
+        (
+            ["question", "context", "answer"],
+            {"prompt": ("context", "question")},
+            "--prompt context,question --completion answer",
+        ),
+        (["db_id", "query", "question"], {"completion": "query"}, "--prompt question --completion query"),
+        (["text", "Summary"], {"prompt": ("text",)}, "--prompt text --completion Summary"),
+        (["text", "label"], {"prompt": ("text",)}, None),
+        (["text", "label"], {"completion": "label"}, None),
+    ],
+)
+def test_one_of_prompt_and_answer_is_enough(
+    tmp_path: Path, template: Path, names: list[str], option: dict[str, Any], layout: str | None
+) -> None:
+    found = known_layout(names, **option)
+    assert (None if found is None else found.shown()) == layout
+    options = {"tokenizer": ASSET, "chat_template": template, "workers": 1, **option}
+    for name in ("a.jsonl", "a.parquet", "a.csv"):
+        path = write(tmp_path / name, [{key: f"the {key}" for key in names}])
+        if found is None:
+            with pytest.raises(UsageError, match="by its well-known names, the other part is not found: in the first"):
+                packtool.tokenize(path, tmp_path / name[2:], **options)
+            continue
+        packtool.tokenize(path, tmp_path / name[2:], **options)
+        options |= {"prompt": found.prompt, "completion": found.completion}
+        packtool.tokenize(path, tmp_path / f"{name[2:]}-both", **options)
+        assert documents(tmp_path / name[2:]) == documents(tmp_path / f"{name[2:]}-both")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize(
+    ("field", "turns", "by_itself"),
+    [
+        ("conversation", [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], True),
+        ("dialog", [{"input": "q", "output": "a"}], True),
+        ("chat", [{"human": "q", "assistant": "a"}], True),
+        ("conversations", ["q", "a"], True),
+        ("data", ["q", "a"], False),
+    ],
+)
+def test_turns_of_every_form_and_name(
+    tmp_path: Path, template: Path, name: str, field: str, turns: list[Any], by_itself: bool
+) -> None:
+    options: dict[str, Any] = {"tokenizer": ASSET, "chat_template": template, "workers": 1}
+    packtool.tokenize([{"prompt": "q", "completion": "a"}], tmp_path / "expected", **options)
+    path = write(tmp_path / name, [{"id": "1", field: turns}])
+    packtool.tokenize(path, tmp_path / "named", conversations=field, **options)
+    assert documents(tmp_path / "named") == documents(tmp_path / "expected")
+    if by_itself:
+        packtool.tokenize(path, tmp_path / "s", **options)
+        assert documents(tmp_path / "s") == documents(tmp_path / "expected")
+        assert load(tmp_path / "s")["options"]["conversations"] in (field, "auto")
+    else:
+        with pytest.raises(DataError, match=f"no text field 'text'; there are id, {field}"):
+            packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
 
 
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -174,10 +242,11 @@ def test_a_record_without_an_answer_is_an_error(tmp_path: Path, template: Path) 
     ],
 )
 def test_preference_pairs_are_named(tmp_path: Path, record: dict[str, Any], remedy: str) -> None:
-    path = write(tmp_path / "a.jsonl", [record])
-    with pytest.raises(UsageError, match=r"a\.jsonl: the first record is a preference pair") as error:
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert error.value.remedy == remedy
+    for name in ("a.jsonl", "a.parquet"):
+        path = write(tmp_path / name, [record])
+        with pytest.raises(UsageError, match="the first record is a preference pair") as error:
+            packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
+        assert error.value.remedy == remedy
 
 
 def test_a_text_comes_before_a_layout(tmp_path: Path) -> None:

@@ -119,6 +119,18 @@ def test_a_map_is_an_object_and_bytes_are_text(tmp_path: Path) -> None:
     assert read(path, Fields(), limit=1) == ([], [(1, "record-too-large", "a record of 2 bytes, above the limit of 1")])
 
 
+def test_times_beside_what_is_said_are_left_out(tmp_path: Path) -> None:
+    fields = [("role", pa.string()), ("content", pa.string()), ("at", pa.timestamp("us", "UTC"))]
+    said = [{"role": "user", "content": "a", "at": 5}, {"role": "assistant", "content": "b", "at": None}]
+    kind = pa.list_(pa.struct(fields))
+    path = write(pa.table({"messages": pa.array([said], kind), "tools": pa.array([[]], kind)}), tmp_path / "a.parquet")
+    [(_, code, reason)] = read(path, CHAT)[1]
+    assert (code, reason) == ("bad-field", "column 'tools.at' holds timestamp[us, tz=UTC], which JSON has not")
+    path = write(pa.table({"messages": pa.array([said], kind)}), tmp_path / "b.parquet")
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    assert read(path, CHAT) == ([{"messages": messages}], [])
+
+
 def test_what_json_has_not_is_refused_by_name(tmp_path: Path) -> None:
     kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.timestamp("s"))]))
     path = write(pa.table({"messages": pa.array([[{"role": "user", "content": 5}]], kind)}), tmp_path / "a.parquet")
