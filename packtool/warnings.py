@@ -27,6 +27,7 @@ CODES = frozenset(
         "no-locks",
         "no-reasoning",
         "no-workers",
+        "order-without-effect",
         "other-reasoning",
         "records-rejected",
         "run-ended",

@@ -182,6 +182,7 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
             echo()
             if report.metrics is not None:
                 echo(key_figures(report.metrics))
+            _show_moved_apart(report)
             echo(tokenizer_line(_manifest_of(path).tokenizer))
         if "batches" in run:
             echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
@@ -194,6 +195,20 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
                 _show_sources(report, path)
 
     _show_result(result, terminal, {"run": result.run, "report": result.report}, say)
+
+
+def _show_moved_apart(report: PackedReport) -> None:
+    """Say where documents were put in an order, and the shuffle moves parts of them away from each other."""
+    from packtool.planning.packing import strategy
+
+    shuffled = report.shuffle is not None and strategy(report.strategy).takes("atom_size")
+    if "order_by" not in report.options or not shuffled:
+        return
+    row = max(bucket.sequence_length for bucket in report.buckets)
+    atom = report.options.get("atom_size", row)
+    if atom <= row:
+        together = f"--no-shuffle keeps their order, an --atom-size above {row:,} more of it together"
+        echo(f"The shuffle moves atoms of {atom:,} tokens apart, which cut documents: {together}")
 
 
 def _show_sources(report: PackedReport, path: Path | str) -> None:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packtool.commands.corpus_rows import write_corpus
-from packtool.commands.dataset_job import DatasetResult, dataset_job, index_names
-from packtool.commands.document_choice import check_choice, choose
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
+from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.errors import DataError, UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.formats.token_store import Corpus
+from packtool.options.names import listed
+from packtool.options.order import order_keys
 from packtool.options.pack import PackArguments
 from packtool.options.record import recorded
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.signature import takes
 from packtool.planning import packing
+from packtool.planning.arrays import Arrays
 from packtool.planning.packing import STRATEGIES, Strategy
 from packtool.planning.packing.strategy import draws, mixes
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
+from packtool.warnings import warn
 from packtool.writing.planning import planned
+
+if TYPE_CHECKING:
+    from packtool.commands.document_order import StoredOrder
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +44,7 @@ def pack(options: PackArguments) -> DatasetResult:
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
     strategy = check_options(options)
+    _warn_of_order(strategy, options)
     with dataset_job("pack", options, options.stores) as job, temporary_directory() as work:
         require_distinct(job.inputs)
         if options.index_only:
@@ -48,6 +58,10 @@ def pack(options: PackArguments) -> DatasetResult:
         row_length = options.sequence_length or max(options.buckets)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             chosen = choose(corpus, options, row_length, arrays, longest)
+            ordered = _ordered(job, options, corpus, chosen, work, arrays)
+            stored_order = None
+            if ordered is not None:
+                stored_order = ordered.documents
             key = job.key(strategy.name, described, order, *chosen.options)
             with job.open_output(key) as output:
                 if output.preview:
@@ -55,7 +69,14 @@ def pack(options: PackArguments) -> DatasetResult:
                 if output.finished:
                     return job.kept(output)
                 with planned(
-                    strategy, corpus, options, job.budget, output.scratch, chosen.passes, options.epoch
+                    strategy,
+                    corpus,
+                    options,
+                    job.budget,
+                    output.scratch,
+                    chosen.passes,
+                    options.epoch,
+                    stored_order,
                 ) as plans:
                     seconds = job.clock.seconds()
                     log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
@@ -72,6 +93,27 @@ def pack(options: PackArguments) -> DatasetResult:
                         choice=chosen.choice,
                         facts={"planned": seconds},
                     )
+
+
+def _ordered(
+    job: DatasetJob, options: PackArguments, corpus: Corpus, chosen: Chosen, work: Path, arrays: Arrays
+) -> StoredOrder | None:
+    """Put the chosen documents in the order that is asked for; None for corpus order."""
+    if not options.order_by:
+        return None
+    from packtool.commands.document_order import documents_in_order  # reads with Arrow, which takes a while to load
+
+    keys = order_keys(options.order_by)
+    return documents_in_order(corpus.stores, chosen.passes, keys, job.budget.memory, work, arrays)
+
+
+def _warn_of_order(strategy: Strategy, options: PackArguments) -> None:
+    """Warn where an order of documents has no effect on which of them share rows."""
+    if options.order_by and not strategy.neighbours:
+        what = f"{strategy.name} does not put documents in a row for being next to each other"
+        near = tuple(name for name, each in STRATEGIES.items() if each.neighbours)
+        remedy = f"take {listed(near)} to keep neighbours together, or leave it out"
+        warn("order-without-effect", what, remedy=remedy, where="--order-by")
 
 
 def check_options(options: PackArguments) -> Strategy:

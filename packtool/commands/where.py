@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from packtool.errors import DataError, UsageError
+from packtool.formats.columns import first_unread, mask_of
 from packtool.formats.token_store import TokenStore, read_column
 from packtool.options.kinds import shown
 from packtool.options.where import Compared, Condition, Constant, Field, Negated
@@ -62,7 +63,7 @@ def documents_where(
         taken[documents] = search.holds(condition, np.arange(documents.stop - first))
     if missing:
         text, (times, document) = next(iter(missing.items()))
-        first = _place(store, document)
+        first = store.name_of(document)
         what = f"{text}: the field is missing in {plural(times, 'document')} (first: {first})"
         remedy = "say what becomes of them: ... is not None and ... leaves them out, ... is None or ... takes them"
         raise UsageError("bad-where", what, remedy=remedy, where=str(store.place))
@@ -160,7 +161,7 @@ class _Search:
     def _compared(self, compared: Compared, documents: I64) -> Mask:
         """Return for each of these documents whether a comparison holds."""
         values = self._values.of(compared.field).take(pa.array(documents))
-        absent = _mask(values.is_null())
+        absent = mask_of(values.is_null())
         present = [constant for constant in compared.constants if constant is not None]
         if compared.how != "in":
             self._count_missing(compared, documents[absent])
@@ -170,15 +171,15 @@ class _Search:
             read = self._read(compared, values, present[0], documents)
             if isinstance(present[0], float):
                 read = pc.add(read, 0.0)  # -0.0 becomes 0.0, which is_in tells from it
-            found = found | _mask(pc.is_in(read, value_set=pa.array(present, read.type)))
+            found = found | mask_of(pc.is_in(read, value_set=pa.array(present, read.type)))
         return found
 
     def _ordered(self, compared: Compared, values: Any, constant: Constant, documents: I64) -> Mask:
         """Compare values with one constant, in an order, or as a text within a text; false for missing ones."""
         read = self._read(compared, values, constant, documents)
         if compared.how == "contains":
-            return _mask(pc.fill_null(pc.match_substring(read, constant), False))
-        return _mask(pc.fill_null(_ORDERS[compared.how](read, constant), False))
+            return mask_of(pc.fill_null(pc.match_substring(read, constant), False))
+        return mask_of(pc.fill_null(_ORDERS[compared.how](read, constant), False))
 
     def _count_missing(self, compared: Compared, documents: I64) -> None:
         if len(documents):
@@ -191,36 +192,8 @@ class _Search:
         try:
             return values.cast(type_)
         except pa.ArrowInvalid:
-            number = _first_unread(values, type_)
+            number = first_unread(values, type_)
             what = f"{compared.text}: {shown(values[number].as_py())} is not {words}"
             remedy = "compare it as the text that it is, such as == '3', or say for which documents it counts"
-            where = _place(self._store, self._first + int(documents[number]))
+            where = self._store.name_of(self._first + int(documents[number]))
             raise DataError("bad-value", what, remedy=remedy, where=where) from None
-
-
-def _first_unread(values: Any, type_: pa.DataType) -> int:
-    """Return the first value that can't be read as of a type; there is one."""
-    low, high = 0, len(values) - 1  # it is among these
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            values[low : middle + 1].cast(type_)
-            low = middle + 1
-        except pa.ArrowInvalid:
-            high = middle
-    return low
-
-
-def _place(store: TokenStore, document: int) -> str:
-    """Name a document as messages do: by its file and line, where they are known."""
-    if store.has_origins:
-        return store.origin(document)
-    return f"document {document}"
-
-
-def _mask(values: Any) -> Mask:
-    """Return booleans of Arrow as an array."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    mask: Mask = values.to_numpy(zero_copy_only=False)
-    return mask

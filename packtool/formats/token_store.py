@@ -200,6 +200,12 @@ class TokenStore:
         file, record, _ = self._origins_of(shard).array[number - shard.first_document].tolist()
         return f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
 
+    def name_of(self, number: int) -> str:
+        """Name one document as messages do: by its file and record, where they are known."""
+        if self.has_origins:
+            return self.origin(number)
+        return f"document {number}"
+
     def _origins_of(self, shard: TokenShard) -> MappedFile:
         if shard.documents is None:
             what = "it was made with --no-provenance, so it does not record where its documents came from"

@@ -6,10 +6,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from packtool.options.declare import Option
+from packtool.options.declare import Excludes, Option
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import COUNT, COUNTS, FLAG, NUMBER, PLACES, SHARE, TEXT, TEXT_OR_ID, parse_share
 from packtool.options.names import STRATEGIES, listed
+from packtool.options.order import ORDER
 from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, IndexOnly, Many, MovingRows, Output, Seed
 
 EXTRA_CAPACITY = 50
@@ -196,6 +197,19 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
     shuffle: Annotated[
         bool, Option(FLAG, "Shuffle the rows (for concat and padding: the atoms), or keep corpus order.", "Order")
     ] = True
+    order_by: Annotated[
+        Sequence[str] | str | None,
+        Option(
+            ORDER,
+            "Pack documents in the order of kept fields, so that those that are alike are neighbours: as text, "
+            "FIELD:number as numbers, -FIELD turned round; missing values last.",
+            "Order",
+            metavar="FIELD,...",
+            default="corpus order",
+            excludes=Excludes(("epoch",), "leave one of the two out: an epoch has an order of its own"),
+            recorded=True,
+        ),
+    ] = None
     too_long: Annotated[
         Literal["error", "drop", "cut"],
         Option(

@@ -119,9 +119,14 @@ def _print_headline(report: PackedReport, console: Console) -> None:
 
 def _order(report: PackedReport) -> str:
     shuffle = report.shuffle
+    order = ""
+    if "order_by" in report.options:
+        order = f"ordered by {','.join(report.options['order_by'])}"
     if shuffle is None:
-        return "corpus order"
-    order = f"{shuffle.method} shuffle"
+        return order or "corpus order"
+    if order:
+        order += ", then "
+    order += f"{shuffle.method} shuffle"
     if shuffle.atom_size:
         order += f" (A = {count(shuffle.atom_size)})"
     order += f", seed {shuffle.seed}"

@@ -20,8 +20,8 @@ from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing import PackOptions, Strategy, plan_corpus
 from packtool.planning.packing.plans import RenumberedPlan, RowsPlan
 from packtool.planning.packing.windows import Over, Window
-from packtool.planning.plan import Ints, Plan
-from packtool.planning.selecting.mixture import Passes, by_pass
+from packtool.planning.plan import I64, Ints, Plan
+from packtool.planning.selecting.mixture import Passes, by_pass, by_pass_in_order
 from packtool.planning.shuffling.permutation import document_order
 from packtool.writing.array_files import FileArrays
 from packtool.writing.memory import Budget
@@ -36,6 +36,7 @@ def planned(
     work: Path,
     chosen: Sequence[Passes] | None = None,
     epoch: int = 0,
+    stored_order: I64 | None = None,
 ) -> Iterator[list[Plan]]:
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
@@ -44,6 +45,8 @@ def planned(
         work: directory for what lies on disk.
         chosen: the documents of each store, as often as they are packed; None for all of them once.
         epoch: of the order in which documents are planned, of the seed in `options`; 0 for corpus order.
+        stored_order: the documents of all stores that are packed, in the order in which they are planned in place of
+            corpus order.
     """
     documents = corpus.documents
     if chosen is not None:
@@ -53,7 +56,7 @@ def planned(
             corpus.work_in(arrays)
         if chosen is not None:
             corpus.choose([passes.documents(arrays) for passes in chosen])
-        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch)
+        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch, stored_order)
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
@@ -67,15 +70,18 @@ def _plans(
     budget: Budget,
     arrays: Arrays,
     epoch: int,
+    stored_order: I64 | None,
 ) -> list[Plan]:
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
     lengths = corpus.lengths()
     over: Over = map
     if isinstance(arrays, FileArrays):
         over = partial(_over, arrays, budget.engine.processes)
-    order: Ints | None = None
+    order: Ints | None = stored_order
     ends: list[int] = []
-    if any(passes.number > 1 for passes in chosen) and (epoch or strategy.windowed):
+    if chosen and stored_order is not None:
+        order, ends = by_pass_in_order(chosen, stored_order, arrays)
+    elif any(passes.number > 1 for passes in chosen) and (epoch or strategy.windowed):
         order, ends = by_pass(chosen, arrays)
     if epoch:
         numbers = len(lengths) if order is None else order

@@ -237,12 +237,16 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         seed, epoch: of the order of documents; epoch 0 is corpus order.
 
     Raises:
-        UsageError: `pack` did not write its rows, or the lengths of its documents are not known.
+        UsageError: `pack` did not write its rows, or in an order by fields, which the stores have; or the lengths of
+            its documents are not known.
     """
     manifest, lengths = dataset.manifest, dataset.lengths()
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
         what = "made by the partial shuffle, which packs every epoch by itself"
         raise UsageError("partial-shuffled", what, remedy="leave repack out", where=str(dataset.place))
+    if "order_by" in manifest.options:
+        what = f"its documents are in the order of {', '.join(manifest.options['order_by'])}, which only pack computes"
+        raise UsageError("ordered-documents", what, remedy="leave repack out", where=str(dataset.place))
     options, chosen = _options(manifest, seed), dataset.chosen()
     strategy = packing.strategy(manifest.strategy)
     order: Ints = np.arange(len(lengths))

@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ruled = source.replace(
         declaration, declaration.replace("            recorded=True,\n", f"            recorded=True,\n{rule}")
     )
-    (place / "ruled.py").write_text(ruled.replace("import Option", "import Needs, Option"), "utf-8")
+    (place / "ruled.py").write_text(ruled.replace("import Excludes, Option", "import Excludes, Needs, Option"), "utf-8")
     strategy = place / "packtool/planning/packing/decompose.py"
     source = strategy.read_text(encoding="utf-8")
     before = "    top = 1 << (options.row_length.bit_length() - 1)\n"

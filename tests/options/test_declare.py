@@ -47,6 +47,7 @@ from packtool.options.kinds import (
     Part,
 )
 from packtool.options.names import METHODS, STRATEGIES
+from packtool.options.order import ORDER
 from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shared import Terminal
@@ -74,6 +75,7 @@ PLAIN = {
     PART: {Part, str, float},
     SHARD: {str},
     WHERE: {str},
+    ORDER: {str, Sequence[str]},
     TEMPERATURE: {Decimal, str, float},
     SHARE: {Fraction, float, str},
     LIMIT: {Fraction, float, str},

@@ -27,6 +27,7 @@ from packtool.options.kinds import (
     TEMPERATURE,
     Kind,
 )
+from packtool.options.order import ORDER
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.options.where import WHERE
@@ -54,6 +55,7 @@ VALUES: dict[Kind, Any] = {
     SHARE: "7%",
     TEMPERATURE: 2,
     WHERE: "a == 1",
+    ORDER: ["repo", "-size:number"],
 }
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
 

@@ -89,4 +89,5 @@ STRATEGY = Strategy(
     plan=plan,
     whole=True,
     omits_eos=True,
+    neighbours=True,
 )

@@ -31,4 +31,5 @@ STRATEGY = Strategy(
     recommended=1,
     windowed=False,
     plan=plan,
+    neighbours=True,
 )

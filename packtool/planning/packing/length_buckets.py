@@ -44,4 +44,5 @@ STRATEGY = Strategy(
     multi_bucket=True,
     windowed=False,
     plan=plan,
+    neighbours=True,
 )

@@ -147,4 +147,5 @@ STRATEGY = Strategy(
     whole=True,
     rounds=False,
     keeps_eos=False,
+    neighbours=True,
 )

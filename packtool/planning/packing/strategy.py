@@ -31,6 +31,7 @@ class Strategy:
         rounds: to begin pieces at multiples, it has to plan rounded lengths; else every unit begins with a document.
         keeps_eos: rows have the EOS of every document; without it nothing teaches a model to stop.
         omits_eos: pieces of EOS alone are left out.
+        neighbours: documents that are next to each other in the order share rows.
         powers: the lengths of its rows are powers of two.
     """
 
@@ -46,6 +47,7 @@ class Strategy:
     rounds: bool = True
     omits_eos: bool = False
     keeps_eos: bool = True
+    neighbours: bool = False
     powers: bool = False
 
     def takes(self, option: str) -> bool:

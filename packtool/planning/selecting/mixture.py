@@ -107,6 +107,48 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
     return order, ends
 
 
+def by_pass_in_order(chosen: Sequence[Passes], stored: I64, arrays: Arrays = IN_MEMORY) -> tuple[Ints, list[int]]:
+    """Order the documents of a mixture pass by pass over all stores, each pass as the stored documents are ordered.
+
+    Args:
+        chosen: the documents of each store, which are numbered store by store.
+        stored: the documents of all stores that are packed, each once, in order.
+        arrays: allocates arrays as long as the corpus.
+    Returns:
+        The document at each place, and the place at which each pass ends.
+
+    >>> some, every = np.array([True, False]), np.array([True, True])
+    >>> by_pass_in_order([Passes(every, 2, some), Passes(every, 1, some)], np.array([2, 1, 3, 0]))
+    (array([5, 1, 6, 0, 7, 3, 2, 4], dtype=uint32), [4, 7, 8])
+    """
+    documents, count = sum(map(len, chosen)), sum(len(each.kept) for each in chosen)
+    order, at, ends = arrays.empty(documents, index_type(documents)), 0, []
+    numbers = arrays.empty(count, np.int64)
+    for number in range(max(each.number for each in chosen)):
+        first, begin = 0, 0  # the first document of a store: as it is packed, and as it is stored
+        for each in chosen:
+            _number_pass(each, number, first, numbers[begin : begin + len(each.kept)])
+            first += len(each)
+            begin += len(each.kept)
+        for a, b in blocks(len(stored)):
+            here = numbers[stored[a:b]]
+            here = here[here >= 0]
+            order[at : at + len(here)] = here
+            at += len(here)
+        ends.append(at)
+    return order, ends
+
+
+def _number_pass(passes: Passes, number: int, first: int, numbers: I64) -> None:
+    """Number the documents of one pass over a store, from `first` for those of all passes; -1 for others."""
+    taken = passes.kept if number < passes.whole else passes.part
+    next_number = first + min(number, passes.whole) * int(np.count_nonzero(passes.kept))
+    for a, b in blocks(len(taken)):
+        some = taken[a:b] & (number <= passes.whole)
+        numbers[a:b] = np.where(some, next_number + np.cumsum(some) - 1, -1)
+        next_number += int(np.count_nonzero(some))
+
+
 def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
     """Split listed documents into passes, as `by_pass` does: a pass begins where their numbers stop ascending.
 

@@ -1,0 +1,64 @@
+"""The order of documents that `--order-by` asks for: the fields that decide it, and how each is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from packtool.errors import UsageError
+from packtool.options.kinds import FIELDS, Kind, shown
+
+_KEY = re.compile(r"(-?)(.+?)(:number)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """A field that orders documents.
+
+    Attributes:
+        field: its name.
+        number: its values are ordered as numbers, else as text, by code points.
+        descending: the largest comes first. Documents without a value are last either way.
+    """
+
+    field: str
+    number: bool
+    descending: bool
+
+
+def order_keys(written: Iterable[str]) -> list[OrderKey]:
+    """Read the keys of an order, the first of which decides first.
+
+    >>> order_keys(["repo", "-size:number"])
+    [OrderKey(field='repo', number=False, descending=False), OrderKey(field='size', number=True, descending=True)]
+    """
+    keys = []
+    for text in written:
+        minus, field, number = _parts(text)
+        keys.append(OrderKey(field, bool(number), bool(minus)))
+    return keys
+
+
+def _parts(text: str) -> tuple[str, str, str | None]:
+    """Split a key into its minus, its field and its `:number`."""
+    match = _KEY.fullmatch(text)
+    if match is None:
+        remedy = "name fields that the stores keep, such as repo,-date,size:number"
+        raise UsageError("bad-option", f"{shown(text)} names no field", remedy=remedy)
+    return match[1], match[2], match[3]
+
+
+def _parse(value: Any) -> Sequence[str]:
+    written: list[str] = FIELDS.parse(value)
+    named: set[str] = set()
+    for key in order_keys(written):
+        if key.field in named:
+            remedy = "name each field once: documents that are alike in it stay alike"
+            raise UsageError("bad-option", f"{shown(key.field)} is named twice", remedy=remedy)
+        named.add(key.field)
+    return written
+
+
+ORDER = Kind("a list of fields, such as repo,-date,size:number", "FIELD,...", list[str] | str, _parse, many=True)

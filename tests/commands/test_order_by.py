@@ -1,0 +1,203 @@
+"""`--order-by`: the order of `sorted`, over stores, mixtures, windows and memory; and its refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.commands.document_order import NO_VALUE, documents_in_order
+from packtool.errors import PacktoolError
+from packtool.formats.packed import PackedDataset
+from packtool.formats.token_store import TokenStore
+from packtool.options.order import order_keys
+from packtool.planning.arrays import IN_MEMORY
+from packtool.planning.selecting.mixture import Passes
+from packtool.warnings import PacktoolWarning
+from tests.commands.web_and_wiki import pack
+from tests.stores import contents
+
+Record = dict[str, Any]
+REPOS = ["a", "b/c", "é", "𝄞", "Z", "", None]
+SIZES = [3, "10", -2.5, "1e2", 0, "-0.0", "nan", None]
+DATES = ["2024-01", "2023-12", "2024-1", None]
+KEYS = ["repo", "-repo", "date", "-date", "size:number", "-size:number", "size"]
+
+
+def records() -> list[Record]:
+    draw = random.Random(0)
+    made = []
+    for number in range(300):
+        record = {"repo": draw.choice(REPOS), "size": draw.choice(SIZES), "date": draw.choice(DATES)}
+        made.append({"text": f"text {number} " * (1 + number % 9), **record})
+    return made
+
+
+RECORDS = [records()[:190], records()[190:]]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    directory = tmp_path_factory.mktemp("order")
+    made = []
+    for name, part in zip(("one", "two"), RECORDS, strict=True):
+        source = directory / f"{name}.in"
+        source.mkdir()
+        for file, some in (("a", part[:80]), ("b", part[80:])):  # one shard for each
+            (source / f"{file}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in some))
+        packtool.tokenize(source, directory / name, columns=["repo", "size", "date"], workers=1, encoder="tokenizers")
+        made.append(directory / name)
+    return made
+
+
+def sort_key(record: Record, field: str, *, number: bool) -> Any:
+    """What a document is sorted by; None for a missing value."""
+    value = record[field]
+    if value is None or (number and value == "nan"):
+        return None
+    return float(value) if number else str(value)
+
+
+def by_definition(documents: list[int], keys: list[str]) -> list[int]:
+    """Sort documents of both stores by the last key first; each sort keeps the order of what is equal."""
+    every = [record for part in RECORDS for record in part]
+    for key in reversed(order_keys(keys)):
+        values = {n: sort_key(every[n], key.field, number=key.number) for n in documents}
+        known = sorted((n for n in documents if values[n] is not None), key=values.get, reverse=key.descending)  # type: ignore[arg-type]
+        documents = known + [n for n in documents if values[n] is None]
+    return documents
+
+
+def some_keys(draw: random.Random) -> list[str]:
+    """Keys of different fields."""
+    keys: dict[str, str] = {}
+    for key in draw.sample(KEYS, 3):
+        keys.setdefault(order_keys([key])[0].field, key)
+    return list(keys.values())[: draw.randrange(1, 4)]
+
+
+@pytest.mark.parametrize("cases", [30, pytest.param(2000, marks=pytest.mark.slow)])
+def test_the_order_is_that_of_sorted(stores: list[Path], tmp_path: Path, cases: int) -> None:
+    opened, draw = [TokenStore(store) for store in stores], random.Random(cases)
+    for _ in range(cases):
+        keys, share = some_keys(draw), draw.choice([0.05, 0.5, 1])
+        taken = [np.array([draw.random() < share for _ in part]) for part in RECORDS]
+        taken[0][0] = True
+        passes = [Passes(some, draw.choice([1, 2]), np.zeros_like(some)) for some in taken]
+        memory = draw.choice([1 << 30, 3000])
+        found = documents_in_order(opened, passes, order_keys(keys), memory, tmp_path, IN_MEMORY)
+        wanted = by_definition(np.flatnonzero(np.concatenate(taken)).tolist(), keys)
+        assert found.documents.tolist() == wanted, keys
+        first = order_keys(keys)[0]
+        every = [sort_key(record, first.field, number=first.number) for part in RECORDS for record in part]
+        numbers = found.groups[wanted].tolist()
+        assert [number == NO_VALUE for number in numbers] == [every[n] is None for n in wanted]
+        pairs = {(number, every[n]) for number, n in zip(numbers, wanted, strict=True) if number != NO_VALUE}
+        assert len(pairs) == len({number for number, _ in pairs}) == len({value for _, value in pairs})
+
+
+def documents_of(dataset: PackedDataset) -> list[int]:
+    """The documents in the order in which they begin in the rows."""
+    (bucket,) = dataset.buckets
+    segments = bucket.segments(0, bucket.rows)
+    return segments.document[(segments.document >= 0) & (segments.start == 0)].tolist()
+
+
+def test_documents_are_planned_in_the_order(stores: list[Path], tmp_path: Path) -> None:
+    keys, wanted = ["-date", "repo"], by_definition(list(range(300)), ["-date", "repo"])
+    ordered = pack(stores, tmp_path / "p", strategy="concat", order_by="-date,repo", shuffle=False)
+    assert documents_of(ordered) == wanted
+    assert ordered.manifest.options["order_by"] == keys
+    windows = pack(
+        stores, tmp_path / "w", strategy="best-fit-in-order", order_by=keys, shuffle=False, window_tokens=500
+    )
+    place = {document: at for at, document in enumerate(wanted)}
+    (bucket,) = windows.buckets
+    for row in range(bucket.rows):  # a row holds documents of one window, in order but for long ones
+        places = [place[document] for document in bucket.segments(row, row + 1).document.tolist() if document >= 0]
+        assert places == sorted(places)
+        assert places[-1] - places[0] < 100
+
+
+def test_each_pass_of_a_mixture_is_in_the_order(stores: list[Path], tmp_path: Path) -> None:
+    mixed = pack(stores, tmp_path / "p", strategy="concat", order_by="repo", shuffle=False, mix=["one=2", "two=1.5"])
+    begun, counts = documents_of(mixed), mixed.manifest.store_documents
+    chosen = mixed.chosen()
+    assert chosen is not None
+    stored = np.concatenate([chosen[0], chosen[1] + 190])[begun].tolist()
+    both = stored[:300]
+    assert both == by_definition(list(range(300)), ["repo"])
+    assert stored[300:] == by_definition(sorted(stored[300:]), ["repo"])
+    assert sorted(begun) == list(range(sum(counts)))
+
+
+@pytest.mark.parametrize("strategy", ["best-fit-in-order", "concat"])
+@pytest.mark.parametrize("index_only", [False, True])
+def test_the_bytes_depend_on_neither_workers_nor_memory(
+    stores: list[Path], tmp_path: Path, strategy: str, index_only: bool
+) -> None:
+    options: dict[str, Any] = {"strategy": strategy, "order_by": "repo,-size:number", "index_only": index_only}
+    pack(stores, tmp_path / "a", workers=1, **options)
+    pack(stores, tmp_path / "b", workers=2, memory="64KiB", **options)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    if index_only:
+        packtool.materialize(tmp_path / "a", tmp_path / "whole", store=stores)
+        whole = pack(stores, tmp_path / "c", **{**options, "index_only": False})
+        assert contents(tmp_path / "whole") == contents(whole.place.path)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order_by": "nosuch"}, "--order-by: 'nosuch' was not kept with the documents of "),
+        ({"order_by": "repo:number"}, "a.jsonl:2: 'repo' is 'a', which is not a number"),
+        ({"order_by": "repo,-repo"}, "--order-by: 'repo' is named twice"),
+        ({"order_by": "repo,,date"}, "--order-by: '' names no field"),
+        ({"order_by": "repo", "epoch": 1}, "--order-by: has no effect with --epoch"),
+    ],
+)
+def test_refusals(stores: list[Path], tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PacktoolError) as refused:
+        packtool.pack(stores, tmp_path / "p", strategy="concat", sequence_length=32, **options)
+    assert message in str(refused.value)
+    assert not (tmp_path / "p").exists()
+
+
+def test_values_of_documents_that_are_left_out_are_not_read(stores: list[Path], tmp_path: Path) -> None:
+    where = "repo is None"
+    pack(stores, tmp_path / "p", strategy="concat", order_by="repo:number", where=where)
+
+
+def test_repacking_an_order_is_refused(stores: list[Path], tmp_path: Path) -> None:
+    pack(stores, tmp_path / "p", strategy="concat", order_by="repo", index_only=True)
+    with pytest.raises(PacktoolError, match="its documents are in the order of repo, which only pack computes"):
+        packtool.open(tmp_path / "p", stores=stores).epoch(1, repack=True)
+
+
+def test_strategies_that_do_not_keep_neighbours_warn(stores: list[Path], tmp_path: Path) -> None:
+    with pytest.warns(PacktoolWarning, match="ffd does not put documents in a row for being next to each other"):
+        pack(stores, tmp_path / "p", strategy="ffd", order_by="repo")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--strategy", "concat"], "ordered by -date,repo, then atom shuffle, seed 42"),
+        (["--strategy", "concat"], "atoms of 32 tokens apart"),
+        (["--strategy", "best-fit-in-order", "--no-shuffle"], "· ordered by -date,repo tokens"),
+    ],
+)
+def test_the_summary_says_the_order(
+    stores: list[Path], tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["pack", *map(str, stores), "-o", str(tmp_path / "p"), "-L", "32", "--order-by", "-date,repo"]
+    assert run([*arguments, *options]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert said in printed
+    assert ("--no-shuffle keeps" in printed) == ("concat" in options)
