@@ -12,6 +12,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.names import LENGTHS, REPORT
 from packtool.formats.schema import (
     Choice,
+    KeptColumn,
     Options,
     OtherFile,
     PackedManifest,
@@ -41,6 +42,7 @@ def write_corpus(
     options: Options,
     order: Shuffle | None,
     choice: Choice | None = None,
+    columns: Sequence[KeptColumn] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> DatasetResult:
     """Write the rows of each plan; finish the dataset.
@@ -48,6 +50,7 @@ def write_corpus(
     Args:
         options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
         choice: of the documents of the corpus, without a file yet; None where each is packed once.
+        columns: that were kept of the documents, and written.
         facts: for `run.json`.
     """
     index_only = job.options.index_only
@@ -99,7 +102,7 @@ def write_corpus(
         report=output.file(REPORT, manifests.encode(report)),
         buckets=buckets,
         tokenizer_files=_tokenizer_files(corpus, output),
-        **index_fields(job.inputs if index_only else None, output, has_loss=corpus.has_loss),
+        **index_fields(job.inputs if index_only else None, output, columns, has_loss=corpus.has_loss),
     )
     return job.finish(output, manifest, report, facts or {})
 

@@ -14,13 +14,16 @@ from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
-from packtool.formats.names import CHOSEN
+from packtool.formats.names import CHOSEN, categories_file, column_file
 from packtool.formats.schema import (
     Choice,
     DatasetEntry,
+    KeptColumn,
     PackedManifest,
     packed_version,
 )
+from packtool.formats.token_store import Corpus
+from packtool.options.kinds import KeptField
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.outputs.claim import key_of, open_output
@@ -84,6 +87,25 @@ class DatasetJob:
         """
         without_tokens = ["index-only"] if self.options.index_only else []
         return key_of(__version__, *options, *without_tokens, self.input_entries())
+
+    def keep(self, output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptColumn]:
+        """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest.
+
+        Raises:
+            DataError: a value is no number, where numbers are wanted.
+            UsageError: a column has too many different values.
+        """
+        from packtool.writing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
+
+        columns = []
+        for number, field in enumerate(fields):
+            kept = kept_values(corpus, field)
+            categories = None
+            if kept.categories is not None:
+                categories = output.file(categories_file(number), manifests.encode(kept.categories))
+            values = output.array(column_file(number), kept.values)
+            columns.append(KeptColumn(name=kept.name, values=values, missing=kept.missing, categories=categories))
+        return columns
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[Output]:
@@ -154,12 +176,22 @@ def with_documents(choice: Choice | None, documents: I64 | None, output: Output)
     return msgspec.structs.replace(choice, documents=output.array(CHOSEN, documents))
 
 
-def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bool) -> dict[str, Any]:
-    """Return the version of a manifest, and where the stores of a dataset without tokens are, if it has any."""
-    return {
-        "format_version": packed_version(index_only=stores is not None, has_loss=has_loss),
-        "stores": UNSET if stores is None else index_names(stores, output.place),
-    }
+def index_fields(
+    stores: Sequence[Place] | None, output: Output, columns: Sequence[KeptColumn], *, has_loss: bool
+) -> dict[str, Any]:
+    """Return the fields of a manifest that its version depends on, and the version.
+
+    Args:
+        stores: of a dataset without tokens; None for one with tokens.
+        columns: that were kept of its documents.
+    """
+    fields: dict[str, Any] = {"stores": UNSET, "columns": UNSET}
+    if stores is not None:
+        fields["stores"] = index_names(stores, output.place)
+    if columns:
+        fields["columns"] = list(columns)
+    version = packed_version(index_only=stores is not None, has_loss=has_loss, has_columns=len(columns) > 0)
+    return {"format_version": version, **fields}
 
 
 def index_names(stores: Sequence[Place], output: Typed) -> list[str]:

@@ -26,6 +26,7 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
+    KeptColumn,
     Manifest,
     Order,
     PackedManifest,
@@ -233,11 +234,20 @@ def _of_packed(manifest: PackedManifest, size: int) -> dict[str, Any]:
     if manifest.batches is not None:
         facts["batches"] = manifest.batches.shape[0]
     facts["segments"] = manifest.lengths is not None
+    facts["columns"] = "; ".join(map(_kept, manifest.kept_columns)) or None
     if isinstance(manifest.stores, list):
         tokens = manifest.ledger.output * np.dtype(manifest.dtype).itemsize
         facts["rows gathered from"] = ", ".join(manifest.stores)
         facts["index"] = f"{show_bytes(size)}; the tokens of its rows would take {show_bytes(tokens)}"
     return facts
+
+
+def _kept(column: KeptColumn) -> str:
+    """Describe a column that was kept of the documents."""
+    kind = "numbers" if column.categories is None else "categories"
+    if not column.missing:
+        return f"{column.name} ({kind})"
+    return f"{column.name} ({kind}, missing in {plural(column.missing, 'document')})"
 
 
 def _shards(manifest: Manifest, files: Sequence[InputEntry]) -> int:

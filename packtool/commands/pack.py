@@ -14,6 +14,7 @@ from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.errors import DataError, UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.formats.token_store import Corpus
+from packtool.options.kinds import parse_kept
 from packtool.options.names import listed
 from packtool.options.order import order_keys
 from packtool.options.pack import PackArguments
@@ -27,6 +28,7 @@ from packtool.planning.packing.strategy import draws, mixes
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
+from packtool.writing.kept_columns import require_columns
 from packtool.writing.planning import planned
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ def pack(options: PackArguments) -> DatasetResult:
         require_distinct(job.inputs)
         if options.index_only:
             index_names(job.inputs, options.output)
-        corpus = Corpus(job.inputs)
+        corpus, kept = Corpus(job.inputs), parse_kept(options.keep)
+        require_columns(corpus, kept)
         described = _recorded(strategy, options, padding_id(options.pad_token, corpus.tokenizer))
         order = None
         if options.shuffle:
@@ -62,7 +65,7 @@ def pack(options: PackArguments) -> DatasetResult:
             stored_order = None
             if ordered is not None:
                 stored_order = ordered.documents
-            key = job.key(strategy.name, described, order, *chosen.options)
+            key = job.key(strategy.name, described, order, *chosen.options, *kept)
             with job.open_output(key) as output:
                 if output.preview:
                     return job.previewed(output, {"documents": corpus.documents, "tokens": corpus.tokens})
@@ -80,6 +83,7 @@ def pack(options: PackArguments) -> DatasetResult:
                 ) as plans:
                     seconds = job.clock.seconds()
                     log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
+                    columns = job.keep(output, corpus, kept)  # before the rows: a value may be refused
                     if job.budget.in_order and not options.index_only:
                         warn_of_scatter(corpus, plans)
                     return write_corpus(
@@ -91,6 +95,7 @@ def pack(options: PackArguments) -> DatasetResult:
                         options=described,
                         order=order,
                         choice=chosen.choice,
+                        columns=columns,
                         facts={"planned": seconds},
                     )
 
@@ -124,6 +129,9 @@ def check_options(options: PackArguments) -> Strategy:
     if options.index_only and not options.segments:
         what, remedy = "a dataset without tokens needs its segment table", "leave one of the two out"
         raise UsageError("bad-option", what, remedy=remedy, where="--index-only")
+    if options.keep and not options.segments:
+        what, remedy = "columns are looked up by the segment table", "leave one of the two out"
+        raise UsageError("bad-option", what, remedy=remedy, where="--keep")
     return strategy
 
 

@@ -15,6 +15,7 @@ from packtool.commands.document_origins import Origins, stores_nearby, stores_of
 from packtool.commands.places import places_to_read
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.kept_columns import is_absent
 from packtool.formats.names import TOKENIZER
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import StoreManifest
@@ -257,6 +258,7 @@ class _Documents:
         self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
         self._chosen = dataset.chosen()
         self._eos = dataset.manifest.tokenizer.eos_id
+        self._columns = dataset.columns
         self._origins, self._roles, self._decode = origins, roles, decode
 
     def segment(
@@ -292,7 +294,19 @@ class _Documents:
             identifier,
             _runs(ids[repeated:], loss, self._decode),
             _parts(ids, repeated, self._roles[source], self._eos, self._decode),
+            {name: self._value(name, document) for name in self._columns.names},
         )
+
+    def _value(self, name: str, document: int) -> str | float | None:
+        """Return what a column says of a document; None if nothing."""
+        values = self._columns.of(name, np.array([document]))
+        [value], categories = values.tolist(), self._columns.categories(name)
+        if is_absent(values)[0]:
+            return None
+        if categories is None:
+            return float(value)
+        name_of: str = categories[value]
+        return name_of
 
 
 def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode) -> list[Run]:

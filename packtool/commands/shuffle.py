@@ -21,6 +21,7 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.check import check_taken
+from packtool.options.kinds import parse_kept
 from packtool.options.pack import PackArguments
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
@@ -28,6 +29,7 @@ from packtool.options.signature import takes
 from packtool.planning import packing, shuffling
 from packtool.planning.shuffling import Method, partial
 from packtool.planning.shuffling.bucket import batches
+from packtool.writing.kept_columns import require_columns
 from packtool.writing.stored_plan import stored_atom_size
 from packtool.writing.stored_tokens import open_packed
 
@@ -167,7 +169,10 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         UsageError: there are too few tokens for one batch.
     """
     assert record.batch_size is not None
+    assert isinstance(job.options, ShuffleArguments)
     corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
+    kept = parse_kept(job.options.keep)
+    require_columns(corpus, kept)
     partial.lane_tokens(corpus.tokens, lanes, 1 if short_rows else sequence_length)  # raises what the plan would
     options = {
         "sequence_length": sequence_length,
@@ -176,7 +181,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         "shard_tokens": PackArguments.shard_tokens,
         "segments": True,
     }
-    key = job.key(record, options)
+    key = job.key(record, options, *kept)
     with job.open_output(key) as output:
         if output.preview:
             return job.previewed(output, {"documents": corpus.documents, "tokens": corpus.tokens})
@@ -184,6 +189,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             return job.kept(output)
         with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
             corpus.work_in(arrays)
+            columns = job.keep(output, corpus, kept)
             plan = partial.plan(
                 corpus.lengths(),
                 sequence_length=sequence_length,
@@ -195,4 +201,6 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
                 arrays=arrays,
             )
             strategy = packing.strategy("concat")
-            return write_corpus(job, output, corpus, [plan], strategy=strategy, options=options, order=record)
+            return write_corpus(
+                job, output, corpus, [plan], strategy=strategy, options=options, order=record, columns=columns
+            )

@@ -21,7 +21,7 @@ from packtool.commands.document_origins import stores_of
 from packtool.formats import manifest as manifests
 from packtool.formats.names import BATCHES, LENGTHS, REPORT
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import Options, PackedManifest, Shuffle
+from packtool.formats.schema import KeptColumn, Options, PackedManifest, Shuffle
 from packtool.formats.segment_table import no_segments
 from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
@@ -130,7 +130,7 @@ def _write(
         buckets=buckets,
         batches=_array(output, BATCHES, table),
         tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output),
-        **index_fields(index_of, output, has_loss=base.has_loss),
+        **index_fields(index_of, output, _columns(dataset, output), has_loss=base.has_loss),
     )
     facts: dict[str, Any] = {"inputs": manifests.input_names(dataset.place, base.inputs)}  # as in the manifest
     if table is not None:
@@ -167,6 +167,16 @@ def _documents(dataset: PackedDataset) -> I64 | None:
     if chosen is None:
         return None
     return np.concatenate(chosen)
+
+
+def _columns(dataset: PackedDataset, output: Output) -> list[KeptColumn]:
+    """Write the columns that were kept of the documents, as they are, and return their entries for the manifest."""
+    columns = dataset.columns
+    for name, entry in columns.entries.items():
+        output.array(entry.values.name, np.asarray(columns.values(name)))
+        if entry.categories is not None:
+            output.file(entry.categories.name, dataset.place.checked(entry.categories))
+    return dataset.manifest.kept_columns
 
 
 def _array(output: Output, name: str, array: npt.ArrayLike | None) -> FileEntry | None:

@@ -20,15 +20,18 @@ from packtool.commands.document_origins import require_same_stores
 from packtool.commands.places import places_to_read
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.formats.kept_columns import is_absent
 from packtool.formats.names import ORIGIN
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
 from packtool.formats.token_store import Corpus, TokenStore, count_trained, document_lengths
 from packtool.options.inspecting import VerifyArguments
+from packtool.options.kinds import KeptField
 from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import require_tokenizer
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
+from packtool.planning.arrays import blocks
 from packtool.planning.metrics.ledger import require_counted
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
@@ -36,6 +39,7 @@ from packtool.report.packed import packed_sources, read_report
 from packtool.report.schema import PackedReport
 from packtool.support.progress import Progress
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
+from packtool.writing.kept_columns import kept_values
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.stored_tokens import open_packed, store_places
 
@@ -218,9 +222,36 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
         corpus = _corpus(dataset, stores)
         if dataset.manifest.has_loss:
             _check_trained_of_stores(dataset, corpus)
+    _check_columns(dataset, corpus)
     _check_rows(dataset, corpus)
     _check_once(dataset)
     _check_sources(dataset, report)
+
+
+def _check_columns(dataset: PackedDataset, corpus: Corpus | None) -> None:
+    """Check the columns that were kept of the documents; with the stores at hand, that they have these values."""
+    columns = dataset.columns
+    for name, entry in columns.entries.items():
+        values, missing = columns.values(name), 0
+        where = dataset.place.where(entry.values.name)
+        for first, last in blocks(len(values)):
+            columns.require_listed(name, values[first:last])
+            missing += int(np.count_nonzero(is_absent(values[first:last])))
+        if missing != entry.missing:
+            what = f"column {name} lacks {missing} values, but the manifest says {entry.missing}"
+            raise DataError("bad-columns", what, remedy=AGAIN, where=where)
+        if corpus is None:
+            continue
+        kept = kept_values(corpus, KeptField(name, number=entry.categories is None))
+        if kept.categories != columns.categories(name):
+            what = f"the names of column {name} are not those in the stores"
+            raise DataError("bad-columns", what, remedy=AGAIN, where=where)
+        for first, last in blocks(len(values)):
+            here, there = values[first:last], kept.values[first:last]
+            wrong = np.flatnonzero((here != there) & ~(is_absent(here) & is_absent(there)))
+            if wrong.size:
+                what = f"column {name} of document {first + int(wrong[0])} is not the value in its store"
+                raise DataError("bad-columns", what, remedy=AGAIN, where=where)
 
 
 def _check_trained_of_stores(dataset: PackedDataset, corpus: Corpus) -> None:

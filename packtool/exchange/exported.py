@@ -165,6 +165,7 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
         bounds=lambda part: iter([(lengths(part), None)]),
         files=stored.files,
         masked=masked,
+        columns=list(dict.fromkeys(name for store in stored.stores for name in store.kept_fields)),
     )
 
 
@@ -245,6 +246,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         files=files,
         multiple=dataset.manifest.multiple,
         masked=masked if isinstance(masked, int) else None,
+        columns=dataset.columns.names,
     )
 
 

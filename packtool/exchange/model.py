@@ -5,7 +5,7 @@ A *sequence* is a document of a token store, or a row of a packed dataset.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -121,6 +121,7 @@ class Contents:
             not read for it.
         files: that they are read from.
         masked: tokens that do not train, padding apart; None where it is not said which do.
+        columns: names of those that were kept of its documents.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Contents:
     files: Callable[[], Iterator[MappedFile]]
     masked: int | None = None
     multiple: int = 1
+    columns: Sequence[str] = ()
 
     @property
     def sequences(self) -> int:
@@ -368,6 +370,12 @@ _LOSSES = (
         lambda contents: contents.repeated > 0,
         lambda _: False,
         lambda contents: f"which tokens are repeated ({contents.repeated} are)",
+    ),
+    _Loss(
+        "columns",
+        lambda contents: len(contents.columns) > 0,
+        lambda _: False,
+        lambda contents: f"the columns of documents ({', '.join(contents.columns)})",
     ),
 )
 

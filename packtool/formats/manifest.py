@@ -20,6 +20,7 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.formats.names import BATCHES, ORDER_FILE, UNFINISHED
 from packtool.formats.schema import (
+    COLUMNS_VERSION,
     EXPORT,
     FORMAT_VERSION,
     INDEX_VERSION,
@@ -50,7 +51,7 @@ class _Format(NamedTuple):
 
 _FORMATS = {
     TOKEN_STORE: _Format(StoreManifest, "a token store", (FORMAT_VERSION, LOSS_VERSION)),
-    PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION)),
+    PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION, COLUMNS_VERSION)),
     EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
 }
 """The formats that this version reads."""

@@ -45,6 +45,14 @@ SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("
 LOSS = np.dtype("|u1")
 """Whether a token trains: 1, or 0 where its loss is left out. A dataset without this column trains on all tokens."""
 
+NUMBER = np.dtype("<f8")
+"""A value of a column of numbers that was kept of the documents: NaN where one has none."""
+CATEGORY = np.dtype("<i4")
+"""A value of a column of categories: its place in the list of names, `MISSING` where a document has none."""
+MISSING = -1
+MOST_CATEGORIES = 1 << 16
+"""The most different values of a column of categories."""
+
 ORIGIN = np.dtype([("file", "<u4"), ("record", "<u8"), ("hash", "<u8")])
 """Where a document came from: its file by number, its record there counted from 1 after those before the shard, and the
 xxh3-64 of its UTF-8 text."""
@@ -76,6 +84,24 @@ def shard_file(kind: str, number: int | tuple[int, int]) -> str:
     return f"{name}.{suffix}"
 
 
+def column_file(number: int) -> str:
+    """Return the name of the values of a column that a packed dataset keeps of its documents.
+
+    >>> column_file(0)
+    'column-00000.npy'
+    """
+    return shard_file("column", number)
+
+
+def categories_file(number: int) -> str:
+    """Return the name of the list of names of such a column.
+
+    >>> categories_file(0)
+    'categories-00000.json'
+    """
+    return f"categories-{number:05d}.json"
+
+
 def bucket_directory(sequence_length: int) -> str:
     """Return the name of the directory of one bucket of a multi-bucket dataset.
 
@@ -94,6 +120,7 @@ OTHERS = "|".join(
         *map(re.escape, (REPORT, REJECTED, *TOKENIZER_FILES)),
         rf"{MORE_TEMPLATES}/[^/]+\.jinja",
         r"columns-\d{5,}(-\d{3,})?\.parquet",
+        r"categories-\d{5,}\.json",
         *_EXPORTED,
     ]
 )

@@ -3,7 +3,7 @@
 A shard is `tokens-NNNNN.npy` (rows × sequence_length), `segments-NNNNN.npy` and `segment_offsets-NNNNN.npy`
 (rows + 1), and `atoms-NNNNN.npy` where atoms span a varying number of rows: the rows of this shard at which an atom
 begins. `lengths.npy`, next to the manifest, has every document's length, EOS included, so that the dataset alone can
-account for every token.
+account for every token. Columns that were kept of the documents lie there, too (`kept_columns.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.batches import read_batches
 from packtool.formats.files import WRITE_BYTES, NpyWriter, write_array
+from packtool.formats.kept_columns import KeptColumns
 from packtool.formats.names import LOSS, OFFSET, SEGMENT, shard_file
 from packtool.formats.on_demand import held, open_all, open_arrays, slice_reader
 from packtool.formats.schema import Bucket, PackedManifest, PackedShard, listed
@@ -358,6 +359,7 @@ class PackedDataset:
         manifest = manifests.read_as(self.place, PackedManifest)
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
+        self.columns = KeptColumns(self.place, manifest.kept_columns, unchanged)
         self._lengths: Ints | None = None
         if manifest.lengths is not None and keep is None:
             self._lengths = self.place.array(manifest.lengths, "<u4")
@@ -375,7 +377,7 @@ class PackedDataset:
             for bucket in manifest.buckets
         ]
         if keep is not None:
-            kept = ("tokens", "loss", "segments", "segment_offsets")
+            kept = ("tokens", "loss", "segments", "segment_offsets", "column", "categories")
             files = listed(manifest)
             self.place.require([file for file in files if PurePosixPath(file.name).name.partition("-")[0] in kept])
 
@@ -405,6 +407,7 @@ class PackedDataset:
         choice = self.manifest.choice
         if choice is not None and choice.documents is not None:
             yield MappedFile.opened(self.place, choice.documents, OFFSET)
+        yield from self.columns.files()
 
     def atom_files(self) -> Iterator[MappedFile]:
         """Yield the files that list atoms."""

@@ -26,6 +26,8 @@ INDEX_VERSION = 4
 """The version of packed datasets without tokens, which earlier versions of packtool can't read."""
 LOSS_VERSION = 5
 """The version of datasets that say which tokens train: an earlier packtool would train on all of them."""
+COLUMNS_VERSION = 6
+"""The version of packed datasets that keep columns of their documents, which an earlier packtool doesn't know."""
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
@@ -340,6 +342,38 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return available
 
 
+class KeptColumn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A column of the documents that was kept with their rows: one value for each.
+
+    Attributes:
+        name: of the field.
+        values: the file of values; of categories their places in the list of names.
+        missing: how many documents have none: NaN among numbers, `MISSING` among categories.
+        categories: the file with the list of names; None for numbers.
+    """
+
+    name: Annotated[str, Meta(min_length=1)]
+    values: FileEntry
+    missing: Count
+    categories: OtherFile | None = None
+
+    @property
+    def files(self) -> list[FileEntry | InputEntry]:
+        """The files that it has."""
+        if self.categories is None:
+            return [self.values]
+        return [self.values, self.categories]
+
+    def require_place(self, number: int, documents: int) -> None:
+        """Raise a ValueError unless it is the column of this number, of a dataset of so many documents."""
+        named = self.values.name == names.column_file(number)
+        if self.categories is not None:
+            named = named and self.categories.name == names.categories_file(number)
+        _require(named, f"the files of column {number} are not named after it")
+        _require(self.values.shape == (documents,), f"column {number} does not have {documents} values")
+        _require(self.missing <= documents, f"column {number} lacks more values than there are documents")
+
+
 class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The choice of the documents that were packed.
 
@@ -379,6 +413,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         tokenizer_files: as the stores have them.
         stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
             from them; left out where its shards have tokens.
+        columns: those that were kept of its documents; left out for none.
     """
 
     format: str = PACKED
@@ -401,6 +436,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     batches: FileEntry | None = None
     tokenizer_files: list[OtherFile] = []
     stores: list[StoreName] | UnsetType = UNSET
+    columns: Annotated[list[KeptColumn], Meta(min_length=1)] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         most = 256 ** int(self.dtype.removeprefix("<u"))
@@ -427,8 +463,26 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             _require((shard.segments is None) == (self.lengths is None), "its segments lack the lengths of documents")
             has_loss = self.has_loss and not self.index_only
             _require((shard.loss is not UNSET) == has_loss, "its shards have no loss where its ledger has")
-        version = packed_version(index_only=self.index_only, has_loss=self.has_loss)
+        self._require_columns()
+        version = packed_version(
+            index_only=self.index_only, has_loss=self.has_loss, has_columns=self.columns is not UNSET
+        )
         _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
+
+    def _require_columns(self) -> None:
+        """Raise a ValueError where its columns do not fit its documents, or there is no table that names documents."""
+        columns = self.kept_columns
+        _require(not columns or self.lengths is not None, "it has columns, but no segments")
+        _require(len({column.name for column in columns}) == len(columns), "two of its columns have the same name")
+        for number, column in enumerate(columns):
+            column.require_place(number, self.documents)
+
+    @property
+    def kept_columns(self) -> list[KeptColumn]:
+        """The columns that were kept of its documents."""
+        if isinstance(self.columns, UnsetType):
+            return []
+        return self.columns
 
     @property
     def index_only(self) -> bool:
@@ -515,8 +569,10 @@ def _ending(shard: TokenShard | PackedShard) -> str | None:
     return endings.pop()
 
 
-def packed_version(*, index_only: bool, has_loss: bool) -> int:
+def packed_version(*, index_only: bool, has_loss: bool, has_columns: bool) -> int:
     """Return the format version of a packed dataset: the first one that knows all its features."""
+    if has_columns:
+        return COLUMNS_VERSION
     if has_loss:
         return LOSS_VERSION
     return INDEX_VERSION if index_only else FORMAT_VERSION
@@ -538,6 +594,8 @@ def listed(manifest: Manifest) -> Iterator[InputEntry]:
         files += [manifest.batches, manifest.report, manifest.lengths]
         if manifest.choice is not None:
             files.append(manifest.choice.documents)
+        for column in manifest.kept_columns:
+            files += column.files
     for file in [*files, *manifest.tokenizer_files]:
         if file is not None:
             yield InputEntry(file.name, file.bytes, file.xxh3_128)

@@ -27,7 +27,7 @@ from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenS
 from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
-from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, offsets_of
 from packtool.support.mapped import release
 
@@ -234,14 +234,23 @@ class TokenStore:
         import pyarrow as pa
 
         chunks: list[Any] = []
+        for _, part in self.column_parts(name):
+            chunks += part.chunks
+        return pa.chunked_array(chunks, pa.string())
+
+    def column_parts(self, name: str) -> Iterator[tuple[int, Any]]:
+        """Yield a field that was kept with the tokens, shard by shard, each with the number of its first document."""
         for shard in self.manifest.shards:
-            if shard.columns is not None:
-                chunks += read_column(self.place, shard.columns, name).chunks
-        out = pa.chunked_array(chunks, pa.string())
-        if len(out) != self.documents:
-            what = f"has {len(out)} values of {name!r}, but {self.documents} documents"
-            raise DataError("bad-columns", what, remedy="make the dataset again", where=str(self.place))
-        return out
+            if shard.columns is None:
+                what = f"keeps no column {name!r} with its tokens"
+                remedy = f"tokenize again with --columns {name}"
+                raise UsageError("unknown-column", what, remedy=remedy, where=str(self.place))
+            part, documents = read_column(self.place, shard.columns, name), shard.offsets.shape[0] - 1
+            if len(part) != documents:
+                what = f"has {len(part)} values of {name!r}, but {documents} documents"
+                where = self.place.where(shard.columns.name)
+                raise DataError("bad-columns", what, remedy="make the dataset again", where=where)
+            yield shard.first_document, part
 
     def with_ids(self, ids: Sequence[str]) -> I64:
         """Return the documents with any of these ids, ascending; none if ids were not kept."""
@@ -328,6 +337,9 @@ class TokenStore:
 class Corpus:
     """Several token stores, or documents chosen of them, as one sequence, numbered in the order given.
 
+    Attributes:
+        arrays: allocates arrays as long as the corpus.
+
     Raises:
         UsageError: the stores disagree on tokenizer, dtype or EOS.
     """
@@ -346,7 +358,7 @@ class Corpus:
         self._behind: I64 | None = None
         self._lengths: Ints | None = None
         self._starts: I64 | None = None
-        self._arrays = IN_MEMORY
+        self.arrays = IN_MEMORY
 
     @cached_property
     def shards(self) -> Sequence[np.ndarray[Any, Any]]:
@@ -388,11 +400,24 @@ class Corpus:
     def lengths(self) -> Ints:
         """Return the length of each document with its EOS, in tokens: uint32, in document order."""
         if self._lengths is None:
-            stored, behind = self.stored_lengths(), self._behind
-            self._lengths = stored
-            if behind is not None:
-                self._lengths = self._arrays.filled(len(behind), np.uint32, lambda a, b: stored.take(behind[a:b]))
+            self._lengths = self.of_documents(self.stored_lengths())
         return self._lengths
+
+    def of_documents(self, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each document its item of an array with one for every document of the stores."""
+        behind = self._behind
+        if behind is None:
+            return stored
+        return self.arrays.filled(len(behind), stored.dtype, lambda a, b: stored.take(behind[a:b]))
+
+    def taken(self) -> npt.NDArray[np.bool_]:
+        """Mark, of all documents of the stores, those that are in the corpus."""
+        stored, behind = sum(store.documents for store in self.stores), self._behind
+        taken = self.arrays.filled(stored, np.bool_, lambda first, last: behind is None)
+        if behind is not None:
+            for first, last in blocks(len(behind)):
+                taken[behind[first:last]] = True
+        return taken
 
     def files(self) -> Iterator[MappedFile]:
         """Yield every file of every store that was read or will be."""
@@ -402,25 +427,25 @@ class Corpus:
     def stored_lengths(self) -> Ints:
         """Return the lengths of all documents of the stores, whichever of them were chosen."""
         if self._stored is None:
-            lengths = [store.lengths(self._arrays) for store in self.stores]
+            lengths = [store.lengths(self.arrays) for store in self.stores]
             self._stored = lengths[0]
             if len(lengths) > 1:
-                self._stored = self._arrays.concatenated(lengths, np.uint32)
+                self._stored = self.arrays.concatenated(lengths, np.uint32)
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
         """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
         self.store_documents = list(map(len, documents))
-        self.chosen = self._arrays.concatenated(documents, np.int64)
-        self._behind = self._arrays.concatenated(documents, np.int64, firsts)
+        self.chosen = self.arrays.concatenated(documents, np.int64)
+        self._behind = self.arrays.concatenated(documents, np.int64, firsts)
         self._lengths = None
         self.documents = len(self.chosen)
         self.tokens = int(self.lengths().sum(dtype=np.int64))
 
     def work_in(self, arrays: Arrays) -> None:
         """Drop cached offsets, and compute them in these arrays from now on."""
-        self._arrays = arrays
+        self.arrays = arrays
         self._stored = self._lengths = self._starts = None
 
     def release(self) -> None:
@@ -431,7 +456,7 @@ class Corpus:
     def locate(self, document: I64) -> I64:
         """Return the place of each document's first token in the stream of all shards."""
         if self._starts is None:
-            self._starts = self._arrays.offsets(self.stored_lengths())
+            self._starts = self.arrays.offsets(self.stored_lengths())
         if self._behind is not None:
             document = self._behind[document]
         return self._starts[document]

@@ -301,6 +301,41 @@ def names_files(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class KeptField:
+    """A column that a packed dataset keeps of its documents.
+
+    Attributes:
+        name: of the field.
+        number: its values are numbers; else categories.
+    """
+
+    name: str
+    number: bool = False
+
+    def __str__(self) -> str:
+        return self.name + ":number" * self.number
+
+
+def parse_kept(value: Any) -> list[KeptField]:
+    """Parse names of fields, each as categories or, with ``:number``, as numbers.
+
+    >>> parse_kept("score:number, lang")
+    [KeptField(name='score', number=True), KeptField(name='lang', number=False)]
+    """
+    fields: dict[str, KeptField] = {}
+    for item in _items(value):
+        text = str(item)
+        name = text.removesuffix(":number")
+        if not name:
+            raise ValueError(value)
+        if name in fields:
+            what = f"{name} is named twice"
+            raise UsageError("bad-option", what, remedy="keep each column once", where="--keep")
+        fields[name] = KeptField(name, number=name != text)
+    return list(fields.values())
+
+
+@dataclass(frozen=True)
 class Records:
     """What a program gives to `tokenize` in place of names of files: its records, which are read once.
 
@@ -366,6 +401,7 @@ WEIGHTS = Kind(
 NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _items, many=True)
 FIELD = Kind("a string", "FIELD", str)
 FIELDS = Kind(NAMES.words, "FIELD,...", list[str] | str, _items, many=True)
+KEPT = Kind("a list of fields, such as score:number,lang", "FIELD[:number],...", list[str] | str, parse_kept, many=True)
 TAGS = Kind("two different tags, as OPEN,CLOSE", "OPEN,CLOSE", list[str] | str, parse_tags, repeated=True)
 PATH = Kind("a path, as a string", "PATH", str, _local)
 PATHS = Kind(

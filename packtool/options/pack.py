@@ -11,7 +11,7 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import COUNT, COUNTS, FLAG, NUMBER, PLACES, SHARE, TEXT, TEXT_OR_ID, parse_share
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.order import ORDER
-from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, IndexOnly, Many, MovingRows, Output, Seed
+from packtool.options.shared import DEFAULT_SEED, KEEP, LARGEST_ROW, IndexOnly, Kept, Many, MovingRows, Output, Seed
 
 EXTRA_CAPACITY = 50
 _EXCHANGING = ("ffd", "bfd", "bfd-extra", "seamless", "buckets")
@@ -239,6 +239,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         bool,
         Option(FLAG, "Write the table that says which document lies where, or leave it out.", "Output", recorded=True),
     ] = True
+    keep: Annotated[Kept, KEEP] = ()
     epoch: Annotated[
         int,
         Option(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.kinds import FLAG, KEPT, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT, TEXT_OR_ID, KeptField
 
 LARGEST_ROW = 1 << 24
 """The longest row (and atom) that is planned: planning time and memory grow with it."""
@@ -67,6 +67,13 @@ StoresMoved = Annotated[
         default="where its manifest says",
     ),
 ]
+KEEP = Option(
+    KEPT,
+    "Columns of the documents (tokenize --columns) that travel with the rows, as column.FIELD in a batch: categories, "
+    "or with :number numbers.",
+    "Which documents",
+)
+Kept = Sequence[KeptField | str] | str
 CheckInput = Annotated[bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")]
 DryRun = Annotated[
     bool,

@@ -1,6 +1,6 @@
 """The options of `shuffle` and `materialize`, which write the rows of a packed dataset again."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, TEXT
 from packtool.options.names import METHODS, listed
-from packtool.options.shared import LARGEST_ROW, LARGEST_SEED, IndexOnly, MovingRows, Output, StoresMoved
+from packtool.options.shared import KEEP, LARGEST_ROW, LARGEST_SEED, IndexOnly, Kept, MovingRows, Output, StoresMoved
 
 _count = partial(Option, COUNT, group="Order", low=1)
 _tokens = partial(_count, unit="tokens", high=LARGEST_ROW)
@@ -73,6 +73,7 @@ class ShuffleArguments(MovingRows):
     sequence_length: Annotated[
         int | None, _tokens("Tokens in a row.", short="-L", taken_by=("partial",), required=True)
     ] = None
+    keep: Annotated[Kept, replace(KEEP, taken_by=("partial",))] = ()
     seed: Annotated[
         int | None,
         Option(

@@ -19,8 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.formats.kept_columns import absent
 from packtool.options.check import suggest
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
+from packtool.reading.columns import PREFIX, Values, columns_in, require_columns
 
 IGNORED = -100
 """The label of places without a target, as PyTorch's losses expect it."""
@@ -42,7 +44,9 @@ class Batch(TypedDict, total=False):
     """Rows as a model takes them. T is the length of a row (one less with ``extra_token``).
 
     It has the fields that the caller chose; by default all of them but `loss_mask`, and `cu_seqlens_padded` and
-    `max_seqlen_padded` only where documents begin at multiples.
+    `max_seqlen_padded` only where documents begin at multiples. Fields called `column.NAME` have a column that the
+    dataset keeps of its documents: (sequences) float64, NaN where a document has none, or int32, its place in the list
+    of names, -1 where it has none; padding has none. Sequences are those of `cu_seqlens`.
 
     Attributes:
         input_ids: (rows, T) int64.
@@ -93,6 +97,7 @@ def make_batch(
     segments: Segments | None,
     loss: npt.NDArray[Any] | None = None,
     following: I64 | None = None,
+    columns: Mapping[str, Values] | None = None,
     *,
     documents: bool = True,
     labels: Literal["next", "same"] = "next",
@@ -115,6 +120,7 @@ def make_batch(
         loss: (rows, sequence_length), 0 for each token that is no target; None where all tokens train.
         following: (rows), the target of each row's last token where a text goes on in a row that a later batch has;
             `IGNORED` where none does. For ``next`` labels without an extra token.
+        columns: by name, the value of the document of each segment; none for padding.
         documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
             a place is its own token, for models that shift labels themselves, as those of `transformers` do (the first
@@ -128,11 +134,12 @@ def make_batch(
             padding is a sequence of its own, which it is in a batch without `cu_seqlens_padded`, there is room for one
             more in each row: for documents and the padding after them.
         trim: leave out the places at the end that are padding in every row: T is what the longest row needs.
-        fields: of the batch, from `KNOWN`; the others are not computed.
+        fields: of the batch, from `KNOWN`, and `column.NAME` of the columns; the others are not computed.
 
     Raises:
         UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field; an extra
-            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` makes room for.
+            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` makes room for; a
+            column that is not there, or where every row is one sequence.
 
     >>> one = np.array
     >>> rows = Segments(one([3, 8, -1]), one([5, 0, 0]), one([2, 3, 1]), one([0, 0, 0]), one([0, 3]))
@@ -143,6 +150,9 @@ def make_batch(
     ([0, 2, 5, 6], 3)
     >>> make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, pad_cu_seqlens=3)["cu_seqlens"].tolist()
     [0, 2, 5, 6, 6]
+    >>> scores = {"score": one([0.5, 2.0, float("nan")])}
+    >>> make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, columns=scores, fields=["column.score"])["column.score"].tolist()
+    [0.5, 2.0, nan]
     >>> loss = one([[0, 1, 0, 1, 1, 0]])
     >>> batch = make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, loss, fields=["labels", "loss_mask"])
     >>> batch["labels"].tolist(), batch["loss_mask"].tolist()
@@ -157,10 +167,11 @@ def make_batch(
     >>> batch["cu_seqlens"].tolist(), batch["cu_seqlens_padded"].tolist()
     ([0, 3, 5, 5], [0, 4, 8, 8])
     """
-    _require(labels, fields, extra_token=extra_token, trim=trim)
+    columns = columns or {}
+    _require(labels, fields, columns, extra_token=extra_token, trim=trim)
     require_room(pad_cu_seqlens)
     if trim and segments is not None:
-        tokens, segments, loss = _trimmed(tokens, segments, loss)
+        tokens, segments, loss, columns = _trimmed(tokens, segments, loss, columns)
     length = tokens.shape[1] - extra_token
     batch = _space({name: DTYPES[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
@@ -181,8 +192,15 @@ def make_batch(
             batch["loss_mask"][:] = targets != IGNORED
     if not ATTENTION.isdisjoint(fields):
         _attend(batch, tokens.shape, length, segments if documents else None, fields)
-        if pad_cu_seqlens is not None:
-            _make_room(batch, pad_cu_seqlens, len(tokens), fields)
+    asked = columns_in(fields)
+    if asked:
+        if segments is None or not documents:
+            raise _one_sequence(asked[0])
+        pieces = _pieces(segments, tokens.shape[1], length, fields)
+        for name in asked:
+            batch[PREFIX + name] = columns[name][pieces]
+    if pad_cu_seqlens is not None:
+        _make_room(batch, pad_cu_seqlens, len(tokens), fields)
     return cast("Batch", batch)
 
 
@@ -202,14 +220,17 @@ def longest(segments: Segments, length: int) -> int:
 
 
 def _trimmed(
-    tokens: npt.NDArray[Any], segments: Segments, loss: npt.NDArray[Any] | None
-) -> tuple[npt.NDArray[Any], Segments, npt.NDArray[Any] | None]:
+    tokens: npt.NDArray[Any], segments: Segments, loss: npt.NDArray[Any] | None, columns: Mapping[str, Values]
+) -> tuple[npt.NDArray[Any], Segments, npt.NDArray[Any] | None, Mapping[str, Values]]:
     """Leave out the places at the end that are padding in every row."""
     width = longest(segments, tokens.shape[1])
     begin = offsets_of(segments.length)[:-1] % tokens.shape[1]
     length = np.minimum(begin + segments.length, width) - begin
-    segments = replace(segments, length=length).where(length > 0)
-    return tokens[:, :width], segments, None if loss is None else loss[:, :width]
+    kept = length > 0
+    segments = replace(segments, length=length).where(kept)
+    if loss is not None:
+        loss = loss[:, :width]
+    return tokens[:, :width], segments, loss, {name: values[kept] for name, values in columns.items()}
 
 
 def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
@@ -228,7 +249,7 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
             raise UsageError("bad-option", "no such option", remedy=suggest(name, known), where=name)
 
 
-def _require(labels: str, fields: Collection[str], *, extra_token: bool, trim: bool) -> None:
+def _require(labels: str, fields: Collection[str], columns: Collection[str], *, extra_token: bool, trim: bool) -> None:
     if labels not in ("next", "same"):
         remedy = "give 'next', or 'same' for a model that shifts them itself"
         raise UsageError("bad-option", f"{labels!r} is not a kind of labels", remedy=remedy, where="labels")
@@ -244,9 +265,10 @@ def _require(labels: str, fields: Collection[str], *, extra_token: bool, trim: b
         where = "extra_token" if extra_token else "trim"
         remedy = f"leave {where} out, or name fields without cu_seqlens_padded and max_seqlen_padded"
         raise UsageError("bad-option", what, remedy=remedy, where=where)
+    require_columns(fields, columns)
     for name in fields:
-        if name not in KNOWN:
-            what, remedy = f"{name!r} is not a field", f"choose from {', '.join(KNOWN)}"
+        if name not in KNOWN and not name.startswith(PREFIX):
+            what, remedy = f"{name!r} is not a field", f"choose from {', '.join(KNOWN)}, {PREFIX}NAME"
             raise UsageError("bad-option", what, remedy=remedy, where="fields")
 
 
@@ -332,18 +354,31 @@ def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collect
     """Add empty sequences to the boundaries of a batch, up to those of so many documents in each row."""
     # Where documents have their padding with them, padding is no sequence of its own.
     each = documents if not set(_PADDED).isdisjoint(fields) else documents + 1
+    room = each * rows
     for name in ("cu_seqlens", "cu_seqlens_padded"):
         if name in batch:
-            batch[name] = _with_room(batch[name], each * rows)
+            missing = room - _require_fit(len(batch[name]) - 1, room)
+            batch[name] = np.pad(batch[name], (0, missing), mode="edge")
+    for name in columns_in(fields):
+        values = batch[PREFIX + name]
+        missing = room - _require_fit(len(values), room)
+        batch[PREFIX + name] = np.pad(values, (0, missing), constant_values=absent(values.dtype))
 
 
-def _with_room(cu_seqlens: npt.NDArray[np.int32], sequences: int) -> npt.NDArray[np.int32]:
-    """Add empty sequences, up to this number of sequences."""
-    if len(cu_seqlens) > sequences + 1:
-        what = f"{len(cu_seqlens) - 1} sequences in a batch that has room for {sequences}"
+def _require_fit(sequences: int, room: int) -> int:
+    """Return how many sequences there are, if there is room for them."""
+    if sequences > room:
+        what = f"{sequences} sequences in a batch that has room for {room}"
         remedy = "give more, or pack with --max-documents-per-row of this many"
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
-    return np.pad(cu_seqlens, (0, sequences + 1 - len(cu_seqlens)), mode="edge")
+    return sequences
+
+
+def _one_sequence(column: str) -> UsageError:
+    """Return the error for a column where every row is one sequence."""
+    what = f"every row is one sequence, of documents that have a value of {column!r} each"
+    remedy = "leave documents=False out, and give a model without boundaries input_ids and labels alone"
+    return UsageError("bad-option", what, remedy=remedy, where="fields")
 
 
 def _attend(
@@ -392,6 +427,22 @@ def _attend(
             batch["cu_seqlens"] = cu_seqlens
         if "max_seqlen" in fields:
             batch["max_seqlen"] = int(np.diff(cu_seqlens).max(initial=0))
+
+
+def _pieces(segments: Segments, stored: int, length: int, fields: Collection[str]) -> I64:
+    """List the segments with which the sequences of `cu_seqlens` begin, in order.
+
+    Args:
+        stored: tokens in a row.
+        length: of the rows that the model reads, shorter by the extra token.
+    """
+    begins = np.flatnonzero(_begins(segments))
+    if not set(_PADDED).isdisjoint(fields):
+        kept = segments.document[begins] != PADDING
+    else:
+        kept = offsets_of(segments.length)[begins] % stored < length
+    pieces: I64 = begins[kept]
+    return pieces
 
 
 def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[str, Any]:

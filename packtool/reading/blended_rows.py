@@ -11,6 +11,7 @@ import numpy as np
 from packtool.blending.blend import Blend
 from packtool.planning.plan import I64
 from packtool.reading.batch import Batch
+from packtool.reading.columns import Names
 from packtool.reading.dataset import BucketDataset, open_recipe
 from packtool.reading.order import Dealt
 from packtool.reading.rows import Array, Index, number_of, numbers_of
@@ -58,6 +59,11 @@ class BlendedRows:
 
     def __repr__(self) -> str:
         return repr(self._stream)
+
+    @property
+    def columns(self) -> dict[str, Names]:
+        """The columns that were kept of documents, each with the list of names of all sources; None for numbers."""
+        return self._stream.columns
 
     def origins(self, index: Index) -> tuple[I64, I64]:
         """Return the source of each of some rows, and which of the source's rows it is, counted through its epochs."""

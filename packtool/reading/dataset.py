@@ -14,6 +14,7 @@ from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
 from packtool.planning.plan import I64, Segments, offsets_of
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
+from packtool.reading.columns import columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
@@ -44,6 +45,8 @@ class _Packed:
         self.eos_id = opened.manifest.tokenizer.eos_id
         self.has_segments = all(rows.has_segments for rows in opened.rows)
         self.has_loss = opened.manifest.has_loss
+        assert opened.columns is not None
+        self._columns = opened.columns
         self.fields = FIELDS if opened.manifest.multiple == 1 else FIELDS_OF_MULTIPLES
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -52,6 +55,7 @@ class _Packed:
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
         """Build a training batch of some rows of one length; `options` as in `Dataset.batch`."""
         options.setdefault("fields", self.fields)
+        require_columns(options["fields"], self._columns.names)
         return self.read_of(rows, rows.numbers(index), options).batch(**options)
 
     def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
@@ -68,7 +72,8 @@ class _Packed:
         self._require_last_tokens(options)
         segments: Segments | None
         fields = options.get("fields", self.fields)
-        attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
+        columns = columns_in(fields)
+        attends = bool(columns) or (options.get("documents", True) and not ATTENTION.isdisjoint(fields))
         targets = not TARGETS.isdisjoint(fields)
         with_loss = targets and self.has_loss
         cut = rows.has_segments or (self.manifest.ledger.padding > 0 and not self.has_loss)
@@ -84,7 +89,12 @@ class _Packed:
             # loss column, and a row's labels would depend on its neighbours. What was gathered may not be written to.
             loss = np.ones(tokens.shape, np.uint8) if loss is None else loss.copy()
             loss.reshape(-1)[_cut_off(segments, rotated=self.lanes is not None)] = 0
-        return RawBatch(tokens, segments, loss, self._following(rows, numbers, options), documents)
+        following, values = self._following(rows, numbers, options), None
+        if segments is not None and columns:
+            values = {
+                name: self._columns.of(name, segments.document) for name in columns if name in self._columns.names
+            }
+        return RawBatch(tokens, segments, loss, following, documents, columns=values)
 
     def require(self, options: Mapping[str, Any]) -> None:
         """Refuse options of `packtool.reading.make_batch` that some batches of these rows could not have.
@@ -114,7 +124,7 @@ class _Packed:
         require_room(room)
         if room is None or not options.get("documents", True):
             return  # without documents a row is one sequence
-        if {"cu_seqlens", "cu_seqlens_padded"}.isdisjoint(fields):
+        if {"cu_seqlens", "cu_seqlens_padded"}.isdisjoint(fields) and not columns_in(fields):
             return
         most = self._most_documents()
         # A run of padding at the end of a row has room of its own.
@@ -183,6 +193,14 @@ class _Packed:
     def sources(self) -> list[str]:
         """The names of the token stores that it was packed from; their digests where its `run.json` is lost."""
         return input_names(self.recipe.place, self.manifest.inputs)
+
+    @property
+    def columns(self) -> dict[str, list[str] | None]:
+        """The columns that were kept of its documents, each with its list of names; None for numbers.
+
+        A batch has a column as field `column.NAME`. Of categories its values are places in the list.
+        """
+        return {name: self._columns.categories(name) for name in self._columns.names}
 
     def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
         """Open the same dataset in the order of an epoch; `options` as in `Epoch`."""

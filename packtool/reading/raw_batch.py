@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from packtool.planning.plan import I64, Segments, offsets_of, ranges
 from packtool.reading.batch import FIELDS, IGNORED, Batch, longest, make_batch
+from packtool.reading.columns import Values
 from packtool.reading.rows import Array
 from packtool.reading.stores import stores_of
 
@@ -25,6 +26,7 @@ class RawBatch(NamedTuple):
         following: (rows) the target of each row's last token, as in `packtool.reading.make_batch`; or None.
         documents: in each token store that the rows were packed from, where a batch has the `source` of its tokens.
         source: (rows) int32: of a blend, the number of the source that each row is from.
+        columns: by name, the value of the document of each segment; None where a batch has no column.
     """
 
     tokens: Array
@@ -33,12 +35,14 @@ class RawBatch(NamedTuple):
     following: I64 | None = None
     documents: Sequence[int] = ()
     source: npt.NDArray[np.int32] | None = None
+    columns: Mapping[str, Values] | None = None
 
     def batch(self, **options: Any) -> Batch:
         """Build the training batch; `options` as in `packtool.reading.make_batch`."""
         fields = options.pop("fields", FIELDS)
         derived = [name for name in fields if name != "source"]
-        batch = make_batch(self.tokens, self.segments, self.loss, self.following, fields=derived, **options)
+        read = (self.tokens, self.segments, self.loss, self.following, self.columns)
+        batch = make_batch(*read, fields=derived, **options)
         if "source" in fields:
             if self.source is not None:
                 batch["source"] = self.source
@@ -64,6 +68,9 @@ class RawBatch(NamedTuple):
                 column = getattr(self, name)
                 if column is not None:
                     columns[name] = column[first:last]
+            if self.columns is not None and self.segments is not None:
+                inside = slice(*self.segments.offsets[[first, last]])
+                columns["columns"] = {name: values[inside] for name, values in self.columns.items()}
             parts.append(self._replace(**columns))
         return parts
 
@@ -93,13 +100,15 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
         tokens = read[0][1].tokens if read else np.empty((rows, part.tokens.shape[1]), part.tokens.dtype)
         tokens[place] = part.tokens  # at once, while the processor has them in its cache
         read.append((place, part._replace(tokens=tokens)))
-    segments = loss = following = None
+    segments = loss = following = columns = None
     if any(part.segments is not None for _, part in read):
         whole = Segments.concatenate([part.segments or _whole(len(place), tokens.shape[1]) for place, part in read])
         order = np.argsort(np.concatenate([place for place, _ in read]))
         counts = np.diff(whole.offsets)[order]
         offsets = offsets_of(counts)
-        segments = whole.at(ranges(whole.offsets[order], counts, offsets), offsets)
+        at = ranges(whole.offsets[order], counts, offsets)
+        segments = whole.at(at, offsets)
+        columns = _joined_columns([part.columns for _, part in read], at)
     if any(part.loss is not None for _, part in read):
         loss = np.ones(tokens.shape, np.uint8)
         for place, part in read:
@@ -110,7 +119,17 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
         for place, part in read:
             if part.following is not None:
                 following[place] = part.following
-    return RawBatch(tokens, segments, loss, following, read[0][1].documents)
+    return RawBatch(tokens, segments, loss, following, read[0][1].documents, columns=columns)
+
+
+def _joined_columns(parts: Sequence[Mapping[str, Values] | None], order: I64) -> dict[str, Values] | None:
+    """Join the columns of rows that are read apart, all of which have the same; `order` is that of all segments."""
+    if not parts or parts[0] is None:
+        return None
+    out = {}
+    for name in parts[0]:
+        out[name] = np.concatenate([part[name] for part in parts if part is not None])[order]
+    return out
 
 
 def _whole(rows: int, length: int) -> Segments:

@@ -13,6 +13,7 @@ import xxhash
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
+from packtool.formats.kept_columns import KeptColumns
 from packtool.formats.manifest import input_entry
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import PackedManifest
@@ -91,6 +92,7 @@ class Opened:
     Attributes:
         unchanged: notices that the dataset is another than the one that was opened; None before anybody looked.
         digest: of the manifest.
+        columns: that were kept of its documents.
     """
 
     manifest: PackedManifest
@@ -98,6 +100,7 @@ class Opened:
     batches: npt.NDArray[Any] | None
     digest: str = ""
     unchanged: Unchanged | None = None
+    columns: KeptColumns | None = None
 
 
 def training_place(typed: Typed, directory: str | Path | None, size: str | int, fetch: str) -> Place:
@@ -148,7 +151,8 @@ def read(recipe: Recipe) -> Opened:
     unchanged = Unchanged(recipe.place, digest)
 
     def opened() -> Opened:
-        return _in_order(open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged), recipe)
+        dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged)
+        return replace(_in_order(dataset, recipe), columns=dataset.columns)
 
     return replace(unchanged.opened(opened), digest=digest, unchanged=unchanged)
 

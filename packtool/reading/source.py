@@ -127,6 +127,13 @@ class Source:
             return dataset.epoch(0, **self._wanted)  # batches were not written, so each epoch has those of the first
         return dataset
 
+    @property
+    def columns(self) -> dict[str, list[str] | None]:
+        """The columns that were kept of its documents, as of `Dataset`."""
+        if self._opened is None:
+            return self.epoch(0).columns
+        return self._opened[1].columns
+
     def begin_of(self, epoch: int) -> int:
         """Return the first item of an epoch. Where epochs are packed anew, this plans those before it."""
         if not self._repack:

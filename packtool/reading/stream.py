@@ -20,6 +20,7 @@ from packtool.errors import UsageError
 from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
+from packtool.reading.columns import BlendedColumns, Names, columns_in
 from packtool.reading.order import Dealt, Order, Straight
 from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
@@ -122,6 +123,7 @@ class Stream:
         self.rows_ahead = 0
         if self.near and not self.several:  # a row that has to be fetched may be a shard each
             self.rows_ahead = min(len(self._opened) * _CALL, _AHEAD) // self._length
+        self._joined: BlendedColumns | None = None
         self.batch(np.empty((0, 4), np.int64))  # options that make no sense are found here, not in a worker
         for each in self._opened:
             if each is not None:
@@ -202,17 +204,46 @@ class Stream:
             self.order, Dealt
         ):  # its `source` is the source of each row; of a dataset, the store of each token
             options = {**options, "fields": [name for name in options["fields"] if name != "source"]}
+        wanted = columns_in(options["fields"])
+        if wanted:
+            self._blended.require(options["fields"])
         if len(addresses):
-            parts = (
-                (part.places, self.source(part.source).read(part.epoch, part.length, part.rows, options))
-                for part in _parts(addresses)
-            )
+            parts = ((part.places, self._read(part, wanted, options)) for part in _parts(addresses))
             raw = joined(len(addresses), parts)
         else:
             raw = of_no_rows(self._length if length is None else length)
+            raw = raw._replace(columns={name: self._blended.empty(name) for name in wanted})
         if not isinstance(self.order, Dealt):
             return raw
         return raw._replace(source=addresses[:, SOURCE].astype(np.int32))
+
+    def _read(self, part: _Part, wanted: Sequence[str], options: Mapping[str, Any]) -> RawBatch:
+        """Read the rows of one source and epoch, with these columns as the stream has them."""
+        raw = self.source(part.source).read(part.epoch, part.length, part.rows, options)
+        if not wanted:
+            return raw
+        name, found, columns = list(self.sources)[part.source], raw.columns or {}, {}
+        count = 0 if raw.segments is None else len(raw.segments)
+        for column in wanted:
+            columns[column] = self._blended.translated(column, name, found.get(column), count)
+        return raw._replace(columns=columns)
+
+    @property
+    def _blended(self) -> BlendedColumns:
+        """The columns of all sources, read when they are first asked for."""
+        if self._joined is None:
+            opened = {name: source for name, source in self.sources.items() if source is not None}
+            self._joined = BlendedColumns({name: source.columns for name, source in opened.items()})
+        return self._joined
+
+    @property
+    def columns(self) -> dict[str, Names]:
+        """The columns that were kept of its documents, each with its list of names; None for numbers.
+
+        In a blend a list has the names of all sources. Columns that are numbers in one and categories in another are in
+        no batch.
+        """
+        return dict(self._blended.names)
 
     def batch(self, addresses: I64, length: int | None = None) -> Batch:
         """Build a training batch of rows of one length, in the given order; `length` as in `read`."""

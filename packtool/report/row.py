@@ -58,6 +58,7 @@ class RowSegment:
         id: the document's, where the stores were given or found, and have ids.
         runs: its tokens after those that are repeated, divided by whether they train; none where all tokens do.
         parts: the same tokens, divided by prefix, suffix and middle; none where no sentinel is among its tokens.
+        columns: what the columns that were kept say of the document, by name; None where one says nothing.
     """
 
     kind: str
@@ -74,6 +75,7 @@ class RowSegment:
     id: str | None = None
     runs: list[Run] = field(default_factory=list)
     parts: list[RowPart] = field(default_factory=list)
+    columns: dict[str, str | float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

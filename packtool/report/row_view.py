@@ -55,6 +55,9 @@ def _heading(segment: RowSegment) -> str:
         parts.append(_pictured(segment.origin))
     if segment.id is not None:
         parts.append(f"id {_pictured(segment.id)}")
+    for name, value in segment.columns.items():
+        if value is not None:
+            parts.append(f"{_pictured(name)} {_pictured(str(value))}")
     if segment.start == 0 and end == segment.document_length:
         parts.append(f"whole, {tokens}")
     else:

@@ -29,6 +29,7 @@ from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.reading.batch import IGNORED, check_options, make_batch
 from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.columns import Names
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.stream import LENGTH, Stream
 from packtool.torch.labels import KINDS
@@ -86,6 +87,8 @@ class Loader:
         labels: the kind that its batches have, ``next`` or ``same``, as their type says, too.
         sources: the names of a blend's sources, or of the token stores that a dataset was packed from, by the numbers
             that `source` has in a batch.
+        columns: that were kept of the documents (`pack --keep`), which `fields` may ask for as `column.NAME`: of
+            categories the list of names that the batch has places of; None for numbers.
         sampler, batch_sampler: the samples of each batch, by the names that trainers look for to set the epoch.
     """
 
@@ -220,6 +223,10 @@ class Loader:
     @property
     def sources(self) -> list[str]:
         return list(self.sampler.stream.names)
+
+    @property
+    def columns(self) -> dict[str, Names]:
+        return self.sampler.stream.columns
 
     def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
         """Give the sources of a blend other weights while training, from the next block of 4,096 rows on.

@@ -27,6 +27,7 @@ from packtool.options.kinds import (
     FLAG,
     GLOBS,
     INPUTS,
+    KEPT,
     LIMIT,
     NAMES,
     NUMBER,
@@ -44,6 +45,7 @@ from packtool.options.kinds import (
     TEXT,
     TEXT_OR_ID,
     WEIGHTS,
+    KeptField,
     Part,
 )
 from packtool.options.names import METHODS, STRATEGIES
@@ -84,6 +86,7 @@ PLAIN = {
     TEXT: {str, Path},
     FIELD: {str},
     FIELDS: {Sequence[str]},
+    KEPT: {str, Sequence[KeptField | str]},
     TEXT_OR_ID: {str, int},
     WEIGHTS: {Sequence[str], str, float},
     NAMES: {str, Sequence[str]},

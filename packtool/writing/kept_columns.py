@@ -1,0 +1,175 @@
+"""Read the columns that a packed dataset keeps of its documents from the token stores, shard by shard.
+
+Stores have them as text. A column of numbers is read as such; of any other, each different text is a category. The list
+of names is that of all documents of the stores, whichever of them are packed: so the parts of a corpus that are packed
+one by one, such as a hold-out, number them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from packtool.errors import DataError, UsageError
+from packtool.formats.kept_columns import absent, is_absent
+from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
+from packtool.formats.token_store import Corpus, TokenStore
+from packtool.options.check import suggest
+from packtool.options.kinds import KeptField, shown
+from packtool.planning.arrays import blocks
+from packtool.planning.plan import I64, offsets_of
+
+
+@dataclass(frozen=True)
+class KeptValues:
+    """The values of one column.
+
+    Attributes:
+        name: of the field.
+        values: of each document of the corpus.
+        categories: the list of names; None for numbers.
+        missing: how many documents have no value.
+    """
+
+    name: str
+    values: npt.NDArray[Any]
+    categories: list[str] | None
+    missing: int
+
+
+def require_columns(corpus: Corpus, wanted: Sequence[KeptField]) -> None:
+    """Refuse columns that no store of the corpus has.
+
+    Raises:
+        UsageError: it names the first of them, and the columns that there are.
+    """
+    known: dict[str, None] = {}
+    for store in corpus.stores:
+        known |= dict.fromkeys(store.kept_fields)
+    for field in wanted:
+        if field.name in known:
+            continue
+        if not known:
+            what = f"the stores keep no columns, so there is no {field.name!r}"
+            remedy = f"tokenize again with --columns {field.name}"
+        else:
+            what = f"no store has a column {field.name!r}; there are {', '.join(known)}"
+            remedy = suggest(field.name, list(known))
+        raise UsageError("unknown-column", what, remedy=remedy, where="--keep")
+
+
+def kept_values(corpus: Corpus, field: KeptField) -> KeptValues:
+    """Read a column of the documents of a corpus. Documents of a store that does not have it lack a value.
+
+    Args:
+        field: that `require_columns` took.
+
+    Raises:
+        DataError: a value of a document is no number, where numbers are wanted; a store is damaged.
+        UsageError: a column has more than `MOST_CATEGORIES` different values.
+    """
+    dtype = NUMBER if field.number else CATEGORY
+    firsts = offsets_of(np.array([store.documents for store in corpus.stores], np.int64))
+    stored = corpus.arrays.filled(int(firsts[-1]), dtype, lambda first, last: absent(dtype))
+    categories: list[str] | None = None
+    if field.number:
+        _read_numbers(corpus, field.name, firsts, stored)
+    else:
+        categories = _read_categories(corpus, field.name, firsts, stored)
+    values = corpus.of_documents(stored)
+    missing = 0
+    for first, last in blocks(len(values)):
+        missing += int(np.count_nonzero(is_absent(values[first:last])))
+    return KeptValues(field.name, values, categories, missing)
+
+
+def _read_numbers(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> None:
+    """Fill in the numbers of the documents that are taken: what the others hold may be anything."""
+    taken = corpus.taken()
+    for store, begin in zip(corpus.stores, firsts.tolist(), strict=False):
+        if name not in store.kept_fields:
+            continue
+        for first, texts in store.column_parts(name):
+            wanted = np.flatnonzero(taken[begin + first : begin + first + len(texts)])
+            chosen = pa.concat_arrays(texts.take(pa.array(wanted)).chunks or [pa.array([], pa.string())])
+            numbers = _numbers(chosen)
+            if numbers is None:
+                wrong = _first_wrong(chosen)
+                raise _no_number(store, first + int(wanted[wrong]), name, chosen[wrong].as_py())
+            out[begin + first + wanted] = numbers.to_numpy(zero_copy_only=False)
+
+
+def _numbers(texts: Any) -> Any | None:
+    """Read texts as numbers, missing ones as NaN; None where one of them is no number.
+
+    >>> _numbers(pa.array(["1.5", None, "-2e3"])).to_pylist(), _numbers(pa.array(["1.5", "a"]))
+    ([1.5, nan, -2000.0], None)
+    """
+    try:
+        return texts.cast(pa.float64()).fill_null(float("nan"))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _first_wrong(texts: Any) -> int:
+    """Find the first text that is no number, where there is one.
+
+    >>> _first_wrong(pa.array(["1", None, "x", "2", "y"]))
+    2
+    """
+    low, high = 0, len(texts)  # the first wrong one is among texts[low:high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _numbers(texts[low:middle]) is None:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _no_number(store: TokenStore, document: int, name: str, value: str) -> DataError:
+    """Return the error for a value that is no number; it names the line of the document where that is known."""
+    what, where = f"{name} is {shown(value)}, which is no number", f"{store.place}, document {document}"
+    if store.has_origins:
+        where = store.origin(document)
+    remedy = f"leave such documents out with --where, or give --keep {name} to keep each different text as a category"
+    return DataError("bad-value", what, remedy=remedy, where=where)
+
+
+def _read_categories(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> list[str]:
+    """Fill in the categories of all documents; return their names.
+
+    Categories are numbered as they are met, and by the order of their names in the end.
+    """
+    met: dict[str, int] = {}
+    for store, begin in zip(corpus.stores, firsts.tolist(), strict=False):
+        if name not in store.kept_fields:
+            continue
+        for first, texts in store.column_parts(name):
+            different = pc.unique(texts).drop_null()
+            if len(different) <= MOST_CATEGORIES:
+                for text in different.to_pylist():
+                    met.setdefault(text, len(met))
+            if max(len(met), len(different)) > MOST_CATEGORIES:
+                raise _too_many(name)
+            places = pc.index_in(texts, value_set=pa.array(list(met), pa.string())).fill_null(MISSING)
+            out[begin + first : begin + first + len(texts)] = places.to_numpy()
+    names = sorted(met)
+    place_of = np.full(len(names) + 1, MISSING, CATEGORY)  # the last one, of those that are missing, stays
+    for place, text in enumerate(names):
+        place_of[met[text]] = place
+    for first, last in blocks(len(out)):
+        out[first:last] = place_of[out[first:last]]
+    return names
+
+
+def _too_many(name: str) -> UsageError:
+    what = f"column {name} has more than {MOST_CATEGORIES:,} different values, the most that categories may have"
+    remedy = f"give {name}:number if they are numbers, or keep a column of fewer"
+    return UsageError("too-many-categories", what, remedy=remedy, where="--keep")

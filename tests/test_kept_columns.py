@@ -1,0 +1,320 @@
+"""Columns kept of documents: whatever is done with a dataset, each piece of a batch has the value of its document."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.formats.names import MOST_CATEGORIES
+from packtool.reading import make_batch
+from packtool.reading.stream import Stream
+from tests.reading.opening import KINDS
+from tests.stores import contents, load, reseal, rewrite
+
+FIELDS = ("input_ids", "cu_seqlens", "column.score", "column.lang")
+TEXTS = ["en", "de", "", "ünï", None]
+
+
+def record(number: int, random: np.random.Generator, *, langs: Sequence[str | None] = TEXTS) -> dict[str, Any]:
+    """A document of a corpus; of each column some lack a value."""
+    fields: dict[str, Any] = {"text": f"{number} " + "word " * int(random.integers(0, 40))}
+    if random.random() < 0.8:
+        fields["score"] = round(float(random.normal()), 3)
+    lang = langs[int(random.integers(len(langs)))]
+    if lang is not None:
+        fields["lang"] = lang
+    return fields
+
+
+def tokenized(place: Path, records: Sequence[dict[str, Any]], columns: str = "score,lang", **options: Any) -> Path:
+    """A store of these records, in several shards."""
+    corpus = place.with_suffix(".jsonl")
+    corpus.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    packtool.tokenize([corpus], place, columns=columns.split(","), workers=1, **options)
+    return place
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[dict[str, Any]]]:
+    """Three stores, of which the last keeps no score; and the records of all."""
+    place, random = tmp_path_factory.mktemp("kept"), np.random.default_rng(5)
+    web = [record(n, random) for n in range(90)]
+    wiki = [record(n, random, langs=["fr", "en"]) for n in range(40)]
+    code = [record(n, random) for n in range(20)]
+    stores = [
+        tokenized(place / "web", web),
+        tokenized(place / "wiki", wiki),
+        tokenized(place / "code", code, "lang"),
+    ]
+    known = [*web, *wiki, *({**each, "score": None} for each in code)]
+    return stores, known
+
+
+def expected(dataset: Any, row: int, known: Sequence[dict[str, Any]]) -> list[tuple[float | None, str | None]]:
+    """Score and lang of each sequence of a row, piece by piece, from the segments and the records."""
+    numbers = documents_of(dataset)
+    out: list[tuple[float | None, str | None]] = []
+    before = None
+    for document, *_ in dataset.segments(row).tolist():
+        if document == -1 or (document == -2 and before in (None, -1)):
+            out.append((None, None))
+        elif document >= 0:
+            of = known[numbers[document]]
+            out.append((of.get("score"), of.get("lang")))
+        before = document
+    return out
+
+
+def documents_of(dataset: Any) -> list[int]:
+    """The record behind each document of a dataset."""
+    place = Path(str(dataset.recipe.place))
+    manifest = load(place)
+    if manifest["choice"] is None:
+        return list(range(manifest["documents"]))
+    chosen, firsts = (
+        np.load(place / "chosen.npy"),
+        np.cumsum([0, *[s["documents"] for s in manifest["choice"]["sources"]]]),
+    )
+    begins = np.repeat(firsts[:-1], manifest["store_documents"])
+    return (chosen + begins).tolist()
+
+
+def found(batch: Any, columns: Any) -> list[tuple[float | None, str | None]]:
+    """Score and lang of each sequence of a batch."""
+    scores = [None if math.isnan(each) else each for each in np.asarray(batch["column.score"]).tolist()]
+    langs = [None if each < 0 else columns["lang"][each] for each in np.asarray(batch["column.lang"]).tolist()]
+    return list(zip(scores, langs, strict=True))
+
+
+def check(dataset: Any, known: Sequence[dict[str, Any]], rows: int = 12) -> None:
+    """Batches of some rows have the values of their documents, and sequences as before."""
+    random = np.random.default_rng(len(dataset))
+    chosen = random.permutation(len(dataset))[:rows].tolist()
+    wanted = [value for row in chosen for value in expected(dataset, row, known)]
+    batch = dataset.batch(chosen, fields=FIELDS)
+    assert found(batch, dataset.columns) == wanted
+    assert len(batch["cu_seqlens"]) == len(wanted) + 1
+    assert batch["column.score"].dtype == np.float64
+    assert batch["column.lang"].dtype == np.int32
+
+
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"mix": ["web=2", "wiki=0.5", "code=1"], "seed": 3},
+    {"holdout": "30%", "part": "holdout"},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("choice", CHOICES, ids=["all", "mixed", "held-out"])
+def test_each_piece_has_the_value_of_its_document(
+    made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path, kind: str, choice: dict[str, Any]
+) -> None:
+    """Packed, in any memory, in another order, without tokens, with them again, and packed anew."""
+    stores, known = made
+    options = {**KINDS[kind], **choice, "keep": ["score:number", "lang"], "shard_tokens": 1024}
+    packtool.pack(stores, tmp_path / "packed", **options, workers=1)
+    packtool.pack(stores, tmp_path / "narrow", **options, workers=2, memory=1 << 12)
+    assert contents(tmp_path / "narrow") == contents(tmp_path / "packed")
+    assert packtool.verify(tmp_path / "packed", store=stores).problems == []
+    assert load(tmp_path / "packed")["format_version"] == 6
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=1)
+    packtool.materialize(tmp_path / "packed", tmp_path / "index", index_only=True, store=stores)
+    packtool.materialize(tmp_path / "index", tmp_path / "again", store=stores)
+    assert contents(tmp_path / "again") == contents(tmp_path / "packed")
+    packed, index = packtool.open(tmp_path / "packed"), packtool.open(tmp_path / "index", stores=stores)
+    assert packed.columns == {"score": None, "lang": ["", "de", "en", "fr", "ünï"]}
+    for dataset in (packed, packed.epoch(1), packtool.open(tmp_path / "shuffled"), index, index.epoch(2)):
+        check(dataset, known)
+    check(index.epoch(1, repack=True), known)
+    without = {**options, "keep": ()}
+    packtool.pack(stores, tmp_path / "without", **without)
+    kept, rows = contents(tmp_path / "packed"), contents(tmp_path / "without")
+    assert {name for name in kept if kept[name] != rows.get(name)} == {
+        *("manifest.json", "column-00000.npy", "column-00001.npy", "categories-00001.json")
+    }
+
+
+def test_what_batches_have_today_stays(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+    """Trimmed, with an extra token, with room and with multiples, columns go along with the sequences."""
+    stores, _ = made
+    packtool.pack(stores, tmp_path / "rows", **KINDS["rows"], keep=["score:number", "lang"])
+    packtool.pack(stores, tmp_path / "wide", **KINDS["rows"], document_multiple=4, keep=["score:number", "lang"])
+    rows, wide = packtool.open(tmp_path / "rows"), packtool.open(tmp_path / "wide")
+    every = list(range(len(rows)))
+    for dataset, options in (
+        (rows, {}),
+        (rows, {"trim": True}),
+        (rows, {"extra_token": True}),
+        (rows, {"pad_cu_seqlens": 9}),
+        (wide, {}),
+        (wide, {"pad_cu_seqlens": 9}),
+    ):
+        before = dataset.batch(slice(0, len(dataset)), **options)
+        after = dataset.batch(
+            slice(0, len(dataset)), fields=(*dataset.fields, "column.score", "column.lang"), **options
+        )
+        for name, value in before.items():
+            assert np.array_equal(after[name], value)
+        for name in ("column.score", "column.lang"):
+            assert len(after[name]) == len(before["cu_seqlens"]) - 1
+    assert list(rows.batch(every)) == list(rows.fields)
+    padded = rows.batch([0], fields=("cu_seqlens", "column.score", "column.lang"), pad_cu_seqlens=9)
+    empty = np.diff(padded["cu_seqlens"]) == 0
+    assert np.isnan(padded["column.score"][empty]).all()
+    assert (padded["column.lang"][empty] == -1).all()
+
+
+def test_a_blend_has_one_list_of_names(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+    """A source without a column lacks values; categories of several sources are places in one list."""
+    stores, known = made
+    options = KINDS["rows"]
+    packtool.pack(stores[:1], tmp_path / "a", **options, keep=["lang", "score:number"])
+    packtool.pack(stores[1:2], tmp_path / "b", **options, keep=["lang"])
+    packtool.pack(stores[1:2], tmp_path / "c", **options, seed=7)
+    blend = packtool.Blend({name: {"path": tmp_path / name} for name in "abc"})
+    stream = Stream(blend, fields=("source", *FIELDS))
+    assert stream.columns == {"lang": ["", "de", "en", "fr", "ünï"], "score": None}
+    batch = packtool.open(blend).batch(slice(0, len(stream)), fields=("source", *FIELDS))
+    number, item = stream.order.locate(np.arange(len(stream)))
+    wanted: list[tuple[float | None, str | None]] = []
+    for source, row in zip(number.tolist(), item.tolist(), strict=True):
+        dataset = packtool.open(tmp_path / "abc"[source]).epoch(0)
+        of = expected(dataset, row, known[90:] if source else known)
+        wanted += [(None if source else score, None if source == 2 else lang) for score, lang in of]
+    assert found(batch, stream.columns) == wanted
+    with pytest.raises(UsageError, match=r"there is no column .scor.; there are lang, score"):
+        Stream(blend, fields=("column.scor",))
+    packtool.pack(stores[1:2], tmp_path / "d", **options, seed=8, keep=["score"])
+    differing = packtool.Blend({name: {"path": tmp_path / name} for name in "ad"})
+    assert "score" not in Stream(differing).columns
+    with pytest.raises(UsageError, match="column score has numbers in a, and categories in d"):
+        Stream(differing, fields=("column.score",))
+
+
+def test_columns_of_other_rows(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+    """Of several row lengths, and of the partial shuffle, which packs by itself."""
+    stores, known = made
+    packtool.pack(stores, tmp_path / "packed", strategy="buckets", buckets=[64, 128], keep="score:number,lang")
+    packtool.shuffle(tmp_path / "packed", tmp_path / "batches", method="bucket", batch_tokens=256)
+    batches = packtool.open(tmp_path / "batches")
+    for number in range(len(batches)):
+        batch = batches.batch(number, fields=FIELDS)
+        rows = [table[table["document"] >= 0]["document"].tolist() for table in batches.segments(number)]
+        scores = [known[document].get("score") for row in rows for document in row]
+        assert [score for score, _ in found(batch, batches.columns)][: len(scores)].count(None) >= scores.count(None)
+    packtool.shuffle(
+        stores[0], tmp_path / "lanes", method="partial", sequence_length=32, batch_size=2, keep="score:number,lang"
+    )
+    check(packtool.open(tmp_path / "lanes"), known)
+    check(packtool.open(tmp_path / "lanes").epoch(1), known)
+
+
+def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+    stores, _ = made
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64}
+
+    def refused(keep: str, message: str, error: type[Exception] = UsageError, **more: Any) -> None:
+        with pytest.raises(error) as caught:
+            packtool.pack(more.pop("stores", stores), tmp_path / "out", **options, keep=keep, overwrite=True, **more)
+        assert str(caught.value) == message
+
+    refused("scor", "--keep: no store has a column 'scor'; there are score, lang. Did you mean score?")
+    refused("lang,lang:number", "--keep: lang is named twice. Keep each column once.")
+    refused(
+        ",",
+        "--keep: ',' is not a list of fields, such as score:number,lang. Give a list of fields, such as "
+        "score:number,lang.",
+    )
+    refused("lang", "--keep: columns are looked up by the segment table. Leave one of the two out.", segments=False)
+    bad = tokenized(tmp_path / "bad", [{"text": "a", "score": 1}, {"text": "b", "score": "high"}], "score")
+    message = (
+        "bad.jsonl:2: score is 'high', which is no number. Leave such documents out with --where, or give --keep score "
+        "to keep each different text as a category."
+    )
+    refused("score:number", message, DataError, stores=bad)
+    packtool.pack(bad, tmp_path / "left-out", **options, keep="score:number", where="score != 'high'")
+    bare = tokenized(tmp_path / "bare", [{"text": "a", "score": "b"}], "score", provenance=False)
+    refused(
+        "score:number",
+        message.replace("bad.jsonl:2", f"{bare}, document 0").replace("high", "b"),
+        DataError,
+        stores=bare,
+    )
+    many = tokenized(tmp_path / "many", [{"text": "a", "n": n} for n in range(MOST_CATEGORIES + 1)], "n")
+    message = (
+        "--keep: column n has more than 65,536 different values, the most that categories may have. Give n:number if "
+        "they are numbers, or keep a column of fewer."
+    )
+    refused("n", message, stores=many)
+    packtool.pack(many, tmp_path / "numbers", **options, keep="n:number")
+    packtool.pack(stores, tmp_path / "kept", **options, keep="lang")
+    dataset = packtool.open(tmp_path / "kept")
+    with pytest.raises(UsageError, match="there is no column 'score'; there are lang"):
+        dataset.batch([0], fields=("column.score",))
+    with pytest.raises(UsageError, match="every row is one sequence, of documents that have a value of 'lang' each"):
+        dataset.batch([0], fields=("column.lang",), documents=False)
+    with pytest.raises(UsageError, match="Pack again with --keep lang"):
+        make_batch(np.zeros((1, 4), np.int64), None, fields=("column.lang",))
+
+
+def test_damaged_columns_are_noticed(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+    stores, _ = made
+    place = tmp_path / "packed"
+
+    def problems() -> list[str]:
+        return [problem.what for problem in packtool.verify(place, store=stores).problems]
+
+    packtool.pack(stores, place, strategy="bfd", sequence_length=64, keep="score:number,lang")
+    whole = contents(place)
+
+    def again() -> None:
+        for name, data in whole.items():
+            (place / name).write_bytes(data)
+
+    def first_to(value: float) -> Any:
+        def change(values: np.ndarray) -> None:
+            values[np.flatnonzero(values >= 0)[0]] = value
+
+        return change
+
+    rewrite(place, "column-00000.npy", first_to(1e9))
+    assert problems()[0].startswith("column score of document ")
+    again()
+    rewrite(place, "column-00001.npy", first_to(5))
+    assert problems() == ["column lang has the value 5, but 5 names"]
+    with pytest.raises(DataError, match="column lang has the value 5"):
+        packtool.open(place).batch(slice(0, 99), fields=("column.lang",))
+    again()
+    manifest = load(place)
+    manifest["columns"][0]["missing"] += 1
+    reseal(place, manifest)
+    assert problems()[0].endswith("values, but the manifest says " + str(manifest["columns"][0]["missing"]))
+    again()
+    (place / "column-00000.npy").unlink()
+    with pytest.raises(DataError, match="named in the manifest, but not there"):
+        packtool.open(place)
+
+
+def test_they_are_seen(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+    """By info and show; an export says that it loses them."""
+    stores, known = made
+    packtool.pack(stores, tmp_path / "packed", **KINDS["rows"], keep="score:number,lang")
+    missing = sum(each.get("score") is None for each in known)
+    facts = packtool.info(tmp_path / "packed").facts
+    assert facts["columns"].startswith(f"score (numbers, missing in {missing} documents); lang (categories, ")
+    for segment in packtool.show(tmp_path / "packed", row=3).segments:
+        if segment.document is not None:
+            of = known[segment.document]
+            assert segment.columns == {"score": of.get("score"), "lang": of.get("lang")}
+    exported = packtool.export(tmp_path / "packed", tmp_path / "out", format="parquet")
+    assert exported.manifest is not None
+    assert exported.manifest.lost[-1] == "the columns of documents (score, lang)"
