@@ -182,7 +182,7 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
             echo()
             if report.metrics is not None:
                 echo(key_figures(report.metrics))
-            _show_moved_apart(report)
+                _show_order(report)
             echo(tokenizer_line(_manifest_of(path).tokenizer))
         if "batches" in run:
             echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
@@ -197,10 +197,15 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
     _show_result(result, terminal, {"run": result.run, "report": result.report}, say)
 
 
-def _show_moved_apart(report: PackedReport) -> None:
-    """Say where documents were put in an order, and the shuffle moves parts of them away from each other."""
-    from packtool.planning.packing import strategy
+def _show_order(report: PackedReport) -> None:
+    """Say what belongs together in rows of documents that were put in an order, and what the shuffle moves apart."""
+    from msgspec import UNSET
 
+    from packtool.planning.packing import strategy
+    from packtool.report.verdict import neighbours_shown
+
+    if report.neighbours is not UNSET:
+        echo(neighbours_shown(report.neighbours))
     shuffled = report.shuffle is not None and strategy(report.strategy).takes("atom_size")
     if "order_by" not in report.options or not shuffled:
         return

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from packtool.commands.count_rows import source_mix
+from msgspec import UNSET, UnsetType
+
+from packtool.commands.count_rows import neighbours_in_rows, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_fields, with_documents
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
@@ -23,9 +25,10 @@ from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import MappedFile
 from packtool.planning.metrics.ledger import Ledger, balance
+from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
-from packtool.planning.plan import Plan
+from packtool.planning.plan import Ints, Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.packed import packed_sources, report_of_rows, stages_of
 from packtool.writing.shards import write_shards
@@ -43,6 +46,7 @@ def write_corpus(
     order: Shuffle | None,
     choice: Choice | None = None,
     columns: Sequence[KeptColumn] = (),
+    groups: Ints | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> DatasetResult:
     """Write the rows of each plan; finish the dataset.
@@ -51,6 +55,8 @@ def write_corpus(
         options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
         choice: of the documents of the corpus, without a file yet; None where each is packed once.
         columns: that were kept of the documents, and written.
+        groups: of each document of the stores, by the first field that documents are ordered by; None where they are
+            not.
         facts: for `run.json`.
     """
     index_only = job.options.index_only
@@ -75,6 +81,9 @@ def write_corpus(
     )
     ledger = _ledger(corpus, plans, tallies, choice)
     mix = source_mix(output, buckets, corpus.dtype, corpus.store_documents, order)
+    neighbours: Neighbours | UnsetType = UNSET
+    if groups is not None and with_segments:
+        neighbours = neighbours_in_rows(output, buckets, corpus, options["order_by"], groups)
     inputs = job.input_entries()
     report = report_of_rows(
         strategy=strategy.name,
@@ -85,6 +94,7 @@ def write_corpus(
         sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
         source_mix=mix,
         stages=stages_of(plans),
+        neighbours=neighbours,
     )
     manifest = PackedManifest(
         strategy=strategy.name,

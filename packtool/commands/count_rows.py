@@ -11,10 +11,13 @@ import numpy as np
 from packtool.engines import Engine, Worker
 from packtool.formats.packed import PackedBucket
 from packtool.formats.schema import Bucket, Shuffle
+from packtool.formats.token_store import Corpus
+from packtool.options.order import order_keys
 from packtool.outputs.output import Output
 from packtool.planning.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
+from packtool.planning.metrics.neighbours import NeighbourCounts, Neighbours
 from packtool.planning.metrics.tally import Tally, TallyCounts
-from packtool.planning.plan import Segments
+from packtool.planning.plan import I64, Ints, Segments
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import BATCH_TOKENS, Layout
 
@@ -82,6 +85,29 @@ def source_mix(
         rows.release()
         mixes.append(mixing.result())
     return mixes
+
+
+def neighbours_in_rows(
+    output: Output, buckets: Sequence[Bucket], corpus: Corpus, order_by: Sequence[str], groups: Ints
+) -> Neighbours:
+    """Measure what share of rows has the same value of the first field that documents are ordered by.
+
+    Args:
+        output: holds the files of the buckets.
+        groups: of each document of the stores, by its value of that field.
+    """
+    first, *_ = order_keys(order_by)
+    counts = NeighbourCounts(first.field)
+
+    def group_of(documents: I64) -> Ints:
+        return groups[corpus.stored(documents)]
+
+    for bucket in buckets:
+        rows = PackedBucket(output.place, bucket, corpus.dtype, None, keep=1)
+        for segments in _steps(rows, range(rows.rows), _rows_at_once(1, rows.sequence_length)):
+            counts.add(segments, group_of)
+        rows.release()
+    return counts.result()
 
 
 def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch_size: int | None) -> int:

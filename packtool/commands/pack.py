@@ -62,9 +62,9 @@ def pack(options: PackArguments) -> DatasetResult:
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             chosen = choose(corpus, options, row_length, arrays, longest)
             ordered = _ordered(job, options, corpus, chosen, work, arrays)
-            stored_order = None
+            stored_order = groups = None
             if ordered is not None:
-                stored_order = ordered.documents
+                stored_order, groups = ordered.documents, ordered.groups
             key = job.key(strategy.name, described, order, *chosen.options, *kept)
             with job.open_output(key) as output:
                 if output.preview:
@@ -96,6 +96,7 @@ def pack(options: PackArguments) -> DatasetResult:
                         order=order,
                         choice=chosen.choice,
                         columns=columns,
+                        groups=groups,
                         facts={"planned": seconds},
                     )
 

@@ -142,6 +142,7 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
     mixing: list[Mixed] = []
     if dataset.has_segments:
         tallies, mixing = _counted(dataset, options, engine)
+    written = read_report(dataset.place, manifest)
     report = report_of_rows(
         tallies,
         manifest.ledger,
@@ -150,7 +151,8 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
         shuffle=manifest.shuffle,
         sources=_packed_sources(dataset),
         source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
-        stages=read_report(dataset.place, manifest).stages,
+        stages=written.stages,
+        neighbours=written.neighbours,  # which follow from fields that the stores have
         batch_size=options.batch_size,
     )
     training = None

@@ -198,7 +198,8 @@ def _report(
     Without segments nothing can be counted again, but where whole rows moved the counts are what they were.
     """
     before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
-    if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
+    whole = all(plan.unit == plan.sequence_length for plan in plans)
+    if whole and not tallies:
         return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
     return report_of_rows(
         tallies,
@@ -209,4 +210,5 @@ def _report(
         sources=before.sources,
         source_mix=mix,
         stages=before.stages,
+        neighbours=before.neighbours if whole else msgspec.UNSET,
     )

@@ -457,9 +457,13 @@ class Corpus:
         """Return the place of each document's first token in the stream of all shards."""
         if self._starts is None:
             self._starts = self.arrays.offsets(self.stored_lengths())
-        if self._behind is not None:
-            document = self._behind[document]
-        return self._starts[document]
+        return self._starts[self.stored(document)]
+
+    def stored(self, document: I64) -> I64:
+        """Return the number of each document among all documents of the stores."""
+        if self._behind is None:
+            return document
+        return self._behind[document]
 
 
 def _again(where: Sequence[tuple[Place, str]]) -> Corpus:

@@ -18,6 +18,7 @@ from packtool.places.typed import Typed
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import BatchMix
+from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import sliding
 from packtool.planning.metrics.summary import Metrics, measure_rows
@@ -51,6 +52,7 @@ def report_of_rows(
     sources: Sequence[PackedSourceFigures] = (),
     source_mix: Sequence[BatchMix] = (),
     stages: Mapping[str, int] | UnsetType = UNSET,
+    neighbours: Neighbours | UnsetType = UNSET,
     batch_size: int | None = None,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.
@@ -62,6 +64,7 @@ def report_of_rows(
         sources: the stores that were packed.
         source_mix: how evenly batches hold them, where there are several.
         stages: rows by the step that made them, as plans or an earlier report have them.
+        neighbours: of documents in the order of fields.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     report = PackedReport(
@@ -79,6 +82,7 @@ def report_of_rows(
         stages=dict(stages) if stages else UNSET,
         sources=list(sources),
         source_mix=list(source_mix),
+        neighbours=neighbours,
     )
     if not tallies:
         return report

@@ -15,6 +15,7 @@ from packtool.planning.metrics.homogeneity import Homogeneity
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import Unpacked
 from packtool.planning.metrics.mixing import BatchMix, Mixed
+from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import percent
@@ -391,6 +392,8 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         sources: the token stores that were packed, in order; named by `stats` alone.
         source_mix: how evenly batches hold them, for each row length; empty where there is one store, or where
             boundaries are not known.
+        neighbours: of documents in the order of fields (`--order-by`), what share of a row has the same value of the
+            first field; left out of others, where boundaries are not known, and where a shuffle cut rows.
     """
 
     format: Literal["packtool report"] = FORMAT
@@ -411,6 +414,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sources: list[PackedSourceFigures] = []
     source_mix: list[BatchMix] = []
+    neighbours: Neighbours | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)

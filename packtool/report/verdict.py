@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec import UnsetType
 
 from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import Metrics
 from packtool.planning.packing import STRATEGIES
@@ -417,7 +418,21 @@ def judge(report: PackedReport) -> list[Judgement]:
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
-    return [_judge_waste(report, metrics), _judge_truncation(metrics), *_judge_mixing(report)]
+    judgements = [_judge_waste(report, metrics), _judge_truncation(metrics), *_judge_mixing(report)]
+    if not isinstance(report.neighbours, UnsetType):
+        keeps = STRATEGIES[report.strategy].neighbours
+        judgements.append(Judgement(keeps, f"{neighbours_shown(report.neighbours)}."))
+    return judgements
+
+
+def neighbours_shown(neighbours: Neighbours) -> str:
+    """Say how much of what shares a row belongs together.
+
+    >>> neighbours_shown(Neighbours("repo", pairs=8, alike=6, alike_share=0.75))
+    '75.00% of the pairs of tokens in a row are of documents with the same repo'
+    """
+    share = percent(neighbours.alike_share)
+    return f"{share} of the pairs of tokens in a row are of documents with the same {neighbours.field}"
 
 
 def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:

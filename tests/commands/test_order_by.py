@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
 from packtool.options.order import order_keys
 from packtool.planning.arrays import IN_MEMORY
+from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.selecting.mixture import Passes
 from packtool.warnings import PacktoolWarning
 from tests.commands.web_and_wiki import pack
@@ -137,6 +139,30 @@ def test_each_pass_of_a_mixture_is_in_the_order(stores: list[Path], tmp_path: Pa
     assert sorted(begun) == list(range(sum(counts)))
 
 
+@pytest.mark.parametrize("strategy", ["best-fit-in-order", "padding", "bfd"])
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
+def test_the_report_says_what_share_of_pairs_is_alike(stores: list[Path], tmp_path: Path, strategy: str) -> None:
+    weights = ["one=2", "two=0.5"]
+    packed = pack(stores, tmp_path / "p", strategy=strategy, sequence_length=64, order_by="-repo,date", mix=weights)
+    repos = [record["repo"] for part in RECORDS for record in part]
+    chosen = packed.chosen()
+    assert chosen is not None
+    stored = np.concatenate([chosen[0], chosen[1] + 190]).tolist()
+    (bucket,) = packed.buckets
+    pairs = alike = 0
+    for row in range(bucket.rows):
+        segments, held = bucket.segments(row, row + 1), []
+        for document, length in zip(segments.document.tolist(), segments.length.tolist(), strict=True):
+            held += [stored[document]] * length * (document >= 0)
+        pairs += len(held) * (len(held) - 1) // 2
+        tokens = Counter(repos[document] for document in held if repos[document] is not None)
+        alike += sum(count * (count - 1) // 2 for count in tokens.values())
+    wanted = Neighbours("repo", pairs, alike, alike / pairs)
+    assert packtool.stats(tmp_path / "p").neighbours == wanted
+    packtool.shuffle(tmp_path / "p", tmp_path / "q", epoch=3)
+    assert packtool.stats(tmp_path / "q").neighbours == wanted
+
+
 @pytest.mark.parametrize("strategy", ["best-fit-in-order", "concat"])
 @pytest.mark.parametrize("index_only", [False, True])
 def test_the_bytes_depend_on_neither_workers_nor_memory(
@@ -190,6 +216,7 @@ def test_strategies_that_do_not_keep_neighbours_warn(stores: list[Path], tmp_pat
     [
         (["--strategy", "concat"], "ordered by -date,repo, then atom shuffle, seed 42"),
         (["--strategy", "concat"], "atoms of 32 tokens apart"),
+        (["--strategy", "padding"], "of the pairs of tokens in a row are of documents with the same date"),
         (["--strategy", "best-fit-in-order", "--no-shuffle"], "· ordered by -date,repo tokens"),
     ],
 )
@@ -200,4 +227,4 @@ def test_the_summary_says_the_order(
     assert run([*arguments, *options]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert said in printed
-    assert ("--no-shuffle keeps" in printed) == ("concat" in options)
+    assert ("--no-shuffle keeps" in printed) == ("--no-shuffle" not in options)
