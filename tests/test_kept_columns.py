@@ -318,3 +318,33 @@ def test_they_are_seen(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: 
     exported = packtool.export(tmp_path / "packed", tmp_path / "out", format="parquet")
     assert exported.manifest is not None
     assert exported.manifest.lost[-1] == "the columns of documents (score, lang)"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_datasets(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path, seed: int) -> None:
+    """Of any stores, strategy, choice, order and epoch, in memory or not, each piece has the value of its document."""
+    stores, known = made
+    random = np.random.default_rng(seed)
+
+    def one_of(values: Sequence[Any]) -> Any:
+        return values[int(random.integers(len(values)))]
+
+    kind = one_of([*KINDS.values(), {"strategy": "best-fit-in-order", "sequence_length": 64}])
+    choices: list[dict[str, Any]] = [*CHOICES, {"where": "lang != 'de'"}, {"min_tokens": 9}, {"shard_of": "1/2"}]
+    options = {**kind, **one_of(choices), "seed": int(random.integers(9)), "shuffle": bool(random.integers(2))}
+    options |= {"keep": one_of([["score:number", "lang"], ["lang", "score:number"]]), "shard_tokens": 2048}
+    orders: list[dict[str, Any]] = [{}, {"order_by": ["lang", "-score:number"]}, {"epoch": 3}]
+    used = stores[:2]  # an order needs its fields in every store
+    if "mix" in options:
+        options["mix"] = options["mix"][:2]
+    options |= one_of(orders)
+    packtool.pack(used, tmp_path / "packed", **options, memory=one_of([1 << 12, 1 << 30]), workers=one_of([1, 3]))
+    packtool.pack(used, tmp_path / "index", **options, index_only=True)
+    assert packtool.verify(tmp_path / "packed", store=used).problems == []
+    packtool.materialize(tmp_path / "index", tmp_path / "again", store=used)
+    assert contents(tmp_path / "again") == contents(tmp_path / "packed")
+    packed, index = packtool.open(tmp_path / "packed"), packtool.open(tmp_path / "index", stores=used)
+    for dataset in (packed, packed.epoch(2), index.epoch(1)):
+        check(dataset, known, rows=40)
