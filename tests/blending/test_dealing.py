@@ -13,7 +13,7 @@ from packtool.blending.schedule import Exhausted, Schedule, Stage
 LAW = 1.1
 """Rows by which a source may be off the integral of its share after a block."""
 BEGINS = [Fraction(each) for each in ("0.5", "0.11803399", "0.73606798", "0.35410197", "0.97213595")]
-MANY = 1000
+MANY = [120, pytest.param(1000, marks=pytest.mark.slow)]
 """Random blends."""
 
 
@@ -64,10 +64,11 @@ def test_a_block_down_to_the_sample() -> None:
     assert row.tolist() == [0, 0, 1, 2, 1, 3, 4, 2, 5, 6]
 
 
+@pytest.mark.parametrize("blends", MANY)
 @pytest.mark.parametrize("stops", [False, True])
-def test_after_any_block_each_source_is_where_it_should_be(stops: bool) -> None:
+def test_after_any_block_each_source_is_where_it_should_be(stops: bool, blends: int) -> None:
     rng, worst = np.random.default_rng(int(stops)), 0.0
-    for _ in range(MANY):
+    for _ in range(blends):
         whole = drawn(rng, stops=stops)
         dealing = Dealing(whole)
         assert (np.diff(dealing.given, axis=0) >= 0).all()
@@ -86,9 +87,10 @@ def test_small_weights_are_not_lost() -> None:
     assert dealing.given[-1].tolist() == [9_999_900, 100]
 
 
-def test_naive_recount_of_every_sample() -> None:
+@pytest.mark.parametrize("blends", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_naive_recount_of_every_sample(blends: int) -> None:
     rng = np.random.default_rng(5)
-    for _ in range(50):
+    for _ in range(blends):
         whole = drawn(rng)
         dealing = Dealing(whole)
         source, row = recounted(dealing, whole.samples)
@@ -108,7 +110,7 @@ def test_naive_recount_of_every_sample() -> None:
 def test_the_same_as_dealt_by_hand_with_fractions(samples: int) -> None:
     """Weights that binary numbers hold exactly, so that every tie is one here, too."""
     rng = np.random.default_rng(samples)
-    for _ in range(40):
+    for _ in range(15):
         shares = [int(each) for each in rng.multinomial(64, np.ones(5) / 5)]
         weights = {name: Fraction(each) for name, each in zip("abcde", shares, strict=True)}
         second = int(rng.integers(1, samples))
@@ -139,10 +141,11 @@ def by_hand(stages: list[Stage], samples: int) -> list[int]:
     return out
 
 
-def test_any_stretch_holds_its_share() -> None:
+@pytest.mark.parametrize("blends", [30, pytest.param(150, marks=pytest.mark.slow)])
+def test_any_stretch_holds_its_share(blends: int) -> None:
     """Of any 512 samples each source has its share within a few rows, also across blocks and on ramps."""
     rng, worst = np.random.default_rng(9), 0.0
-    for _ in range(150):
+    for _ in range(blends):
         whole = drawn(rng)
         if whole.samples < 600:
             continue

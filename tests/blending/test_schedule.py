@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Exhausted, Piece, Schedule, Stage, past_of, pieces_of
+from tests.examples import examples
 
 NAMES = ("a", "b", "c")
 
@@ -63,7 +64,7 @@ def test_a_source_that_stops_leaves_its_share_to_the_others() -> None:
     assert whole.rows(100).tolist() == pytest.approx([20, 24, 56])
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200))])
 def test_shares_are_whole_and_limits_are_met(seed: int) -> None:
     rng = np.random.default_rng(seed)
     firsts = [0, *sorted(rng.choice(np.arange(1, 999), 3, replace=False).tolist())]
@@ -116,7 +117,7 @@ def test_another_stage_takes_its_place_among_the_stages() -> None:
     assert [each.first for each in whole.also(stage(30, 0, 0, 1)).stages] == [0, 30, 60]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data())
 def test_a_run_that_needs_every_row_gets_every_row(data: st.DataObject) -> None:
     """Whatever the weights, at once or on ramps: sources that stop give all they have, and nobody misses a row."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.packing.best_fit_in_order import best_fit_in_order
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one, render
@@ -34,7 +35,7 @@ def by_definition(chunks: list[oracles.Piece], size: int, most: int) -> list[lis
     return bins
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(cases(), st.integers(1, 9))
 def test_item_by_item(case, most):
     size, lengths = case

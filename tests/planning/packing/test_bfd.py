@@ -1,13 +1,14 @@
 """`bfd`: the bins of best-fit decreasing item by item, long documents."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one, render
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(cases())
 def test_item_by_item(case):
     size, lengths = case

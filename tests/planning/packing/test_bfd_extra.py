@@ -1,14 +1,15 @@
 """`bfd-extra`: the bins item by item, and what is dropped."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one, render
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(cases(), st.data())
 def test_item_by_item(case, data):
     size, lengths = case

@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.packing import PackOptions, plan
 from packtool.planning.plan import Plan, Segments
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.tokens import bins_of, render
 
@@ -34,7 +35,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int], Fraction]:
     return sizes, draw(st.lists(length, max_size=80)), threshold
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(cases())
 def test_algorithm_1_document_by_document(case):
     sizes, lengths, threshold = case

@@ -1,13 +1,14 @@
 """`ffd`: the bins of first-fit decreasing item by item, long documents, windows."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one, render
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(cases())
 def test_item_by_item(case):
     size, lengths = case

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.packing.first_fit_shuffle import first_fit_in_order
 from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one, render
@@ -28,7 +29,7 @@ def in_random_order(lengths: list[int], size: int, seed: int) -> list[list[oracl
     return bins
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(cases(), st.integers(0, (1 << 64) - 1))
 def test_item_by_item(case, seed):
     size, lengths = case
@@ -61,7 +62,7 @@ def test_seeds_differ():
     assert rows[0] == rows[1] != rows[2]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.integers(1, 60).flatmap(lambda most: st.tuples(st.just(most), st.lists(st.integers(1, most), max_size=120))))
 def test_the_tree_of_rooms_finds_the_first_bin(case):
     capacity, lengths = case

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import UsageError
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.planning.packing.plans import Bins, RowsPlan
+from tests.examples import examples
 from tests.planning.packing.oracles import Piece
 from tests.planning.packing.tokens import bins_of, one
 from tests.test_laws import check_laws, corpora, options_of
@@ -23,7 +24,7 @@ def whole_segments(row: list[Piece]) -> int:
 
 
 @pytest.mark.parametrize("name", LIMITED)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
     size, most = 16, data.draw(st.integers(1, 5), label="most")

@@ -4,12 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import UsageError
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.planning.plan import PADDING, Plan
+from tests.examples import examples
 from tests.planning.packing.tokens import one, render
 from tests.test_laws import check_laws, corpora, options_of, rows_of
 
@@ -35,7 +36,7 @@ def pieces_of(plans: list[Plan], *, shuffled: bool = False) -> list[tuple[int, i
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(data=st.data())
 def test_laws_hold_and_every_piece_begins_at_a_multiple(name: str, data: st.DataObject) -> None:
     size = data.draw(st.sampled_from(SIZES), label="size")
@@ -57,7 +58,7 @@ def test_laws_hold_and_every_piece_begins_at_a_multiple(name: str, data: st.Data
 
 
 @pytest.mark.parametrize("name", ["bfd", "ffd", "first-fit-shuffle", "concat", "padding"])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_the_same_tokens_are_placed_as_without(name: str, data: st.DataObject) -> None:
     size, multiple = 16, data.draw(st.sampled_from([2, 4, 8]), label="multiple")
@@ -72,7 +73,7 @@ def test_the_same_tokens_are_placed_as_without(name: str, data: st.DataObject) -
 
 
 @pytest.mark.parametrize("name", ["concat", "padding", "length-buckets"])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_tokens_come_in_the_same_order_as_without(name: str, data: st.DataObject) -> None:
     lengths = data.draw(corpora(16), label="lengths")

@@ -4,17 +4,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import UsageError
 from packtool.planning.packing import PackOptions, plan
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one, render
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(cases(), st.data())
 def test_item_by_item(case, data):
     size, lengths = case
@@ -76,7 +77,7 @@ def test_an_extra_of_a_whole_row_is_refused():
         one("seamless", [3], sequence_length=8, extra_capacity=8)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(1, 60), max_size=40), st.sampled_from(["pad", "drop"]), st.sampled_from([1 << 34, 100]))
 def test_rows_are_counted_by_the_step_that_made_them(sizes, remainder, window):
     lengths = np.array(sizes, np.int64)

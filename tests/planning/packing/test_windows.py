@@ -4,15 +4,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.packing import STRATEGIES, PackOptions, plan, windows
 from packtool.planning.packing.windows import plan_window, window_ranges
+from tests.examples import examples
 from tests.planning.packing.tokens import bins_of
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_windows_are_as_full_as_they_can_be(data):
     lengths = np.array(data.draw(st.lists(st.integers(1, 30), max_size=40)), np.int64)

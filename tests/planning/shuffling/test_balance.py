@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning import packing
@@ -23,6 +23,7 @@ from packtool.planning.shuffling.balance import (
     pairs_of,
     time_taken,
 )
+from tests.examples import examples
 
 
 @st.composite
@@ -34,7 +35,7 @@ def batches(draw: st.DrawFn, most_rows: int = 6) -> tuple[np.ndarray[Any, Any], 
     return np.array(draw(st.lists(row, min_size=1, max_size=3)), np.int64), ranks
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(drawn=batches(), micro=st.integers(1, 7))
 def test_every_row_is_dealt_once_and_ranks_have_equally_many(drawn: tuple[Any, int], micro: int) -> None:
     costs, ranks = drawn
@@ -44,7 +45,7 @@ def test_every_row_is_dealt_once_and_ranks_have_equally_many(drawn: tuple[Any, i
             assert sorted(batch.reshape(-1).tolist()) == list(range(costs.shape[1]))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(drawn=batches(), other=batches())
 def test_a_batch_is_dealt_the_same_whatever_is_dealt_with_it(drawn: tuple[Any, int], other: tuple[Any, int]) -> None:
     costs, ranks = drawn
@@ -95,14 +96,14 @@ def swap(costs: list[int], high: list[int], low: list[int], gap: int, candidates
         high[i], low[j] = low[j], high[i]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(drawn=batches(most_rows=10))
 def test_as_the_rule_says(drawn: tuple[Any, int]) -> None:
     costs, ranks = drawn
     assert deal(costs, ranks).tolist() == [naive(batch, ranks) for batch in costs.tolist()]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(drawn=batches(), micro=st.integers(1, 7))
 def test_no_batch_takes_longer_than_as_it_comes(drawn: tuple[Any, int], micro: int) -> None:
     costs, ranks = drawn
@@ -132,7 +133,7 @@ def best_step(costs: list[int], ranks: int) -> int:
     return min(found)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_the_largest_sum_is_near_the_least(data: st.DataObject) -> None:
     ranks, each = data.draw(st.sampled_from([(2, 2), (2, 3), (2, 4), (3, 2), (3, 3)]))
@@ -143,7 +144,7 @@ def test_the_largest_sum_is_near_the_least(data: st.DataObject) -> None:
     assert least <= largest <= 4 / 3 * least
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(costs=st.lists(st.integers(0, 50), min_size=6, max_size=6))
 def test_no_turns_of_one_row_wait_less(costs: list[int]) -> None:
     for ranks in (2, 3):
@@ -187,7 +188,7 @@ def test_pairs_are_those_of_a_causal_mask_within_documents() -> None:
             assert pairs == expected
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     rows=st.lists(st.lists(st.integers(1, 20), max_size=3), min_size=1, max_size=3), multiple=st.sampled_from([2, 4])
 )

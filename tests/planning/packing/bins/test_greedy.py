@@ -4,10 +4,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from packtool.planning.packing.bins.greedy import best_fit, first_fit
 from packtool.planning.packing.bins.runs import Runs
+from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
 
@@ -39,7 +40,7 @@ def numbered(bins: list[list[oracles.Piece]]) -> list[list[tuple[int, int]]]:
 
 
 @pytest.mark.parametrize("algorithm", [first_fit, best_fit])
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cases())
 def test_bins_are_those_of_item_by_item(algorithm, case):
     size, lengths = case

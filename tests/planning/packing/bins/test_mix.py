@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.metrics.homogeneity import Homogeneity, HomogeneityCounts
@@ -13,6 +13,7 @@ from packtool.planning.packing.bins import mix as module
 from packtool.planning.packing.bins.mix import mix
 from packtool.planning.packing.windows import plan_window, window_ranges
 from packtool.planning.plan import Plan, Segments, offsets_of
+from tests.examples import examples
 from tests.test_laws import corpora, options_of
 
 
@@ -44,7 +45,7 @@ def require_mixed(sequence_length, rows, seed, window=0):
         assert here[len(here) - len(fixed) :].tolist() == fixed
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cases(), st.integers(0, (1 << 64) - 1), st.integers(0, 1 << 40))
 def test_rows_keep_their_tokens_and_what_lies_beyond_stays(case, seed, window):
     require_mixed(*case, seed, window)
@@ -132,7 +133,7 @@ def test_the_strategies_of_bins_mix_and_two_do_unasked():
 
 
 @pytest.mark.parametrize("name", MIXING)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 def test_only_places_change(name, data):
     size = data.draw(st.sampled_from([8, 16, 33]), label="size")

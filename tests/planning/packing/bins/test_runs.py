@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.packing.bins.greedy import best_fit, first_fit
 from packtool.planning.packing.bins.runs import assign, stable_order
+from tests.examples import examples
 
 
 @pytest.mark.parametrize("fit", [first_fit, best_fit])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_large_runs_and_small_ones_are_assigned_alike(fit, data):
     """Thousands of items, so that runs are copied as blocks, in batches, and one by one."""
