@@ -62,7 +62,7 @@ check: $(BIN)/installed
 
 test-slow: $(BIN)/installed $(TORCH)/installed
 	$(PYTEST) -m "slow and not torch"
-	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) -m "not slow and not torch" tests/planning tests/blending
+	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) -m "not slow and not torch" tests/planning tests/blending tests/reading tests/writing
 	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed

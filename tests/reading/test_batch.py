@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool
@@ -16,6 +16,7 @@ from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.reading import Dataset, make_batch
 from packtool.reading.batch import FIELDS, FIELDS_OF_MULTIPLES, IGNORED
 from packtool.reading.stream import Stream
+from tests.examples import examples
 from tests.reading.opening import batch_of
 from tests.stores import EOS, document_loss, write_store
 
@@ -81,7 +82,7 @@ def row_segments(draw: st.DrawFn, length: int) -> list[Piece]:
     return segments
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data())
 def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -> None:
     length, count = data.draw(st.integers(2, 9)), data.draw(st.integers(0, 4))

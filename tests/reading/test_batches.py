@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.stream import LENGTH, ROW, Stream
+from tests.examples import examples
 from tests.reading.opening import numbers, stopped
 from tests.stores import write_store
 
@@ -37,7 +38,7 @@ def dealt(stream: Stream, turns: list[list[Turn]]) -> list[int]:
     return [shares[i % len(shares)][i // len(shares)] for i in range(sum(map(len, shares)))]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, HealthCheck.function_scoped_fixture)
 @given(data=st.data())
 def test_every_world_sees_the_same_batches_from_anywhere(rows: Path, data: st.DataObject) -> None:
     stream = Stream(rows, epochs=data.draw(st.integers(1, 3), label="epochs"))
@@ -313,7 +314,7 @@ def test_where_the_next_loop_goes_on(rows: Path, micro: int | None, drop: bool) 
     assert rows_of(left) == second, "left at its last batch, and not loaded"
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, HealthCheck.function_scoped_fixture)
 @given(data=st.data())
 def test_a_state_of_what_came_out_is_that_of_one_who_asked_no_more(rows: Path, data: st.DataObject) -> None:
     options = {"micro_batch_size": data.draw(st.sampled_from([None, 1, 3])), "drop_last": data.draw(st.booleans())}
@@ -347,7 +348,7 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
         GlobalBatches(streams["computed"], 4).load_state_dict(stopped(GlobalBatches(streams["seed 7"], 4)))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, HealthCheck.function_scoped_fixture)
 @given(data=st.data())
 def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(["rows", "buckets"]))

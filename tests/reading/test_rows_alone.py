@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool
 from packtool.reading import BlendedRows
+from tests.examples import examples
 from tests.stores import document_loss, write_store
 
 LENGTH, ROWS = 24, 200
@@ -38,7 +39,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_a_row_is_what_it_is_alone(sources: dict[str, Path], data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(sources)), min_size=2, max_size=4, unique=True), label="sources")

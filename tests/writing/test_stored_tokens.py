@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import packtool
@@ -20,6 +20,7 @@ from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import Segments
 from packtool.reading import BucketDataset, Dataset
 from packtool.writing.stored_tokens import open_packed
+from tests.examples import examples
 from tests.interrupting import flip
 from tests.stores import contents, load, reseal, rewrite, write_store
 from tests.test_golden import LENGTHS, PACKED, SHUFFLED
@@ -112,7 +113,7 @@ def test_it_shuffles_as_with_tokens(tmp_path: Path, name: str) -> None:
     require_same(packtool.open(tmp_path / "0"), packtool.open(tmp_path / "expected"))
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, HealthCheck.function_scoped_fixture)
 @given(data=st.data())
 def test_rows_are_those_with_tokens_for_every_strategy_and_option(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
