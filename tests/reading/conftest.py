@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import packtool
@@ -22,3 +23,13 @@ def packed(store: Path) -> dict[str, Path]:
     for name, path in paths.items():
         packtool.pack(store, path, shard_tokens=1024, **KINDS[name])
     return paths
+
+
+@pytest.fixture(scope="session")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of one length; beside them, of the same store, rows of several."""
+    place = tmp_path_factory.mktemp("sampler")
+    write_store(place / "store", np.random.default_rng(3).integers(1, 60, 60).tolist())
+    packtool.pack(place / "store", place / "rows", strategy="concat", sequence_length=32)
+    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
+    return place / "rows"

@@ -20,17 +20,6 @@ from tests.examples import examples
 from tests.reading.opening import numbers, stopped
 from tests.stores import write_store
 
-LENGTHS = np.random.default_rng(3).integers(1, 60, 60).tolist()
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("sampler")
-    write_store(place / "store", LENGTHS)
-    packtool.pack(place / "store", place / "rows", strategy="concat", sequence_length=32)
-    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
-    return place / "rows"
-
 
 def dealt(stream: Stream, turns: list[list[Turn]]) -> list[int]:
     """The samples of one global batch in order, from what each rank reads of it turn by turn."""

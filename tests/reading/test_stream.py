@@ -6,23 +6,10 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import packtool
 from packtool.reading.stream import Stream
 from tests.reading.opening import batch_of
-from tests.stores import write_store
-
-LENGTHS = np.random.default_rng(3).integers(1, 60, 60).tolist()
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("sampler")
-    write_store(place / "store", LENGTHS)
-    packtool.pack(place / "store", place / "rows", strategy="concat", sequence_length=32)
-    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
-    return place / "rows"
 
 
 def test_epochs_follow_the_rule_of_the_shuffle(rows: Path, tmp_path: Path) -> None:
