@@ -304,3 +304,23 @@ def test_planning_loads_nothing_that_touches_files() -> None:
 def test_names_are_loaded_on_first_use() -> None:
     program = "import sys, packtool; assert 'numpy' not in sys.modules; packtool.pack; assert 'numpy' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+TWICE = """
+    Array Block Bucket Column Count Format Ids Kept Layout Opened Option Options Order Origins Output Part Result Row
+    Rows Runs Span Stage Task Tokenizer Workers
+"""
+"""Names of classes, aliases and type variables that stand in several files. Give a new one a name that says which."""
+
+
+def test_a_name_says_which() -> None:
+    files: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = getattr(node, "targets", [getattr(node, "target", node)])
+            names = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
+            for name in names:
+                if name[:1].isupper() and not name.isupper():
+                    files.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
+    several = {name: sorted(where) for name, where in files.items() if len(where) > 1}
+    assert sorted(several) == TWICE.split(), several

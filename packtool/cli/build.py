@@ -21,9 +21,9 @@ from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
 from packtool.support.version import __version__
 
-Values = dict[str, Any]
+GivenValues = dict[str, Any]
 """Arguments of a function by name."""
-Handler = Callable[[Values, Terminal], None]
+Handler = Callable[[GivenValues, Terminal], None]
 _TEXT: Any = SimpleNamespace(annotation=str, is_choice=False, is_file=False, is_list=False, choices=None)
 
 
@@ -116,7 +116,7 @@ class Command(TyperCommand):
         )
 
     def invoke(self, ctx: Any) -> Any:
-        def values(options: Mapping[str, Declared]) -> Values:
+        def values(options: Mapping[str, Declared]) -> GivenValues:
             as_typed = {name for name in options if ctx.get_parameter_source(name).name != "DEFAULT"}
             defaults = {name: declaration.default for name, declaration in options.items()}
             return defaults | {name: ctx.params[name] for name in as_typed}

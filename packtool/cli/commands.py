@@ -12,7 +12,7 @@ from dataclasses import asdict
 import typer
 
 import packtool
-from packtool.cli.build import Definition, Handler, Values
+from packtool.cli.build import Definition, GivenValues, Handler
 from packtool.cli.failures import say
 from packtool.cli.results import (
     announce_stage,
@@ -53,7 +53,7 @@ def _command(summary: str, arguments: str, terminal: Sequence[str]) -> Callable[
 
 
 @_command("Turn text files into a token store.", "tokenize:TokenizeArguments", _STAGE)
-def tokenize(values: Values, terminal: Terminal) -> None:
+def tokenize(values: GivenValues, terminal: Terminal) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
 
     Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). Tens of MB of text per CPU second
@@ -69,7 +69,7 @@ def tokenize(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Pack token stores into rows of equal length.", "pack:PackArguments", _STAGE)
-def pack(values: Values, terminal: Terminal) -> None:
+def pack(values: GivenValues, terminal: Terminal) -> None:
     """Pack token stores into rows of equal length, shuffled, with every token accounted for.
 
     Plans from document lengths alone (seconds for 100 million documents), then moves each token once.
@@ -86,7 +86,7 @@ def pack(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Shuffle into another order or epoch, at any size.", "shuffle:ShuffleArguments", _STAGE)
-def shuffle(values: Values, terminal: Terminal) -> None:
+def shuffle(values: GivenValues, terminal: Terminal) -> None:
     """Write the rows of a packed dataset in another order: exact, reproducible, within --memory.
 
     The rows depend only on the corpus, the seed and the epoch, not on the order they had before. Moves each token once,
@@ -103,7 +103,7 @@ def shuffle(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Write the tokens of rows packed with --index-only.", "shuffle:MaterializeArguments", _STAGE)
-def materialize(values: Values, terminal: Terminal) -> None:
+def materialize(values: GivenValues, terminal: Terminal) -> None:
     """Write the tokens of a dataset that was packed with --index-only: the same files as without it.
 
     With --index-only the reverse: write a dataset without its tokens, which readers gather from its token stores.
@@ -120,7 +120,7 @@ def materialize(values: Values, terminal: Terminal) -> None:
 @_command(
     "Export documents or rows to another tool's format.", "exchange:ExportArguments", ("quiet", "verbose", "json")
 )
-def export(values: Values, terminal: Terminal) -> None:
+def export(values: GivenValues, terminal: Terminal) -> None:
     """Write token stores or a packed dataset in the format of another trainer.
 
     Writes every token, in the stored order, one store after the other, and says what else the format can't keep.
@@ -142,7 +142,7 @@ def export(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Import token ids of other tools as a token store.", "exchange:ImportArguments", _PRINTING)
-def import_(values: Values, terminal: Terminal) -> None:
+def import_(values: GivenValues, terminal: Terminal) -> None:
     """Make a token store of token ids that another tool has written.
 
     Checks every id against the tokenizer. Documents that do not end with EOS get one, and are counted; in files without
@@ -176,7 +176,7 @@ def _left_out_of_import(counts: Mapping[str, int]) -> list[str]:
 
 
 @_command("Measure a corpus, dataset or blend; compare strategies.", "stats:StatsArguments", (*_STAGE, "full"))
-def stats(values: Values, terminal: Terminal) -> None:
+def stats(values: GivenValues, terminal: Terminal) -> None:
     """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
 
     Of a blend (a TOML file) it says what a run takes of each source: rows, shares, epochs, and when each repeats.
@@ -209,7 +209,7 @@ def stats(values: Values, terminal: Terminal) -> None:
     "inspecting:ShowArguments",
     ("ids", "json"),
 )
-def show(values: Values, terminal: Terminal) -> None:
+def show(values: GivenValues, terminal: Terminal) -> None:
     """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding. Or
     show one document of a token store, before it is packed.
 
@@ -234,7 +234,7 @@ def show(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Find the rows that hold a document; list documents that overlap.", "inspecting:FindArguments", ("json",))
-def find(values: Values, terminal: Terminal) -> None:
+def find(values: GivenValues, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
 
     Exit code 1 when no row holds it, 2 when no store knows it.
@@ -268,7 +268,7 @@ def find(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Run all stages of one TOML file, where needed.", "run:RunArguments", (*_LONG, "full"))
-def run(values: Values, terminal: Terminal) -> None:
+def run(values: GivenValues, terminal: Terminal) -> None:
     """Run the stages of a configuration file: tokenize, pack, shuffle, materialize, export, stats.
 
     Stages that are finished and unchanged are kept, and interrupted ones go on, so running it twice does no harm.
@@ -288,7 +288,7 @@ def run(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Say what a path is, and what to do next.", "inspecting:InfoArguments", ("json",))
-def info(values: Values, terminal: Terminal) -> None:
+def info(values: GivenValues, terminal: Terminal) -> None:
     """Say what a path is, whether it is complete or unfinished, and what to do next.
 
     Reads manifests and file sizes only, so it answers at once. packtool verify checks the contents.
@@ -307,7 +307,7 @@ def info(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Check files, checksums, segments and ledger.", "inspecting:VerifyArguments", _LONG)
-def verify(values: Values, terminal: Terminal) -> None:
+def verify(values: GivenValues, terminal: Terminal) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
 
     Checks of a packed dataset also that no token is placed twice. Reads every byte twice. Exit code 1 when anything is
@@ -342,7 +342,7 @@ def verify(values: Values, terminal: Terminal) -> None:
 
 
 @_command("Show versions, and what is missing.", "inspecting:DoctorArguments", ("json",))
-def doctor(values: Values, terminal: Terminal) -> None:
+def doctor(values: GivenValues, terminal: Terminal) -> None:
     """Report versions, and what is missing, with the command that installs it. Changes nothing.
 
     Exit code 1 when something is missing that packtool cannot do without.

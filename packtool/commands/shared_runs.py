@@ -10,7 +10,7 @@ import numpy.typing as npt
 from packtool.planning.plan import I64, Ints, offsets_of
 
 U64 = npt.NDArray[np.uint64]
-Tokens = npt.NDArray[Any]
+TokenArray = npt.NDArray[Any]
 
 BYTES_A_TOKEN = 64
 """Memory that the runs of a token take, at most, while they are sorted."""
@@ -56,7 +56,7 @@ class Runs:
     """
 
     def __init__(
-        self, tokens: Tokens, lengths: Ints, *, size: int, skipped: int, multiplier: int = _MULTIPLIER
+        self, tokens: TokenArray, lengths: Ints, *, size: int, skipped: int, multiplier: int = _MULTIPLIER
     ) -> None:
         self._tokens = tokens
         self._size = size
@@ -77,7 +77,7 @@ class Runs:
     def __len__(self) -> int:
         return len(self._known)
 
-    def shared(self, tokens: Tokens, lengths: Ints) -> list[SharedRun]:
+    def shared(self, tokens: TokenArray, lengths: Ints) -> list[SharedRun]:
         """Find the first run that each of these documents shares, with its first place in the others.
 
         Args:
@@ -95,7 +95,7 @@ class Runs:
                     found.append(self._found(document, int(starts[first] - offsets[document]), int(places[first])))
         return found
 
-    def _in_block(self, tokens: Tokens, offsets: I64, begin: int) -> tuple[I64, I64]:
+    def _in_block(self, tokens: TokenArray, offsets: I64, begin: int) -> tuple[I64, I64]:
         """Return where shared runs begin, of those that begin in one block, and where they are among the others."""
         hashes = self._hashes(tokens[begin : begin + _BLOCK + self._size - 1])
         hits = np.arange(len(hashes))
@@ -114,7 +114,7 @@ class Runs:
         """Return one of the places that runs of these hashes mark in the filter."""
         return (hashes >> shift) & np.uint64(len(self._filter) - 1)
 
-    def _places(self, tokens: Tokens, starts: I64, hashes: U64) -> I64:
+    def _places(self, tokens: TokenArray, starts: I64, hashes: U64) -> I64:
         """Find the first of the others' runs that equals each of these; -1 for none."""
         places = np.full(len(starts), -1, np.int64)
         at = np.searchsorted(self._known, hashes)
@@ -130,14 +130,14 @@ class Runs:
             at[left] += 1
         return places
 
-    def _equal(self, tokens: Tokens, starts: I64, others: I64) -> npt.NDArray[np.bool_]:
+    def _equal(self, tokens: TokenArray, starts: I64, others: I64) -> npt.NDArray[np.bool_]:
         """Return whether runs equal runs of the others."""
         equal = np.ones(len(starts), np.bool_)
         for place in range(self._size):
             equal &= tokens[starts + place] == self._tokens[others + place]
         return equal
 
-    def _hashes(self, tokens: Tokens) -> U64:
+    def _hashes(self, tokens: TokenArray) -> U64:
         """Hash the run that begins at each token, but for the last ones: a polynomial of the tokens, modulo 2^64."""
         runs = max(0, len(tokens) - self._size + 1)
         values = (tokens.astype(np.uint64) + np.uint64(1)) * _SPREAD

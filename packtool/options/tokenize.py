@@ -33,7 +33,7 @@ from packtool.options.kinds import (
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
 from packtool.support.sizes import parse_bytes
 
-Use = Literal["train", "mask", "drop"]
+ReasoningUse = Literal["train", "mask", "drop"]
 AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""
 _OF_CONVERSATIONS = Only(("conversations",), "name the field of conversations with --conversations")
@@ -114,7 +114,7 @@ class ConversationOptions:
         ),
     ] = "assistant"
     reasoning: Annotated[
-        Use, _conversation(TEXT, "Let the assistant's reasoning train, mask it, or drop it from the text.")
+        ReasoningUse, _conversation(TEXT, "Let the assistant's reasoning train, mask it, or drop it from the text.")
     ] = "train"
     reasoning_tags: Annotated[
         str | Sequence[str],
@@ -126,7 +126,7 @@ class ConversationOptions:
         ),
     ] = ()
     tool_calls: Annotated[
-        Use,
+        ReasoningUse,
         _conversation(
             TEXT, "Let messages that call tools train, mask them, or drop tools, calls and answers from the text."
         ),

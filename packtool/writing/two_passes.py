@@ -31,7 +31,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Plan, offsets_of, ranges
-from packtool.planning.shuffling.atom import AtomShuffle, Keys
+from packtool.planning.shuffling.atom import AtomKeys, AtomShuffle
 from packtool.planning.shuffling.permutation import order_by
 from packtool.writing import scratch
 from packtool.writing.input_check import InputCheck
@@ -188,7 +188,7 @@ class FirstPass:
     """
 
     source: UnitSource
-    keys: Keys
+    keys: AtomKeys
     delivery: Delivery
     ranges: list[tuple[int, int]]
     bits: int

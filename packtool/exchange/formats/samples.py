@@ -33,7 +33,7 @@ LARGEST = 1 << 32
 _STREAMED = {"gz": "gzip", "bz2": "bz2", "zstd": "zstd"}
 _WHOLE = {"br": "brotli", "snappy": "snappy"}
 Ids = npt.NDArray[Any]
-Decode = Callable[[bytes], Ids]
+DecodeIds = Callable[[bytes], Ids]
 """The bytes of a column of a sample to its numbers; raises a ValueError where they are none."""
 
 
@@ -47,7 +47,7 @@ class Leaf(NamedTuple):
 
     name: str
     kind: str
-    decode: Decode | None
+    decode: DecodeIds | None
 
 
 def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:

@@ -16,7 +16,7 @@ from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Plan
 from packtool.planning.shuffling.permutation import ATOM_ORDER, keys, permutation
 
-Keys = Callable[[int, int], npt.NDArray[np.uint64]]
+AtomKeys = Callable[[int, int], npt.NDArray[np.uint64]]
 """(first atom, number of atoms) to the keys that sort them; ties go by index. Other processes may be given it."""
 
 
@@ -41,7 +41,7 @@ class AtomShuffle:
         wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first, arrays=arrays)
         return wanted if self.stored is None else reorder(self.stored.order(arrays), wanted, arrays)
 
-    def keys(self, arrays: Arrays = IN_MEMORY) -> Keys:
+    def keys(self, arrays: Arrays = IN_MEMORY) -> AtomKeys:
         """Make the keys that sort stored atoms into the new order, drawn as needed where they lie in corpus order."""
         if self.stored is not None:
             return ranked(self.order(arrays), arrays)
@@ -78,7 +78,7 @@ def reorder(stored: I64, wanted: I64, arrays: Arrays = IN_MEMORY) -> I64:
     return arrays.filled(len(wanted), np.int64, lambda a, b: place[wanted[a:b]])
 
 
-def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> Keys:
+def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> AtomKeys:
     """Make keys for a known order; `order` is the stored atom at each place.
 
     >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]

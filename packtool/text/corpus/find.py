@@ -19,7 +19,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stdin
-from packtool.text.corpus.first import Held, completed, held_by, peek
+from packtool.text.corpus.first import FirstRecord, completed, held_by, peek
 from packtool.text.corpus.layouts import Layout
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile, Fields, shown
@@ -132,7 +132,7 @@ def find(options: TokenizeArguments) -> Texts:
             found.append(find_files(path, options.format, options.include, options.exclude))
     kind: Input = "texts"
     layout = None
-    held: Held | None = None
+    held: FirstRecord | None = None
     if options.ids_field is not None:
         kind = "token ids"
     elif options.completion is not None or options.prompt:
@@ -169,7 +169,7 @@ def _named(options: TokenizeArguments, files: Sequence[CorpusFile]) -> Layout:
     return msgspec.structs.replace(layout, system=options.system or "", history=history)
 
 
-def _check_held(options: TokenizeArguments, kind: Input, held: Held | None) -> None:
+def _check_held(options: TokenizeArguments, kind: Input, held: FirstRecord | None) -> None:
     """Refuse options that have no effect on what the input holds, and say why it is taken for that.
 
     Args:

@@ -28,7 +28,7 @@ _LINES = 1000
 """Most lines of a file to look at, should the first of them hold no record."""
 
 
-class Held(NamedTuple):
+class FirstRecord(NamedTuple):
     """What records hold.
 
     Attributes:
@@ -46,22 +46,22 @@ class Held(NamedTuple):
     field: str = ""
 
 
-def held_by(files: Sequence[CorpusFile], text: str) -> Held:
+def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:
     """Tell by the first record of these files what they hold: a text, if it has the field `text`.
 
     Raises:
         UsageError: it is a preference pair, or it is not clear which of its fields are meant.
     """
     if files and all(file.format in ("text", "lines") for file in files):
-        return Held(chats=False, why="the input is plain text", remedy="leave it out")
+        return FirstRecord(chats=False, why="the input is plain text", remedy="leave it out")
     for file in [file for file in files if file.format not in ("text", "lines") and not file.problem][:_FILES]:
         record = first_record(file)
         if record is not None:
             return held_by_record(record, text, shown(file.location))
-    return Held(chats=False)
+    return FirstRecord(chats=False)
 
 
-def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
+def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRecord:
     """Tell what a record holds.
 
     Raises:
@@ -71,9 +71,9 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
     fields = Fields(text)
     if values_at(record, fields.document):
         _warn_of_both(names, text, where)
-        return Held(chats=False, why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS)
+        return FirstRecord(chats=False, why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS)
     if has_conversation(names):
-        return Held(chats=True)
+        return FirstRecord(chats=True)
     remedy = preference(record)
     if remedy:
         raise UsageError("preference-pairs", "the first record is a preference pair", remedy=remedy, where=where)
@@ -83,9 +83,9 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> Held:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
     talks = [name for name in names if holds_turns(record[name])]
     if layout is None and len(talks) == 1:
-        return Held(chats=True, field=talks[0])
+        return FirstRecord(chats=True, field=talks[0])
     remedy = f"give --conversations {talks[0]}" if talks else _NAME_FIELDS
-    return Held(layout is not None, layout, f"in the first record, {listed(names)}", remedy)
+    return FirstRecord(layout is not None, layout, f"in the first record, {listed(names)}", remedy)
 
 
 def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> Layout:
@@ -134,7 +134,7 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def peek(records: Iterable[Any], text: str) -> tuple[Held, Iterable[Any]]:
+def peek(records: Iterable[Any], text: str) -> tuple[FirstRecord, Iterable[Any]]:
     """Tell what the first record that a program gives holds; and return all records, the first included.
 
     Raises:
@@ -147,7 +147,7 @@ def peek(records: Iterable[Any], text: str) -> tuple[Held, Iterable[Any]]:
     if isinstance(names, list):  # a dataset of Hugging Face
         return _held(dict.fromkeys(names, UNSEEN), text), records
     if isinstance(records, Mapping):
-        return Held(chats=False), records  # which is refused where it is read
+        return FirstRecord(chats=False), records  # which is refused where it is read
     if isinstance(records, Sequence):
         return _held(records[0] if len(records) else None, text), records
     rest = iter(records)
@@ -155,8 +155,8 @@ def peek(records: Iterable[Any], text: str) -> tuple[Held, Iterable[Any]]:
     return _held(first[0] if first else None, text), chain(first, rest)
 
 
-def _held(record: Any, text: str) -> Held:
-    return held_by_record(record, text, "inputs") if isinstance(record, Mapping) else Held(chats=False)
+def _held(record: Any, text: str) -> FirstRecord:
+    return held_by_record(record, text, "inputs") if isinstance(record, Mapping) else FirstRecord(chats=False)
 
 
 def _warn_of_both(names: Sequence[str], text: str, where: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-Table = np.ndarray[Any, np.dtype[np.bool_]]
+CodeTable = np.ndarray[Any, np.dtype[np.bool_]]
 """For every code point, whether it is in a set."""
 
 # Names of the sets for a tokenizer that splits by character class; that also applies NFC; whose patterns PCRE2 matches.
@@ -27,7 +27,7 @@ _NEARLY_ASCII = 1.25
 
 
 @functools.cache
-def table(*names: str) -> Table:
+def table(*names: str) -> CodeTable:
     """Read the union of sets of code points in `assets/unicode.json`.
 
     >>> bool(table("unassigned")[0x1AD1]), bool(table("unassigned")[0x41])
@@ -43,7 +43,7 @@ def table(*names: str) -> Table:
     return codes
 
 
-def having(codes: Table, texts: Sequence[str], utf8: Sequence[bytes]) -> list[bool]:
+def having(codes: CodeTable, texts: Sequence[str], utf8: Sequence[bytes]) -> list[bool]:
     """Return for each text whether it has a character of a set, in which there is no ASCII.
 
     ASCII texts are passed first (Python knows which they are), and a batch is looked at as a whole before its texts.
@@ -63,7 +63,7 @@ def having(codes: Table, texts: Sequence[str], utf8: Sequence[bytes]) -> list[bo
     return [not text.isascii() and _have(codes, [(text, data)]) for text, data in zip(texts, utf8, strict=True)]
 
 
-def _have(codes: Table, pairs: Sequence[tuple[str, bytes]]) -> bool:
+def _have(codes: CodeTable, pairs: Sequence[tuple[str, bytes]]) -> bool:
     """Return whether any of these texts, each with its bytes, has a character of a set."""
     if not pairs:
         return False

@@ -112,7 +112,7 @@ def _named(wanted: Sequence[str | int], tokenizer: FoundTokenizer) -> Sentinels:
     return next((known for known in SENTINELS if known.texts == texts), default)
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of a document that is encoded alone.
 
     Attributes:
@@ -155,7 +155,7 @@ def _below(drawn: int, rate: Fraction) -> bool:
     return drawn * rate.denominator < rate.numerator << 64
 
 
-def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
+def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[TextPiece], int, int]:
     """Rearrange a text, or each of its parts.
 
     A text that spells a sentinel stays as it is: nobody could tell the two apart.
@@ -171,8 +171,8 @@ def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
     (3,) 'two '
     """
     if any(sentinel in text for sentinel in fim.texts):
-        return [Piece(text)], 0, 0
-    pieces: list[Piece] = []
+        return [TextPiece(text)], 0, 0
+    pieces: list[TextPiece] = []
     prefix_first = suffix_first = 0
     as_it_is = ""
     for number, part in enumerate(text.split(fim.split) if fim.split else [text]):
@@ -182,30 +182,30 @@ def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[Piece], int, int]:
             as_it_is += part
             continue
         if as_it_is:
-            pieces.append(Piece(as_it_is, begins=not pieces))
+            pieces.append(TextPiece(as_it_is, begins=not pieces))
             as_it_is = ""
         pieces += _pieces(part, found, fim)
         prefix_first += not found.suffix_first
         suffix_first += found.suffix_first
     if as_it_is or not pieces:
-        pieces.append(Piece(as_it_is, begins=not pieces))
+        pieces.append(TextPiece(as_it_is, begins=not pieces))
     return pieces, prefix_first, suffix_first
 
 
-def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[Piece]:
+def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[TextPiece]:
     """Return the parts of a text in the order of its form."""
     before, after, *others = fim.ids
     middle, end = tuple(others[:1]), tuple(others[1:])
     p, m, s = text[: at.begin], text[at.begin : at.end], text[at.end :]
     if not at.suffix_first:
-        pieces = [Piece(p, (before,)), Piece(s, (after,), begins=False), Piece(m, middle, begins=not p)]
+        pieces = [TextPiece(p, (before,)), TextPiece(s, (after,), begins=False), TextPiece(m, middle, begins=not p)]
     elif fim.suffix_leads and middle:
-        pieces = [Piece(s, (after,), begins=False), Piece(p, (before,)), Piece(m, middle, begins=not p)]
+        pieces = [TextPiece(s, (after,), begins=False), TextPiece(p, (before,)), TextPiece(m, middle, begins=not p)]
     else:
         # P and M follow each other here. A tokenizer that marks the begin of a text was trained with both as one.
         first, second = ((after,), (before,)) if fim.suffix_leads else ((before, after), middle)
-        rest = [Piece(p + m, second)] if fim.guard else [Piece(p, second), Piece(m, begins=False)]
-        pieces = [Piece(s, first, begins=False), *rest]
+        rest = [TextPiece(p + m, second)] if fim.guard else [TextPiece(p, second), TextPiece(m, begins=False)]
+        pieces = [TextPiece(s, first, begins=False), *rest]
     if end:
-        pieces.append(Piece("", end, begins=False))
+        pieces.append(TextPiece("", end, begins=False))
     return pieces

@@ -94,7 +94,7 @@ def test_the_tables_are_those_of_the_library() -> None:
     assert not (found & known_to_all).any(), "tokenizers knows every character that is not in the table"
 
 
-def having(codes: unicode.Table, texts: list[str]) -> list[bool]:
+def having(codes: unicode.CodeTable, texts: list[str]) -> list[bool]:
     return unicode.having(codes, texts, [text.encode() for text in texts])
 
 

@@ -25,7 +25,7 @@ from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
 from packtool.text.encoding.special import SENTINELS, sentinels
-from packtool.text.tokenizing.fim import FillInTheMiddle, Piece, cut, rearranged
+from packtool.text.tokenizing.fim import FillInTheMiddle, TextPiece, cut, rearranged
 from tests.stores import contents
 from tests.text.encoding import shapes
 from tests.text.tokenizing import published
@@ -39,7 +39,7 @@ def fim(**changes: Any) -> FillInTheMiddle:
     return FillInTheMiddle(**{**given, **changes})
 
 
-def spelled(pieces: list[Piece]) -> list[int]:
+def spelled(pieces: list[TextPiece]) -> list[int]:
     """A store's ids, if every byte were one: above those of the sentinels."""
     return [number for piece in pieces for number in (*piece.sentinels, *(4 + byte for byte in piece.text.encode()))]
 
@@ -113,9 +113,9 @@ def test_each_file_of_a_document_is_rearranged_by_itself() -> None:
     assert {len(pieces) for pieces, *_ in alone} > {1}
     joined: list[Any] = []
     for number, (pieces, *_) in enumerate(alone):
-        for piece in [*([Piece("<file>")] if number else []), *pieces]:
+        for piece in [*([TextPiece("<file>")] if number else []), *pieces]:
             if joined and joined[-1] is not None and not piece.sentinels and not joined[-1].sentinels:
-                joined[-1] = Piece(joined[-1].text + piece.text)
+                joined[-1] = TextPiece(joined[-1].text + piece.text)
             else:
                 joined.append(piece)
     assert spelled(rearranged("<file>".join(files), how)[0]) == spelled(joined)
@@ -142,7 +142,7 @@ def test_rates_are_within_chance_and_seeds_independent() -> None:
 
 def test_a_text_that_spells_a_sentinel_stays() -> None:
     text = "a<fim_middle>b"
-    assert rearranged(text, fim()) == ([Piece(text)], 0, 0)
+    assert rearranged(text, fim()) == ([TextPiece(text)], 0, 0)
     assert cut("", fim()) is None
 
 
