@@ -90,6 +90,11 @@ def test_shares_are_whole_and_limits_are_met(seed: int) -> None:
             assert rows[number] == pytest.approx(limits[name])
 
 
+def test_a_ramp_to_a_source_that_has_stopped_stays_with_the_others() -> None:
+    whole = Schedule(NAMES, 100, (stage(0, 1, 1, 0), stage(50, 1, 0, 0, reached=100)), {"a": 20}, frozenset("a"))
+    assert described(whole.pieces)[-1] == (50, 100, [0, 1, 0], [0, 1, 0])
+
+
 def test_when_all_have_stopped_it_is_said_where() -> None:
     whole = Schedule(NAMES, 100, (stage(0, 1, 1, 0),), {"a": 10, "b": 20}, frozenset("ab"))
     with pytest.raises(Exhausted) as caught:
