@@ -399,8 +399,9 @@ def claims(records: Mapping[str, Any]) -> str:
     ):
         moved = {each["contestant"]: each for each in case(records["move"], name)}
         what = words.format(f"{moved[who]['facts']['megabytes']:.0f}")
-        compared = f"{share(moved[COPY], moved[who])} of the speed of `{COPY}`"
-        rows.append([what, f"{figure(median(moved[who], _writing))} s", compared])
+        writing = median(moved[who], _writing)
+        times = figure(writing / median(moved[COPY], _writing))
+        rows.append([what, f"{figure(writing)} s", f"{times} times as long as to copy these files and sync them"])
     machine = records["plan"]["machine"]
     where = f"{machine['cores']} cores of {machine['processor']}"
     link = "[all figures, and how to repeat them](docs/benchmarks.md)"
