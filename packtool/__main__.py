@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+from collections.abc import Callable
 
 
 def _end(number: int, frame: object) -> None:
@@ -18,7 +20,22 @@ import gc  # noqa: E402 - the first of the imports that take time
 
 gc.set_threshold(100_000, 20, 20)  # imports make many objects that stay, for each collection to visit
 
-from packtool.cli import main  # noqa: E402
+
+def _command() -> Callable[[], None]:
+    """Import the command, or end with what to install where only reading was."""
+    from packtool.errors import UsageError
+    from packtool.support.installing import needing
+
+    try:
+        with needing("the command packtool"):
+            from packtool.cli import main
+    except UsageError as error:
+        print(f"packtool: error[{error.code}]: {error}", file=sys.stderr)  # noqa: T201 - what prints is not installed
+        sys.exit(error.exit_code)
+    return main
+
+
+main = _command()
 
 if __name__ == "__main__":
     main()

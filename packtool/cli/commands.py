@@ -194,7 +194,7 @@ def stats(values: GivenValues, terminal: Terminal) -> None:
     report = packtool.stats(**values)
     if terminal.json:
         print_json(report)
-    else:
+    elif not terminal.quiet:
         from packtool.report.console import results_console
         from packtool.report.terminal import print_stats
 

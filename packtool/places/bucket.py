@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.errors import UsageError
-from packtool.support.installing import how_to_install
+from packtool.support.installing import how_to_install, needing
 
 PART_BYTES = 1 << 23
 """Bytes that one request sends or fetches."""
@@ -113,8 +113,9 @@ class StoreBucket(Bucket):
     """A bucket of Amazon S3, Google's store, or another that `obstore` knows, by the URL of the bucket."""
 
     def __init__(self, url: str) -> None:
-        import obstore
-        from obstore.store import from_url
+        with needing("an object store"):
+            import obstore
+            from obstore.store import from_url
 
         options: dict[str, Any] = {}
         if url.startswith("s3://"):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+
+from packtool.errors import UsageError
 
 PACKAGES = {
     "aws": "boto3",
@@ -15,6 +19,29 @@ PACKAGES = {
     "torch": "torch",
 }
 """The packages of each extra."""
+
+BEYOND_READING = ("obstore", "pyarrow", "rich", "tokenizers", "tqdm", "typer")
+"""Packages that packtool is installed with, and that reading datasets does without."""
+
+
+@contextmanager
+def needing(what: str) -> Iterator[None]:
+    """Say what to install where an import in the block finds that a package is missing.
+
+    Args:
+        what: needs it, as the subject of a sentence.
+
+    Raises:
+        UsageError: naming the packages that are not there.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = [name for name in BEYOND_READING if find_spec(name) is None]
+        if error.name is None or error.name.partition(".")[0] not in missing:
+            raise
+        said = f"{what} needs {', '.join(missing)}; only reading written datasets does without"
+        raise UsageError("missing-package", said, remedy=how_to_install(*missing)) from None
 
 
 def how_to_install(*packages: str, prefix: str | None = None) -> str:

@@ -33,6 +33,7 @@ from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
 from packtool.planning.plan import I64, Segments, offsets_of
+from packtool.support.installing import needing
 
 if TYPE_CHECKING:
     from packtool.writing.gather import LossGatherer
@@ -171,7 +172,8 @@ class StoredTokens:
 
     def __init__(self, dataset: Place, manifest: PackedManifest, stores: Sequence[Place]) -> None:
         # These need pyarrow, which rows with their tokens do without.
-        from packtool.writing.gather import Gatherer, LossGatherer
+        with needing("a dataset without tokens of its own"):
+            from packtool.writing.gather import Gatherer, LossGatherer
 
         self._made = dataset, manifest, stores
         self.stores = list(map(TokenStore, stores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -132,3 +133,26 @@ def test_which_tokenizer_made_a_store(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"tokenizer: {named}; EOS <|endoftext|> (0)\n{advice}\n" in capsys.readouterr().out
     assert run(["info", str(tmp_path / "s")]) == 0
     assert f"  tokenizer   {named}\n" in capsys.readouterr().out
+
+
+def test_quiet_stats_print_no_table_and_write_what_was_asked_for(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["pack", "store", "-o", "packed", "--strategy", "bfd", "-L", "64", "--too-long", "drop", "-q"]) == 0
+    assert run(["stats", "packed", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert run(["stats", "packed", "-q", "--json", "--html", "quiet.html"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "packed"
+    assert Path("quiet.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_make_lists_every_target_with_what_it_does() -> None:
+    root = Path(__file__).parents[2]
+    targets = re.search(r"^\.PHONY: (.*?[^\\])$", (root / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
+    assert targets is not None
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    listed = subprocess.run(
+        ["make", "--no-print-directory"], cwd=root, env=outside, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert {line.split()[1] for line in listed} == set(targets[1].replace("\\", "").split())
+    assert all(len(line.split()) > 3 for line in listed)
