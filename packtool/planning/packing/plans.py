@@ -196,6 +196,20 @@ class RowsPlan(Plan):
             stages=dict(stages),
         )
 
+    @property
+    def bins(self) -> Bins:
+        """Rows of several documents."""
+        return self._bins
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that were planned."""
+        return len(self._lengths)
+
+    def with_bins(self, bins: Bins) -> RowsPlan:
+        """Hold the same segments in other bins."""
+        return self._with(bins, self.stages)
+
     def mixed(self, seed: int, window: int) -> RowsPlan:
         """Exchange segments between bins, so that each holds many lengths; each bin keeps its tokens.
 
@@ -209,7 +223,7 @@ class RowsPlan(Plan):
         # Where each document has one segment, its number tells which; elsewhere segments are known by their places.
         mixed, offsets = mix(
             np.arange(len(bins.document)) if listed else bins.document,
-            self._bin_lengths(),
+            self.bin_lengths(),
             bins.offsets,
             self.sequence_length,
             seed=seed,
@@ -244,7 +258,7 @@ class RowsPlan(Plan):
         counts = np.diff(offsets)
         if counts.max(initial=0) <= most:
             return self._with(bins, {"filled": self.rows, "added": 0})
-        lengths = np.add.reduceat(self._bin_lengths().astype(np.int64), begin)
+        lengths = np.add.reduceat(self.bin_lengths().astype(np.int64), begin)
         bin = np.repeat(np.arange(len(counts)), counts)
         longest_first = np.lexsort((-lengths, bin))
         moved = np.zeros(len(bin), np.bool_)
@@ -322,7 +336,7 @@ class RowsPlan(Plan):
             length[listed] = self._bins.length[which[listed]]
         return Segments(document, start, length, np.zeros_like(document), offsets)
 
-    def _bin_lengths(self) -> Ints:
+    def bin_lengths(self) -> Ints:
         """Count the tokens of each segment in a bin, in the smallest type that holds them."""
         bins = self._bins
         out = np.empty(len(bins.document), np.min_scalar_type(self.sequence_length))

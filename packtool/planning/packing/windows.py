@@ -15,6 +15,7 @@ import numpy as np
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing.plans import RowsPlan
 from packtool.planning.packing.rounding import restored, rounded
+from packtool.planning.packing.scatter import scattered
 from packtool.planning.packing.strategy import PackOptions, Strategy, mixes
 from packtool.planning.plan import Ints, Plan
 
@@ -58,7 +59,8 @@ def _plan_windows(
     windows = window_ranges(lengths, options.window_tokens, ends)
     if len(windows) < 2:
         return plan_window(strategy, lengths, options, (0, len(lengths)))
-    plans = over(partial(_plan, strategy.plan, lengths, options, mixes(strategy, options)), windows)
+    steps = partial(_plan, strategy.plan, lengths, options, mixes(strategy, options), strategy.mixes)
+    plans = over(steps, windows)
     return join_windows(list(zip([first for first, _ in windows], plans, strict=True)), lengths, arrays)
 
 
@@ -102,14 +104,21 @@ def plan_window(strategy: Strategy, lengths: Ints, options: PackOptions, window:
         strategy: one that plans windows.
         lengths: of all documents.
     """
-    return _plan(strategy.plan, lengths, options, mixes(strategy, options), window)
+    return _plan(strategy.plan, lengths, options, mixes(strategy, options), strategy.mixes, window)
 
 
 def _plan(
-    plan: Callable[..., list[Plan]], lengths: Ints, options: PackOptions, mixed: bool, window: Window
+    plan: Callable[..., list[Plan]],
+    lengths: Ints,
+    options: PackOptions,
+    mixed: bool,
+    scatters: bool,
+    window: Window,
 ) -> list[RowsPlan]:
     first, last = window
     plans = cast("list[RowsPlan]", plan(lengths[first:last], options))
+    if mixed and scatters:
+        plans = [scattered(each, options.seed) for each in plans]
     if mixed:
         plans = [each.mixed(options.seed, first) for each in plans]
     most = options.max_documents_per_row
