@@ -15,6 +15,7 @@ from packtool.commands.document_origins import listed_documents
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
+from packtool.planning.arrays import Arrays, blocks
 from packtool.planning.plan import Mask
 
 
@@ -39,24 +40,28 @@ class Exclusions:
         of_stores = [manifests.input_entry(store).xxh3_128 for store in self.stores]
         return sorted({*of_lists, *of_stores})
 
-    def excluded(self, stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]]) -> list[Mask]:
+    def excluded(self, stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], arrays: Arrays) -> list[Mask]:
         """Mark the documents of each store that a list names, or whose text one of the token stores has.
 
         Args:
             origins: of the documents of each store, as `TokenStore.origins` has them.
+            arrays: makes the results, which are as long as the stores.
 
         Raises:
             DataError: a list names a document that no store has; a token store is damaged.
             UsageError: a token store does not record the hashes of its texts.
         """
-        marked = [np.zeros(store.documents, np.bool_) for store in stores]
+        marked: list[Mask] = []
+        for store in stores:
+            marked.append(arrays.filled(store.documents, np.bool_, lambda a, b: np.zeros(b - a, np.bool_)))
         for path, listed in self.lists.items():
             for number, named in enumerate(listed_documents(stores, origins, listed, path)):
                 marked[number] |= named
-        for store in self.stores:
-            texts = np.unique(TokenStore(store).origins()["hash"])
+        for store_path in self.stores:
+            texts = np.unique(TokenStore(store_path).origins(arrays)["hash"])
             for number, origin in enumerate(origins):
-                marked[number] |= np.isin(origin["hash"], texts)
+                for a, b in blocks(len(origin)):
+                    marked[number][a:b] |= _among(origin["hash"][a:b], texts)
         return marked
 
 
@@ -80,6 +85,14 @@ def read_exclusions(paths: Sequence[Path | str]) -> Exclusions:
         else:
             lists[str(path)] = _read_list(path)
     return Exclusions(lists, stores)
+
+
+def _among(hashes: npt.NDArray[np.uint64], texts: npt.NDArray[np.uint64]) -> Mask:
+    """Return whether each hash is among texts, which are sorted; `np.isin` would sort them for each call."""
+    at = np.searchsorted(texts, hashes)
+    inside: Mask = at < len(texts)
+    inside[inside] = texts[at[inside]] == hashes[inside]
+    return inside
 
 
 def _read_list(path: Path) -> bytes:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
@@ -51,9 +50,9 @@ def settled(options: DocumentOptions, lengths: Sequence[Ints], origins: Sequence
     if part.share is not None:
         part = replace(part, bound=bound_of_share(part.share))
     elif part.bound is None:
-        hashes = np.concatenate([origin["hash"] for origin in origins])
+        hashes = [origin["hash"] for origin in origins]
         amount = {"documents": part.documents, "tokens": part.tokens}
-        bound = bound_of_number(hashes, np.concatenate(lengths), seed=options.holdout_seed, **amount)
+        bound = bound_of_number(hashes, lengths, seed=options.holdout_seed, **amount)
         part = replace(part, bound=bound)
     return replace(options, holdout=part)
 

@@ -77,11 +77,11 @@ def reasons_of(
     first: list[Mask] = []
     held: list[Mask] = []
     if exclusions:
-        excluded = exclusions.excluded(stores, origins)
+        excluded = exclusions.excluded(stores, origins, arrays)
     if options.where is not None:
         wanted = _wanted(stores, condition_of(options.where), lengths, origins, arrays)
     if options.drop_duplicates:
-        first = _first(stores, hashes, excluded, wanted)
+        first = _first(hashes, excluded, wanted, arrays)
     if options.holdout is not None:
         held = _held_out(stores, hashes, options, arrays)
     number, shards = map(int, (options.shard_of or "1/1").split("/"))
@@ -153,21 +153,19 @@ def _wanted(
 
 
 def _first(
-    stores: Sequence[TokenStore],
-    hashes: Sequence[npt.NDArray[np.uint64]],
-    excluded: Sequence[Mask],
-    wanted: Sequence[Mask],
+    hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask], wanted: Sequence[Mask], arrays: Arrays
 ) -> list[Mask]:
     """Mark the documents that are the first with their text among all that are wanted and not excluded."""
-    every = np.concatenate(hashes)
-    left = np.ones(len(every), np.bool_)
-    if excluded:
-        left &= ~np.concatenate(excluded)
-    if wanted:
-        left &= np.concatenate(wanted)
-    first = np.zeros(len(left), np.bool_)
-    first[left] = first_of_each(every[left])
-    return np.split(first, ends_of(stores))
+
+    def left(store: int, part: slice) -> Mask:
+        out: Mask = np.ones(part.stop - part.start, np.bool_)
+        if excluded:
+            out &= ~excluded[store][part]
+        if wanted:
+            out &= wanted[store][part]
+        return out
+
+    return first_of_each(hashes, left, arrays)
 
 
 def _held_out(

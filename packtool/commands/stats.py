@@ -380,7 +380,7 @@ def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
     if corpus.chosen is not None:
         chosen = np.split(corpus.chosen, np.cumsum(corpus.store_documents)[:-1])
         hashes = [of_store[documents] for of_store, documents in zip(hashes, chosen, strict=True)]
-    return first_of_each(np.concatenate(hashes))
+    return np.concatenate(first_of_each(hashes))
 
 
 def _comparison(

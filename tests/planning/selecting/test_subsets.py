@@ -25,7 +25,7 @@ def test_copies_are_on_the_same_side_in_any_store(texts: list[int], seed: int, s
     assert (held <= held_out(hashes, seed=seed, bound=more)).all()
     for by_tokens in (False, True):
         amount = {"tokens": count} if by_tokens else {"documents": count}
-        by_number = held_out(hashes, seed=seed, bound=bound_of_number(hashes, lengths, seed=seed, **amount))
+        by_number = held_out(hashes, seed=seed, bound=bound_of_number([hashes], [lengths], seed=seed, **amount))
         sides: dict[int, bool] = {}
         for text, side in zip(texts, by_number.tolist(), strict=True):
             assert sides.setdefault(text, side) == side
@@ -33,8 +33,16 @@ def test_copies_are_on_the_same_side_in_any_store(texts: list[int], seed: int, s
         assert int(weights[by_number].sum()) >= min(count, int(weights.sum()))
     shards = [in_shard(hashes, number, count) for number in range(1, count + 1)]
     assert (np.sum(shards, axis=0) == 1).all()
-    first = first_of_each(hashes)
-    assert [texts[n] for n in np.flatnonzero(first)] == list(dict.fromkeys(texts))
+    half = len(texts) // 2
+    spread = hashes * np.uint64(0x9E3779B97F4A7C15)  # over all groups of hashes, as hashes are
+    for most in (1 << 22, 5):
+        parts = first_of_each(
+            [spread[:half], spread[half:]],
+            lambda store, part: hashes[store * half :][part] != 3,
+            most=most,
+        )
+        first = np.flatnonzero(np.concatenate(parts))
+        assert [texts[n] for n in first] == [text for text in dict.fromkeys(texts) if text != 3]
 
 
 def test_shares_are_what_they_say() -> None:
