@@ -21,7 +21,7 @@ DEMO := demo-output
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers docs bench bench-full \
+.PHONY: help demo test check test-slow test-torch test-interop test-browser release test-matrix test-tokenizers docs bench bench-full \
 	bench-page bench-compare clean
 
 help:  ## this list
@@ -71,8 +71,9 @@ test-browser: $(BIN)/installed docs  ## the HTML report and the documentation in
 		$$([ "$$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium'; }
 	$(PYTEST) -m browser
 
-test-package: $(BIN)/installed  ## wheel and sdist, installed in a clean environment, on the sample corpus
-	$(PYTEST) -m slow tests/test_package.py
+PYTHONS := 3.11 3.12 3.13 3.14
+release: $(BIN)/installed  ## wheel and sdist in dist/, checked, tried on every Python that is here; uploads nothing
+	$(BIN)/python scripts/release.py --python $(PYTHONS)
 
 # Needs npm and network the first time.
 TEXTS := 50000

@@ -55,16 +55,12 @@ def how_to_install(*packages: str, prefix: str | None = None) -> str:
 
     >>> how_to_install("scipy", prefix="/home/ann/.local/share/pipx/venvs/packtool")
     'pipx inject packtool scipy'
-    >>> how_to_install("scipy", prefix="/home/ann/.local/share/uv/tools/packtool")
-    'uv tool install packtool --with scipy'
     """
     place = Path(sys.prefix if prefix is None else prefix)
     names = " ".join(packages)
-    parts = place.parts
-    if "pipx" in parts:
+    if "pipx" in place.parts:
         return f"pipx inject packtool {names}"
-    if "uv" in parts and "tools" in parts:
-        return f"uv tool install packtool --with {names}"
+    # Tools that uv installed have no pip either. `uv tool install` would look for packtool itself on an index.
     python = shlex.quote(sys.executable)
     if find_spec("pip") is None:
         return f"uv pip install --python {python} {names}"

@@ -1,4 +1,4 @@
-"""Packed datasets for PyTorch: ``pip install packtool[torch]``.
+"""Packed datasets for PyTorch: the extra ``torch``, in a clone ``pip install '.[torch]'``.
 
 `Loader` is all that a training loop needs, `ValidationLoader` what it is measured with. The parts of `Loader` fit
 PyTorch's `DataLoader` and torchdata's `StatefulDataLoader`: `Samples` (a map-style dataset), `GlobalBatches` (a batch
