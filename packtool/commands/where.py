@@ -100,7 +100,8 @@ class _Values:
 
     def _built_in(self, name: str) -> Any:
         store = self._store
-        if name in store.kept_fields:
+        means_the_same = name == "id" and store.id_field == "id"
+        if name in store.kept_fields and not means_the_same:
             what = f"{name} is a field that was kept, and a name that packtool gives"
             remedy = f"write field[{name!r}] for the field, or keep it under another name"
             raise UsageError("bad-where", what, remedy=remedy, where=str(store.place))

@@ -254,3 +254,12 @@ def test_without_provenance_files_and_lines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"s > 0: the field is missing in 1 document \(first: document 1\)"):
         packtool.stats(tmp_path / "in", where="s > 0")
     assert packtool.stats(tmp_path / "in", where="s is None or s > 0")
+
+
+def test_the_id_is_the_field_of_that_name_where_it_is_both(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "a", "id": "x", "name": "y"}\n{"text": "b", "id": "z", "name": "w"}\n')
+    for field in ("id", "name"):
+        packtool.tokenize(tmp_path / "in.jsonl", tmp_path / field, id_field=field, columns=["id"], workers=1)
+    assert taken(tmp_path / "id", "id == 'z'") == taken(tmp_path / "id", "field['id'] == 'z'") == [False, True]
+    with pytest.raises(UsageError, match="id is a field that was kept, and a name that packtool gives"):
+        taken(tmp_path / "name", "id == 'z'")
