@@ -24,3 +24,4 @@ const mark = () => {
 };
 mark();
 addEventListener("resize", mark);
+addEventListener("toggle", mark, true);

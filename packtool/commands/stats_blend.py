@@ -76,9 +76,10 @@ def _report(
     whole = dealing.before(schedule.samples).tolist()
     sources = []
     for number, (name, taken) in enumerate(zip(schedule.names, whole, strict=True)):
-        repeats_from = None
+        repeats_from = fifth_from = None
         if epochs[name]:
             repeats_from = dealing.sample_of(number, epochs[name])
+            fifth_from = dealing.sample_of(number, 4 * epochs[name])
         source = BlendedSource(
             name=name,
             epoch_samples=epochs[name],
@@ -88,6 +89,7 @@ def _report(
             epochs=_epochs(taken, epochs[name]),
             max_epochs=most[name],
             repeats_from=repeats_from,
+            fifth_from=fifth_from,
             stops_at=_stops_at(schedule, number, taken),
         )
         sources.append(source)

@@ -22,6 +22,7 @@ class BlendedSource(msgspec.Struct, frozen=True, kw_only=True):
         epochs: how often the run takes it: samples / epoch_samples; null where the source has no path.
         max_epochs: how often it may be taken; null for no limit.
         repeats_from: the sample of the run that is the first of its second epoch; null where it does not repeat.
+        fifth_from: the sample of the run that is the first of its fifth epoch; null where it does not come to that.
         stops_at: the sample of the run from which on the others have its weight; null where it does not stop.
     """
 
@@ -33,6 +34,7 @@ class BlendedSource(msgspec.Struct, frozen=True, kw_only=True):
     epochs: float | None
     max_epochs: int | None
     repeats_from: int | None
+    fifth_from: int | None
     stops_at: int | None
 
 

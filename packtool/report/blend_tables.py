@@ -74,6 +74,15 @@ def weight_lines(report: BlendReport) -> list[Series]:
     return lines
 
 
+def often_repeated(report: BlendReport) -> list[tuple[float, str]]:
+    """Return the places, in tokens of the run, where sources begin their fifth epoch, in order, and their names."""
+    found = []
+    for source in report.sources:
+        if source.fifth_from is not None:
+            found.append((float(source.fifth_from * report.sample_tokens), f"{source.name}: 5th pass"))
+    return sorted(found)
+
+
 def weight_bars(report: BlendReport) -> list[tuple[str, str]]:
     """Draw the shares of each source over the run with characters: name, and a column for each part of the run.
 

@@ -12,12 +12,14 @@ from typing import NamedTuple
 from packtool.report.figures import count, percent, short
 from packtool.report.schema import SampleRow
 
-WIDTH, HEIGHT = 420, 250
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 28, 38
+WIDTH, HEIGHT = 360, 240
+LEFT, RIGHT, TOP, BOTTOM = 46, 12, 30, 40
 COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""
-_INDENT, _STEP = 105, 20
+_INDENT, _STEP = 126, 20
 """Sizes in charts with one line a row: room for its label, height."""
+_LABEL = 38
+"""Room for the label of a tick."""
 _THICK, _STRIP = 16, 21
 """Sizes in pictures of rows: height of a strip, and distance from one to the next."""
 _NARROW = 1.2
@@ -84,7 +86,7 @@ def histogram(
     if logarithmic:
         low = max(0.5, low)
         if marks:  # room for the last mark's label to its right
-            high = max(high, low * (max(marks) / low) ** 1.2)
+            high = max(high, low * (max(marks) / low) ** 1.4)
         x, ticks = horizontal(low, high, math.log), log_ticks(low, high)
     else:
         x, ticks = horizontal(low, high), [tick for tick in round_ticks(low, high) if tick == int(tick)]
@@ -109,16 +111,17 @@ def histogram(
         parts.append(f'<path class="line c1" d="{path}L{x(outline[-1].last + 0.5):g} {y(0):g}"/>')
     for line, mark in enumerate(marks):
         if low <= mark <= high:
-            parts.append(_mark(x(mark), f"L = {count(mark)}", line))
+            parts.append(_mark(x(mark), f"row of {count(mark)}", line))
     return drawing(title, "".join(parts))
 
 
-def _mark(at: float, words: str, line: int) -> str:
+def _mark(at: float, words: str, line: int, *, to_the_left: bool = False) -> str:
     """Draw a line whose label stands to its right, each lower than the one before, so that none is crossed."""
-    top = TOP + 11 * line + 4
-    return f'<line class="mark" x1="{at:g}" x2="{at:g}" y1="{top - 8:g}" y2="{HEIGHT - BOTTOM}"/>' + text(
-        at + 4, top, words, css="mark-label"
-    )
+    top = TOP + 13 * line + 4
+    label = text(at + 4, top, words, css="mark-label")
+    if to_the_left:
+        label = text(at - 4, top, words, anchor="end", css="mark-label")
+    return f'<line class="mark" x1="{at:g}" x2="{at:g}" y1="{top - 8:g}" y2="{HEIGHT - BOTTOM}"/>{label}'
 
 
 def lines(
@@ -130,8 +133,14 @@ def lines(
     x_write: Callable[[float], str] = short,
     y_write: Callable[[float], str] = tick_percent,
     top: float | None = None,
+    marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Draw several series as lines, named in a legend below (`legend`)."""
+    """Draw several series as lines, named in a legend below (`legend`).
+
+    Args:
+        top: the highest value of the vertical axis; None for a little more than the highest there is.
+        marks: places to mark by a line, and what it says.
+    """
     xs, ys = zip(*chain.from_iterable(line.points for line in series), strict=True)
     highest = top or max(ys) * 1.08 or 1
     x, y = horizontal(min(xs), max(xs)), vertical(0, highest)
@@ -147,18 +156,10 @@ def lines(
         parts.append(
             f'<path class="line c{line.colour % COLOURS}{dash}" d="M{path}"><title>{escape(line.name)}</title></path>'
         )
+    for number, (place, words) in enumerate(marks):
+        at = x(place)
+        parts.append(_mark(at, words, number, to_the_left=at > WIDTH / 2))
     return drawing(title, "".join(parts))
-
-
-def context(series: Sequence[Series]) -> str:
-    """Draw how many tokens see how much of their own document."""
-    return lines(
-        "Share of tokens with at least so much context",
-        series,
-        x_label="tokens of its own document before a token",
-        y_label="share of tokens with at least as many",
-        top=1,
-    )
 
 
 def dots(title: str, rows: Lines) -> str:
@@ -177,7 +178,7 @@ def dots(title: str, rows: Lines) -> str:
         if share >= most:
             break
     x = Scale(0, ticks[-1], _INDENT, WIDTH - 40, math.sqrt)
-    out = [_ticks(x, ticks, tick_percent, len(rows))]
+    out = [_ticks(x, _apart(ticks, x), tick_percent, len(rows))]
     for index, (label, parts) in enumerate(rows):
         at = _STEP * index + 11
         out.append(text(_INDENT - 10, at + 4, label, anchor="end", css="name"))
@@ -186,6 +187,16 @@ def dots(title: str, rows: Lines) -> str:
             level = at + 7 * (number - (len(parts) - 1) / 2)
             out.append(f'<circle class="dot {css}" cx="{x(share):g}" cy="{level:g}" r="4.5">{tip}</circle>')
     return drawing(title, "".join(out), _STEP * len(rows) + 28)
+
+
+def _apart(ticks: Sequence[float], x: Scale) -> list[float]:
+    """Choose ticks whose labels have room: the first, the last, and those between that lie apart."""
+    last = ticks[-1]
+    chosen = [ticks[0]]
+    for tick in ticks[1:-1]:
+        if min(x(tick) - x(chosen[-1]), x(last) - x(tick)) >= _LABEL:
+            chosen.append(tick)
+    return [*chosen, last]
 
 
 def stacked(title: str, rows: Lines, unit: str) -> str:
@@ -213,27 +224,6 @@ def stacked(title: str, rows: Lines, unit: str) -> str:
                     f'height="{thick}"><title>{escape(name)}: {count(value)} {unit}</title></rect>'
                 )
     return drawing(title, "".join(out), top + step * len(rows))
-
-
-def whiskers(title: str, rows: Sequence[tuple[str, int, float, float, float]], label: str) -> str:
-    """Draw a dot at the mean and a whisker from the median to p99, one line a row, on a logarithmic scale.
-
-    Args:
-        rows: (label, colour, median, mean, p99).
-    """
-    most = max(2.0, max((p99 for *_, p99 in rows), default=1))
-    x = Scale(1, most, _INDENT, WIDTH - 40, lambda value: math.log(max(value, 1)))
-    height = _STEP * len(rows) + 34
-    out = [_ticks(x, log_ticks(1, most), short, len(rows))]
-    for index, (name, colour, median, mean, p99) in enumerate(rows):
-        at, css = _STEP * index + 11, f"c{colour % COLOURS}"
-        out.append(text(_INDENT - 10, at + 4, name, anchor="end", css="name"))
-        tip = f"<title>{escape(name)}: p50 {short(median)}, mean {mean:.2f}, p99 {short(p99)}</title>"
-        out.append(f'<line class="line {css}" x1="{x(median):g}" x2="{x(p99):g}" y1="{at}" y2="{at}">{tip}</line>')
-        out.append(f'<circle class="dot {css}" cx="{x(mean):g}" cy="{at}" r="4.5">{tip}</circle>')
-        out.append(text(x(p99) + 6, at + 4, short(p99)))
-    out.append(text((_INDENT + WIDTH - 40) / 2, height - 3, label, anchor="middle", css="label"))
-    return drawing(title, "".join(out), height)
 
 
 def _ticks(x: Scale, ticks: Sequence[float], write: Callable[[float], str], rows: int) -> str:

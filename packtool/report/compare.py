@@ -24,10 +24,8 @@ from packtool.errors import UsageError
 from packtool.options.declare import flag
 from packtool.options.shared import DEFAULT_SEED
 from packtool.planning.metrics.ledger import balance
-from packtool.planning.metrics.lengths import LengthCounts, unpacked
-from packtool.planning.metrics.mixing import MIXING_BATCH
+from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
-from packtool.planning.metrics.sliding import sliding
 from packtool.planning.metrics.summary import measure_rows, training_cost
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, meant_strategy, plan_corpus
@@ -36,7 +34,7 @@ from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.permutation import COMPARED, keys
 from packtool.report import packed
-from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
+from packtool.report.schema import Comparison, Options, Timing, Trial
 from packtool.report.verdict import advise, verdicts
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import Layout
@@ -50,8 +48,6 @@ DRAWN = 20_000
 """Documents that are packed for a picture."""
 PICTURED = 6
 """Rows of a picture."""
-REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
-"""Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
 _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
 
 
@@ -284,10 +280,8 @@ def compare(
         verdicts=verdicts(entries, counts),
         attention_baseline=base,
         entries=entries,
-        sliding=[_forecast(counts, size) for size in sizes],
         advice=advise(counts, entries),
         sampled_documents=sampled,
-        unpacked=unpacked(counts, batch_size or MIXING_BATCH),
         timings=[trials[number][1] for number in range(len(tried))],
     )
 
@@ -303,15 +297,6 @@ def _baseline(tried: Sequence[Candidate], sizes: Sequence[int]) -> int:
     if sizes:
         return sizes[0]
     return max(max(candidate.options.buckets) for candidate in tried)
-
-
-def _forecast(counts: LengthCounts, size: int) -> SlidingForecast:
-    return SlidingForecast(
-        sequence_length=size,
-        longer_texts=counts.documents - counts.at_most(size),
-        longer_tokens=counts.tokens_over(size),
-        steps=[sliding(counts, size, share) for share in REPETITIONS],
-    )
 
 
 def _trials(

@@ -13,21 +13,19 @@ from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.summary import Metrics
 from packtool.report import charts, tables
 from packtool.report.blend_schema import BlendReport, Report
-from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_lines
+from packtool.report.blend_tables import left_out, often_repeated, sources_table, stages_table, weight_lines
 from packtool.report.charts import Bin, Series
 from packtool.report.figures import count, number, percent, short
 from packtool.report.schema import (
     Advice,
     ChosenStrategy,
     Comparison,
-    ContextPoint,
-    DocumentsBin,
     DocumentsReport,
     Lengths,
     MeasuredReport,
     Options,
+    PackedSourceFigures,
     SampleRow,
-    SlidingForecast,
     Trial,
     Verdict,
 )
@@ -35,9 +33,17 @@ from packtool.report.tables import Cell, Column, Table, name_of
 from packtool.report.verdict import Judgement, judge
 from packtool.support.sizes import plural
 
-_TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
+_TILES = (
+    *("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context"),
+    "steps_per_epoch",
+)
 _OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
 """Contents of rows: names in the ledger, and in words."""
+_ROWS = (
+    "A few rows of the strategy chosen and of the runner-up, made of the first 20,000 documents; of several row "
+    "lengths, those of the one with the most tokens. A block is a piece of a document, its colour the length of that "
+    "document in tokens: a row of one colour holds documents of one length. A notch marks where a document is cut."
+)
 _MARKS = 6
 """Row lengths marked in a chart of lengths; of more, the longest only."""
 
@@ -54,8 +60,6 @@ def page(report: Report) -> str:
         body += _dataset_sections(report)
     else:
         body += _documents_sections(report)
-    if not isinstance(report, BlendReport):
-        body += [*map(section, tables.source_tables(report)), f"<h2>Configuration</h2>{_configuration(report)}"]
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -154,8 +158,11 @@ def _blend_sections(report: BlendReport) -> Iterator[str]:
     if report.left_out:
         yield f"<p>{left_out(report)}</p>"
     lines, share = weight_lines(report), f"share of the {report.unit}"
-    drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1)
-    yield grid([figure("Shares over the run", drawing, "", charts.legend(list(map(_swatch, lines))))])
+    marks, note = often_repeated(report), ""
+    if marks:
+        note = "A dashed line stands where a source begins its fifth pass: from there on, repeats are worth little."
+    drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1, marks=marks)
+    yield grid([figure("Shares over the run", drawing, note, charts.legend(list(map(_swatch, lines))))])
     yield section(sources_table(report))
     yield section(stages_table(report))
 
@@ -174,16 +181,15 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if metrics is not None:
         shown += _figures(metrics)
     yield tiles(shown)
+    configuration = f"<h2>Configuration</h2>{_configuration(report)}"
     judgements = judge(report)
     if judgements:
         items = "".join(map(_judgement, judgements))
         yield f"<ul class='verdict judgement'>{items}</ul>"
     drawings = [_ledger_figure(ledger)]
-    if metrics is not None and report.lengths is not None:
+    if report.lengths is not None:
         lengths = [bucket.sequence_length for bucket in report.buckets]
         drawings.append(_lengths_chart(report.lengths, lengths))
-        drawings.append(_documents_figure(report.documents_per_row, metrics))
-        drawings.append(_context_figure(report.context, metrics))
     if report.sample_rows:
         caption = (
             "A block is a piece of a document, its colour the length of that document in tokens; a notch marks where "
@@ -191,16 +197,32 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         )
         title = f"Rows of {count(_tokens_in(report.sample_rows[0]))} tokens, evenly spread"
         drawings.append(figure(title, charts.row_picture(title, report.sample_rows), caption, charts.picture_legend()))
+    inputs = list(map(section, tables.source_tables(report)))
+    if len(report.sources) > 1:
+        drawings.append(_mixture_figure(report.sources))
     yield grid(drawings)
-    if metrics is None:
-        yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
-        return
-    yield section(tables.metrics_table(metrics, report.sliding, report.stages))
-    if len(report.buckets) > 1:
-        yield section(tables.buckets_table(report.buckets))
-    yield section(tables.mixing_table(report.mixing))
     if report.training is not None:
         yield section(tables.training_table(report.training))
+    if metrics is None:
+        yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
+        yield fold([*inputs, configuration])
+        return
+    rest = [section(tables.metrics_table(metrics, report.sliding, report.stages))]
+    if len(report.buckets) > 1:
+        rest.append(section(tables.buckets_table(report.buckets)))
+    rest.append(section(tables.mixing_table(report.mixing)))
+    yield fold([*rest, *inputs, configuration])
+
+
+def _mixture_figure(sources: Sequence[PackedSourceFigures]) -> str:
+    """Chart the share of tokens that each store was to have, and the one that it has."""
+    title, asked, got = "The mixture, asked and got", ("asked", "c0"), ("got", "c1")
+    rows = []
+    for source in sources:
+        parts = [(*asked, source.asked_share), (*got, source.token_share)]
+        rows.append((tables.source_name(source), parts))
+    note = "Share of the tokens packed. Small shares are drawn apart."
+    return figure(title, charts.dots(title, rows), note, charts.legend([asked, got]))
 
 
 def _figures(metrics: Metrics) -> Iterator[tuple[str, str]]:
@@ -239,27 +261,6 @@ def _legend(accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, key) for key, name in accounts]
 
 
-def _documents_figure(bins: Sequence[DocumentsBin], metrics: Metrics) -> str:
-    title = "Documents per row"
-    if not bins:
-        return figure(title, "<p>No rows.</p>")
-    per_row = metrics.documents_per_row
-    caption = (
-        f"Mean {number(per_row.mean)}; half of the rows have at most {count(per_row.p50)}, 99% at most "
-        f"{count(per_row.p99)}; most {count(per_row.max)}."
-    )
-    bars = [Bin(b.first, b.last, b.rows) for b in bins]
-    return figure(title, charts.histogram(title, bars, label="documents in a row", unit="rows"), caption)
-
-
-def _context_figure(context: Sequence[ContextPoint], metrics: Metrics) -> str:
-    if not context:
-        return figure("Context available", "<p>No documents.</p>")
-    drawing = charts.context([Series("context", 0, [(point.tokens, point.share) for point in context])])
-    caption = f"On average a token has {number(metrics.mean_context)} tokens of its own document before it in its row."
-    return figure("Context available", drawing, caption)
-
-
 # Documents that are not packed: their lengths, and what strategies would make of them.
 
 
@@ -273,18 +274,23 @@ def _documents_sections(report: DocumentsReport) -> Iterator[str]:
             (lengths.unit, short(lengths.total)),
             ("mean", number(lengths.mean)),
             ("median", short(lengths.p50)),
-            ("p99", short(lengths.p99)),
             ("longest", short(lengths.max)),
         ]
     )
     marks: set[int] = set()
     if comparison:
         marks.update(entry.sequence_length for entry in comparison.entries if entry.sequence_length is not None)
-    drawings = grid([_lengths_chart(lengths, sorted(marks)), lengths_figure(lengths)])
+    drawn = _lengths_chart(lengths, sorted(marks))
+    inputs = list(map(section, tables.source_tables(report)))
+    configuration = f"<h2>Configuration</h2>{_configuration(report)}"
     if comparison:
-        yield from _comparison_sections(comparison, drawings)
+        yield from _comparison_sections(comparison, drawn)
+        rest = _rest_of_comparison(comparison)
+        yield fold([*rest, grid([lengths_figure(lengths)]), *inputs, configuration])
     else:
-        yield drawings
+        yield grid([drawn, lengths_figure(lengths)])
+        yield "".join(inputs)
+        yield fold([configuration])
 
 
 def _lengths_chart(lengths: Lengths, marks: Sequence[int]) -> str:
@@ -293,8 +299,8 @@ def _lengths_chart(lengths: Lengths, marks: Sequence[int]) -> str:
         return figure("Document length", "<p>No documents.</p>")
     unit, total, documents = lengths.unit, lengths.total or 1, lengths.documents
     caption = (
-        f"{count(documents)} documents with {count(lengths.total)} {unit}; mean {number(lengths.mean)}, median "
-        f"{count(lengths.p50)}, p99 {count(lengths.p99)}, longest {count(lengths.max)}."
+        f"{count(documents)} documents with {count(lengths.total)} {unit}; mean {number(lengths.mean)}, half have "
+        f"at most {count(lengths.p50)}, 99% at most {count(lengths.p99)}; longest {count(lengths.max)}."
     )
     label = f"{unit} in a document"
     if unit == "tokens":
@@ -335,49 +341,72 @@ def _verdict_section(verdicts: Sequence[Verdict]) -> str:
             choices += _choice(lead, other)
             lead = "Or"
         items.append(f"<div class='verdict'><p class='choice'>{title}</p>{choices}</div>")
-    return f"<h2>Verdict</h2>{''.join(items)}{_soft(verdicts[0].limits)}"
+    return f"<h2>Verdict</h2>{''.join(items)}"
 
 
 def _choice(lead: str, choice: ChosenStrategy) -> str:
-    named = source = ""
+    named = ""
     if lead:
         named = f"<b>{lead} {escape(choice.strategy)}</b>, "
-    if choice.source:
-        source = f"<div class='source'>{escape(choice.source)}</div>"
-    return f"<p>{named}{escape(choice.reason)}</p>{source}<pre>{escape(choice.command)}</pre>"
+    # A browser would break the line inside of an option, after its hyphens.
+    words = " ".join(f"<span>{escape(word)}</span>" for word in choice.command.split(" "))
+    return f"<p>{named}{escape(choice.reason)}</p><pre>{words}</pre>"
 
 
 def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:
-    """Write the sections of a comparison, except the verdict.
+    """Write what a comparison says first, except the verdict: its figures, and what answers most questions as charts.
 
     Args:
-        lengths: figures of the documents' lengths.
+        lengths: chart of the documents' lengths.
     """
-    entries = comparison.entries
-    strategies = list(dict.fromkeys(entry.strategy for entry in entries))
-    colours = {name: number for number, name in enumerate(strategies)}
     yield section(tables.strategies_table(comparison))
-    yield "<h2>Documents</h2>" + lengths
-    yield section(tables.costs_table(comparison))
+    drawings = [lengths]
+    for size, trials in _by_length(comparison):
+        drawings.append(_losses(size, trials))
+    pictures = [_picture(trial) for trial in _of_verdicts(comparison) if trial.sample_rows]
+    yield grid(drawings)
+    if pictures:
+        yield f"<h2>Rows</h2>{_soft(_ROWS)}{charts.picture_legend()}{grid(pictures)}"
+
+
+def _rest_of_comparison(comparison: Comparison) -> Iterator[str]:
+    """Write the sections of a comparison that few look for."""
+    yield section(tables.rest_table(comparison))
+    yield from map(section, tables.bucket_tables(comparison.entries))
     if comparison.advice:
         yield "<h2>Advice</h2>" + _advice(comparison.advice)
-    if any(entry.sample_rows for entry in entries):
-        caption = (
-            "A few rows of each strategy, packed from the first 20,000 documents; of several row lengths, those of the "
-            "one with the most tokens. A block is a piece of a document, its colour the length of that document in "
-            "tokens: a row of one colour holds documents of one length. A notch marks where a document is cut."
-        )
-        yield "<h2>Rows</h2>" + _soft(caption) + charts.picture_legend()
-    by_length: dict[int | None, list[Trial]] = {}
-    for entry in entries:
-        by_length.setdefault(entry.sequence_length, []).append(entry)
-    for size, group in by_length.items():
-        drawings = [_losses(group), _contexts(group, colours), _documents(group, colours), _ledgers(group)]
-        yield f"<h2>{name_of(size)}</h2>" + grid([*drawings, *_pictures(group)])
-    yield from map(section, tables.bucket_tables(entries))
-    for forecast in comparison.sliding:
-        if forecast.longer_texts:
-            yield section(tables.sliding_table(forecast)) + _sliding(forecast)
+    if comparison.verdicts:
+        yield "<h2>What the verdict rests on</h2>" + _evidence(comparison.verdicts)
+    shown = _of_verdicts(comparison)
+    others = [entry for entry in comparison.entries if entry.sample_rows and entry not in shown]
+    if others:
+        yield "<h2>Rows of the other strategies</h2>" + grid(map(_picture, others))
+
+
+def _by_length(comparison: Comparison) -> list[tuple[int | None, list[Trial]]]:
+    groups: dict[int | None, list[Trial]] = {}
+    for entry in comparison.entries:
+        groups.setdefault(entry.sequence_length, []).append(entry)
+    return list(groups.items())
+
+
+def _of_verdicts(comparison: Comparison) -> list[Trial]:
+    """Return the trials that verdicts choose or name second, in the order of the verdicts."""
+    named = []
+    for verdict in comparison.verdicts:
+        named.append(verdict.choice.command)
+        if verdict.runner_up is not None:
+            named.append(verdict.runner_up.command)
+    by_command = {entry.command: entry for entry in comparison.entries}
+    return [by_command[command] for command in dict.fromkeys(named)]
+
+
+def _evidence(verdicts: Sequence[Verdict]) -> str:
+    """List the sources of what is chosen, each once, and what they did not test."""
+    sources = []
+    for verdict in verdicts:
+        sources += [choice.source for choice in (verdict.choice, *verdict.alternatives) if choice.source]
+    return "".join(map(_soft, [*dict.fromkeys(sources), verdicts[0].limits]))
 
 
 def _advice(advice: Sequence[Advice]) -> str:
@@ -388,69 +417,27 @@ def _advice(advice: Sequence[Advice]) -> str:
     return f"<ul class='advice'>{''.join(items)}</ul>"
 
 
-def _losses(entries: Sequence[Trial]) -> str:
+def _losses(size: int | None, entries: Sequence[Trial]) -> str:
     """Chart what each strategy pads and cuts, one line a strategy."""
-    title = "Padding and avoidable truncation"
-    padding, cut = ("padding", "c0"), ("avoidable truncation", "c1")
+    title = f"Padding against cuts: {name_of(size).lower()}"
+    padding, cut = ("padding", "c0"), ("cut", "c1")
     rows = []
     for entry in entries:
         metrics = entry.metrics
         parts = [(*padding, metrics.padding_ratio), (*cut, metrics.avoidable_truncation_ratio)]
         rows.append((entry.strategy, parts))
-    note = "Padding of the output, documents cut of those that fit a row: less is better. Small shares are drawn apart."
+    note = "Padding of the tokens in rows, cuts of the documents that would fit in a row. Small shares are drawn apart."
     return figure(title, charts.dots(title, rows), note, charts.legend([padding, cut]))
 
 
-def _contexts(entries: Sequence[Trial], colours: dict[str, int]) -> str:
-    series = []
-    for place, entry in enumerate(entries):
-        points = [(point.tokens, point.share) for point in entry.context]
-        if points:
-            series.append(Series(entry.strategy, colours[entry.strategy], points, dashed=place % 2 == 1))
-    if not series:
-        return figure("Context available", "<p>No rows.</p>")
-    names = charts.legend(list(map(_swatch, series)))
-    return figure("Context available", charts.context(series), "Every other line is dashed. Higher is better.", names)
-
-
-def _documents(entries: Sequence[Trial], colours: dict[str, int]) -> str:
-    title, rows = "Documents per row", []
-    for e in entries:
-        per_row = e.metrics.documents_per_row
-        rows.append((e.strategy, colours[e.strategy], per_row.p50, per_row.mean, per_row.p99))
-    note = "A dot at the mean, a line from the median to the 99th percentile."
-    return figure(title, charts.whiskers(title, rows, "documents in a row"), note)
-
-
-def _ledgers(entries: Sequence[Trial]) -> str:
-    title, accounts = "Where every token goes", (*_OUTPUT, ("dropped", "dropped"))
-    rows = [(entry.strategy, _accounts(entry.ledger, accounts)) for entry in entries]
-    note = "What the rows hold, and after it what is dropped."
-    return figure(title, charts.stacked(title, rows, "tokens"), note, charts.legend(_legend(accounts)))
-
-
-def _pictures(entries: Sequence[Trial]) -> Iterator[str]:
-    for entry in entries:
-        if entry.sample_rows:
-            tokens = _tokens_in(entry.sample_rows[0])
-            title = f"{entry.strategy}, rows of {count(tokens)}"
-            longest = entry.sequence_length or tokens
-            if longest != tokens:
-                title += f" of at most {count(longest)}"
-            yield figure(title, charts.row_picture(title, entry.sample_rows))
-
-
-def _sliding(forecast: SlidingForecast) -> str:
-    names, drawings = charts.legend([("actual", "c0"), ("predicted (dashed)", "c1")]), []
-    for title, key in (("Texts that slide", "texts"), ("Tokens left over", "tokens")):
-        actual, predicted = [], []
-        for step in forecast.steps:
-            actual.append((step.max_repetition, getattr(step, key)))
-            predicted.append((step.max_repetition, getattr(step, f"predicted_{key}")))
-        series = [Series("actual", 0, actual), Series("predicted", 1, predicted, dashed=True)]
-        drawing = charts.lines(title, series, x_label="r_max", y_label=key, x_write="{:.1f}".format, y_write=short)
-        drawings.append(figure(title, drawing, "", names))
-    return grid(drawings)
+def _picture(entry: Trial) -> str:
+    """Draw a few rows of a strategy."""
+    tokens = _tokens_in(entry.sample_rows[0])
+    title = f"{entry.strategy}, rows of {count(tokens)}"
+    longest = entry.sequence_length or tokens
+    if longest != tokens:
+        title += f" of at most {count(longest)}"
+    return figure(title, charts.row_picture(title, entry.sample_rows))
 
 
 # Parts of pages.
@@ -513,6 +500,11 @@ def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str
     """Write a chart with its heading, legend and caption."""
     note = caption and f"<figcaption>{escape(caption)}</figcaption>"
     return f"<figure><h3>{escape(title)}</h3>{drawing}{legend}{note}</figure>"
+
+
+def fold(parts: Iterable[str]) -> str:
+    """Put what few look for behind one line to open."""
+    return f"<details><summary>All other figures</summary>{''.join(parts)}</details>"
 
 
 def _soft(words: str) -> str:

@@ -13,7 +13,6 @@ import msgspec
 from packtool.formats.schema import LeftOut, Shuffle, TokenizerInfo
 from packtool.planning.metrics.homogeneity import Homogeneity
 from packtool.planning.metrics.ledger import Ledger
-from packtool.planning.metrics.lengths import Unpacked
 from packtool.planning.metrics.mixing import BatchMix, Mixed
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.sliding import Sliding
@@ -257,22 +256,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 
-class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """A forecast of what `seamless` does with documents longer than a row.
-
-    Attributes:
-        sequence_length: tokens in a row.
-        longer_texts: documents longer than a row.
-        longer_tokens: their tokens.
-        steps: for each maximum repetition ratio of the paper's Figure 3.
-    """
-
-    sequence_length: int
-    longer_texts: int
-    longer_tokens: int
-    steps: list[Sliding]
-
-
 class ChosenStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """A strategy that is chosen.
 
@@ -342,22 +325,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         verdicts: for each row length; none without documents.
         attention_baseline: the row length that attention is given relative to.
         entries: one for each strategy and row length.
-        sliding: for each row length, what `seamless` can do.
         advice: what the papers advise for such documents.
         sampled_documents: how many documents were planned, where there are more than ten million and `--exact` was not
             given: a sample spread evenly over all. What `entries` count is of the sample. Null where all were planned.
-        unpacked: what documents would cost that are not packed, in batches of the size given, else of 64; null without
-            documents.
         timings: of each entry, in the same order.
     """
 
     verdicts: list[Verdict]
     attention_baseline: int
     entries: list[Trial]
-    sliding: list[SlidingForecast]
     advice: list[Advice]
     sampled_documents: int | None
-    unpacked: Unpacked | None
     timings: list[Timing]
 
 

@@ -23,11 +23,9 @@ from packtool.report.schema import (
     DocumentsReport,
     MeasuredReport,
     PackedSourceFigures,
-    SlidingForecast,
     SourceFigures,
     StoredSourceFigures,
     StoreReport,
-    Timing,
     Trial,
 )
 from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
@@ -150,9 +148,9 @@ def _metric(
     return key, Column(title, attrgetter(key), write, meaning, better, short=short)
 
 
-_CUT = "documents that are cut / documents; a document is cut if its text does not lie whole in one row"
-_AVOIDABLE = "documents whose text fits a row (of several lengths, the longest) that are cut / all such documents"
-_CONTEXT = "tokens of its own document before a token in its row, averaged over all tokens but padding"
+_CUT = "documents that would fit in a row (of several lengths, the longest) but lie in pieces / all that would fit"
+_ALL_CUT = "documents that lie in pieces, those longer than a row too / documents"
+_CONTEXT = "tokens of its own document that a token has before it in its row, on average"
 _BETWEEN = (
     "share of the variance of log length of segments that lies between rows; 100% where each row holds one length"
 )
@@ -160,21 +158,19 @@ _EQUAL = "rows of more than two segments in which all lengths, or all but one, a
 _ABOVE = "rows above the fewest that the same tokens fill: the sum over row lengths of ceil((output - padding) / L)"
 FIGURES = dict(
     [
-        _metric("padding_ratio", "padding", percent, "padding tokens / output tokens", -1),
-        _metric("truncation_ratio", "truncation", percent, _CUT, -1),
-        _metric("avoidable_truncation_ratio", "avoidable truncation", percent, _AVOIDABLE, -1, "avoidable"),
-        _metric("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
-        _metric("repeated_ratio", "repeated", percent, "text tokens of earlier rows / output tokens", 0, "repeat"),
+        _metric("padding_ratio", "padding", percent, "padding / tokens in rows", -1),
+        _metric("avoidable_truncation_ratio", "cut", percent, _CUT, -1),
+        _metric("dropped_ratio", "dropped", percent, "tokens of the text in no row / tokens of the text", -1),
+        _metric("repeated_ratio", "repeated", percent, "tokens that an earlier row has too / tokens in rows"),
+        _metric("truncation_ratio", "cut, of all", percent, _ALL_CUT, -1),
         _metric("concatenation_ratio", "concatenation", number, "documents / rows", -1, "docs"),
-        _metric("mean_context", "mean context", number, _CONTEXT, 1, "context"),
+        _metric("mean_context", "context", number, _CONTEXT, 1),
         _metric("homogeneity.between_rows", "between rows", percent, _BETWEEN, -1),
         _metric("homogeneity.random_rows", "at random", percent, "the same if segments were put into rows at random"),
         _metric("homogeneity.equal_but_one", "equal but one", percent, _EQUAL, -1),
         _metric("rows", "rows", count, "training samples"),
         _metric("row_excess", "above bound", percent, _ABOVE, -1),
-        _metric(
-            "steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1, "steps"
-        ),
+        _metric("steps_per_epoch", "steps", count, "batches in an epoch; the last may be smaller", -1),
     ]
 )
 """The figures of a packing, by their names among the metrics; a dot leads into a part of them. See docs/glossary.md."""
@@ -224,13 +220,6 @@ class MixLine(NamedTuple):
     store: str
     sequence_length: int
     mix: SourceMix
-
-
-class Spent(NamedTuple):
-    """A trial and how long it took."""
-
-    trial: Trial
-    timing: Timing
 
 
 def _rounding(ledger: Ledger) -> str:
@@ -482,11 +471,10 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
         replace(_trial_figure("padding_ratio"), bad=pads_too_much),
         replace(_trial_figure("avoidable_truncation_ratio"), bad=cuts_too_much),
         *map(_trial_figure, ("dropped_ratio", "repeated_ratio", "mean_context")),
-        Column("alike", lambda e: times_random(e.metrics.homogeneity), times, ALIKE, better=-1),
         Column("rows", lambda entry: entry.metrics.rows, short, "training samples"),
     ]
-    alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
-    columns += [replace(_trial_figure(key), brief=False) for key in ("truncation_ratio", "concatenation_ratio", *alike)]
+    if _steps_known(comparison):
+        columns.append(_trial_figure("steps_per_epoch"))
     marked = (
         "The best figure of each row length is marked, but not of strategies that cut more than half of the documents "
         "that fit a row, or pad more than a quarter: those figures have an exclamation mark."
@@ -494,74 +482,50 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     return Table(
         "Strategies",
         columns,
-        _by_length(comparison.entries, lambda entry: entry.sequence_length),
+        _by_length(comparison.entries),
         contest=lambda entry: not degenerate(entry),
-        notes=[marked, *notes(comparison)],
+        notes=[marked, *caveats(comparison)],
     )
 
 
-def costs_table(comparison: Comparison) -> Table[Spent]:
-    """Tabulate what training on the rows costs, and what planning them did."""
-    spent = list(map(Spent, comparison.entries, comparison.timings))
-    first, base = comparison.entries[0], count(comparison.attention_baseline)
-    columns: list[Column[Any]] = [Column("strategy", lambda line: line.trial.strategy, words=True)]
-    for key in ("row_excess", "steps_per_epoch"):
-        if FIGURES[key].of(first.metrics) is not None:
-            columns.append(_trial_figure(key, lambda line: line.trial))
-    columns += [
-        Column(
-            "attention",
-            lambda line: line.trial.attention,
-            number,
-            f"query-key pairs of causal rows, relative to the corpus as one stream in rows of {base} tokens",
-        ),
-        Column(
-            "masked",
-            lambda line: line.trial.attention_masked,
-            number,
-            "the same where a token sees only its own document",
-        ),
-        Column("CPU s", lambda line: line.timing.planning_seconds, "{:.2f}".format, "from lengths to plans"),
+def _steps_known(comparison: Comparison) -> bool:
+    """Return whether a batch size was given, from which steps follow."""
+    return comparison.entries[0].metrics.steps_per_epoch is not None
+
+
+def rest_table(comparison: Comparison) -> Table[Trial]:
+    """Tabulate the other figures of strategies: how alike what shares a row is, and what attention to it costs."""
+    base = count(comparison.attention_baseline)
+    relative = f"pairs of tokens in rows, relative to the corpus as one stream in rows of {base} tokens"
+    alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
+    columns: list[Column[Trial]] = [
+        Column("strategy", lambda entry: entry.strategy, words=True),
+        Column("alike", lambda entry: times_random(entry.metrics.homogeneity), times, ALIKE, better=-1),
+        *map(_trial_figure, ("truncation_ratio", "concatenation_ratio", *alike, "row_excess")),
+        Column("attention", lambda entry: entry.attention, number, relative),
+        Column("masked", lambda entry: entry.attention_masked, number, "the same within documents alone"),
     ]
-    if first.training is not None:
-        columns += _training_columns(first.training)
-    return Table("Costs", columns, _by_length(spent, lambda line: line.trial.sequence_length))
+    cost = comparison.entries[0].training
+    if cost is not None:
+        columns += _training_columns(cost)
+    return Table("Other figures of the strategies", columns, _by_length(comparison.entries))
 
 
-def _training_columns(cost: TrainingCost) -> list[Column[Any]]:
-    meaning = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
-    masked, flops = "the same where a token sees only its own document", "{:.2e}".format
+def _training_columns(cost: TrainingCost) -> list[Column[Trial]]:
+    def flops(title: str, key: str, meaning: str) -> Column[Trial]:
+        return Column(title, attrgetter(f"training.{key}"), "{:.2e}".format, meaning)
+
+    epoch = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
     return [
-        Column("linear FLOPs", lambda line: line.trial.training.linear, flops, f"in linear layers: {meaning}"),
-        Column(
-            "attention FLOPs",
-            lambda line: line.trial.training.attention,
-            flops,
-            "the same in attention over whole rows",
-        ),
-        Column("masked FLOPs", lambda line: line.trial.training.attention_masked, flops, masked),
+        flops("linear FLOPs", "linear", f"in linear layers: {epoch}"),
+        flops("attention FLOPs", "attention", "the same in attention over whole rows"),
+        flops("masked FLOPs", "attention_masked", "the same where a token sees only its own document"),
     ]
 
 
-def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
-    """Tabulate what `seamless` can do with documents longer than a row."""
-    total = forecast.longer_tokens or 1
-    columns: list[Column[Sliding]] = [
-        Column("r_max", lambda step: step.max_repetition, "{:.2f}".format, "repeated tokens / tokens, at most"),
-        Column("slide", lambda step: step.texts, count, "texts that become one row more by overlap"),
-        Column("predicted", lambda step: step.predicted_texts, count, "the same by equation 6"),
-        Column("tokens left", lambda step: step.tokens, count, "what the other texts leave after their whole rows"),
-        Column("predicted", lambda step: step.predicted_tokens, count, "the same by equation 7"),
-        Column("of all", lambda step: step.tokens / total, percent, "tokens left / tokens of texts longer than a row"),
-    ]
-    return table_of(
-        f"Sliding windows, {name_of(forecast.sequence_length).lower()}",
-        columns,
-        forecast.steps,
-        f"seamless: {count(forecast.longer_texts)} texts are longer than a row and hold "
-        f"{count(forecast.longer_tokens)} tokens. Predicted by equations 6 and 7 of Seamless Data Packing, which take "
-        "lengths as uniform between multiples of the row.",
-    )
+def _trial_figure(key: str) -> Column[Any]:
+    """Make the column of a figure of trials."""
+    return replace(FIGURES[key], of=attrgetter(f"metrics.{key}"))
 
 
 def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
@@ -583,18 +547,6 @@ def name_of(length: int | None) -> str:
     return f"Rows of {count(length)} tokens"
 
 
-def notes(comparison: Comparison) -> list[str]:
-    """Note which documents were planned, and the cost of not packing."""
-    lines = caveats(comparison)
-    unpacked = comparison.unpacked
-    if unpacked is not None:
-        lines.append(
-            f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
-            f"{percent(unpacked.padding_ratio)} would be padding."
-        )
-    return lines
-
-
 def caveats(comparison: Comparison) -> list[str]:
     """Say that figures are those of a sample, and which conversations they leave out."""
     lines = []
@@ -612,18 +564,8 @@ def caveats(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry) -> Column[Any]:
-    """Make the column of a figure of trials.
-
-    Args:
-        trial: finds the trial in a row of the table.
-    """
-    figure = FIGURES[key]
-    return replace(figure, of=lambda row: figure.of(trial(row).metrics))
-
-
-def _by_length(rows: Sequence[Row], length: Callable[[Row], int | None]) -> list[tuple[str, list[Row]]]:
-    groups: dict[int | None, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(length(row), []).append(row)
+def _by_length(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
+    groups: dict[int | None, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(trial.sequence_length, []).append(trial)
     return [(name_of(row_length), group) for row_length, group in groups.items()]

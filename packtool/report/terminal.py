@@ -211,11 +211,8 @@ def _comparison_tables(comparison: Comparison, *, full: bool) -> Iterator[Table[
         yield replace(strategies, groups=one_length or strategies.groups)
         return
     yield strategies
-    yield tables.costs_table(comparison)
+    yield tables.rest_table(comparison)
     yield from tables.bucket_tables(comparison.entries)
-    for forecast in comparison.sliding:
-        if forecast.longer_texts:
-            yield tables.sliding_table(forecast)
 
 
 def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) -> None:

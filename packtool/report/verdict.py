@@ -157,7 +157,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
         if entry.strategy == "concat":
             plain = entry
     if avoidably_cut(plain) - avoidably_cut(whole) >= NOTABLE:
-        reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}{_context(plain, whole)}."
+        reason = f"{_both_cut(whole, plain)}."
         close = ""
         if waste(whole) > WASTE / 2:
             wasted = percent(waste(plain)) if waste(plain) else "nothing"
@@ -166,7 +166,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     free = [entry for entry in affordable if _costs_nothing(entry, plain)]
     if free:
         whole = _simplest(free)
-        reason = f"It cuts {_cuts(whole)}, where {plain.strategy} cuts {_cuts(plain)}, and takes no more rows."
+        reason = f"{_both_cut(whole, plain)}, in no fewer rows."
         return whole, f"{reason} {_cost(whole)}"
     return plain, _why_plain(plain, entries, one_length)
 
@@ -176,17 +176,17 @@ def _why_plain(plain: Trial, entries: Sequence[Trial], one_length: Sequence[Tria
     costly = [e for e in one_length if waste(e) > WASTE and avoidably_cut(plain) - avoidably_cut(e) >= NOTABLE]
     if costly:
         closest = min(costly, key=waste)
+        lost = _context(plain, closest)
         reason = (
             f"Keeping documents whole would cost {percent(waste(closest))} of the tokens ({closest.strategy}), more "
-            f"than the {percent(WASTE)} it is taken to be worth; {plain.strategy} cuts {_cuts(plain)}"
-            f"{_context(plain, closest)}. {_cost(plain)}"
+            f"than the {percent(WASTE)} it is taken to be worth. {_cuts(plain)}{lost}. {_cost(plain)}"
         )
         if waste(closest) < 2 * WASTE:
             reason += " A close call: decide by what a cut document is worth to you."
         return reason
     if len(entries) == 1:
-        return f"The only one compared. It cuts {_cuts(plain)}. {_cost(plain)}"
-    return f"It cuts {_cuts(plain)}; no other strategy keeps one document in a hundred more whole. {_cost(plain)}"
+        return f"The only one compared. {_cuts(plain)}. {_cost(plain)}"
+    return f"{_cuts(plain)}; no other strategy keeps one document in a hundred more whole. {_cost(plain)}"
 
 
 def _costs_nothing(entry: Trial, plain: Trial) -> bool:
@@ -200,7 +200,7 @@ def _context(cut: Trial, whole: Trial) -> str:
     if cut.metrics.mean_context >= whole.metrics.mean_context:
         return ""
     before, after = number(cut.metrics.mean_context), number(whole.metrics.mean_context)
-    return f", which leaves a token {before} of its own document's tokens before it on average instead of {after}"
+    return f", so that a token has {before} tokens of its own document before it on average, not {after}"
 
 
 def _least(entries: Sequence[Trial], figure: Callable[[Trial], float], same: float) -> list[Trial]:
@@ -227,8 +227,8 @@ def _alternatives(
         metrics = rivals["seamless"].metrics
         reason = (
             f"if you continue the pre-training of an existing model and long documents matter: {percent(longer)} of "
-            f"the tokens lie in documents longer than a row. It repeats {percent(metrics.repeated_ratio)} of the "
-            f"output and drops {percent(metrics.dropped_ratio)} of the text."
+            f"the tokens lie in documents longer than a row. {percent(metrics.repeated_ratio)} of the tokens in "
+            f"its rows are repeated, and {percent(metrics.dropped_ratio)} of the text is dropped."
         )
         yield _chosen(rivals["seamless"], reason, _SEAMLESS)
     if "buckets" in rivals and spread >= WIDE and size is not None:
@@ -252,7 +252,8 @@ def _alternatives(
             reason = f"if no document that fits may be cut: {_cost(simplest)[:-1].lower()}."
             yield _chosen(simplest, reason, _SEAMLESS)
     elif "concat" in rivals:
-        reason = f"if every token of every row must be text: it cuts {_cuts(rivals['concat'])}."
+        cut = _share_cut(rivals["concat"])
+        reason = f"if every token of every row must be text: of the documents that fit in a row it cuts {cut}."
         yield _chosen(rivals["concat"], reason)
     elif rivals:
         rest = min(rivals.values(), key=lambda entry: (degenerate(entry), waste(entry)))
@@ -269,19 +270,28 @@ def _cost(entry: Trial) -> str:
     remainder = ""
     if not padding_waste(entry) and not entry.ledger.rounding:
         remainder = ", less than a row in all"
-    shares = [
-        (metrics.padding_ratio, f"of the output is padding{remainder}{_multiples(entry)}"),
-        (metrics.repeated_ratio, "repeats"),
-        (metrics.dropped_ratio, "of the text is dropped"),
-    ]
-    costs = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
-    rows, alike = plural(metrics.rows, "row"), times_random(metrics.homogeneity)
+    costs = _spent(metrics, f"{remainder}{_multiples(entry)}")
+    rows = plural(metrics.rows, "row")
     added = _added(entry)
     if added:
         rows += f", {count(added)} of them since {_limit(entry)}"
-    if alike is not None:
-        rows += f", {times(alike)} as alike inside as random ones"
-    return f"{costs or 'No padding, nothing dropped or repeated'}; {rows}."
+    return f"{', '.join(costs) or 'No padding, nothing dropped or repeated'}; {rows}."
+
+
+def _spent(metrics: Metrics, of_padding: str) -> list[str]:
+    """Say which tokens of the rows train nothing new, and which of the text are lost.
+
+    Args:
+        of_padding: what else there is to say of padding.
+    """
+    said = []
+    if metrics.padding_ratio:
+        said.append(f"{percent(metrics.padding_ratio)} of the tokens in rows are padding{of_padding}")
+    if metrics.repeated_ratio:
+        said.append(f"{percent(metrics.repeated_ratio)} of the tokens in rows are repeated")
+    if metrics.dropped_ratio:
+        said.append(f"{percent(metrics.dropped_ratio)} of the text is dropped")
+    return said
 
 
 def _added(rows: Trial | PackedReport) -> int:
@@ -304,11 +314,18 @@ def _multiples(rows: Trial | PackedReport) -> str:
 
 
 def _cuts(entry: Trial) -> str:
-    """Describe how many documents an entry cuts although they would fit a row."""
+    """Say how many of the documents that would fit in a row an entry cuts."""
+    return f"Of the documents that fit in a row {entry.strategy} cuts {_share_cut(entry)}"
+
+
+def _both_cut(whole: Trial, plain: Trial) -> str:
+    """Say the same of two entries, beside each other."""
+    return f"Of the documents that fit in a row it cuts {_share_cut(whole)}; {plain.strategy} cuts {_share_cut(plain)}"
+
+
+def _share_cut(entry: Trial) -> str:
     share = entry.metrics.avoidable_truncation_ratio
-    if not share:
-        return "no document that fits a row"
-    return f"{percent(share)} of the documents that fit a row ({percent(avoidably_cut(entry))} of all)"
+    return percent(share) if share else "none"
 
 
 def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
@@ -367,7 +384,7 @@ def _advise_to_mix(entries: Sequence[Trial]) -> Iterator[Advice]:
             f"Mix the rows of {worst.strategy}: --mix-rows.",
             f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
             f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
-            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
+            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, cuts and the number of "
             "rows as they are.",
             "Counted on this corpus; no paper behind these strategies measured it",
             "Not tested: what such rows do to a model.",
@@ -441,13 +458,7 @@ def neighbours_shown(neighbours: Neighbours) -> str:
 
 
 def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
-    parts = []
-    if metrics.padding_ratio:
-        parts.append(f"{percent(metrics.padding_ratio)} of the output is padding{_multiples(report)}")
-    if metrics.repeated_ratio:
-        parts.append(f"{percent(metrics.repeated_ratio)} of the output is repeated")
-    if metrics.dropped_ratio:
-        parts.append(f"{percent(metrics.dropped_ratio)} of the text is dropped")
+    parts = _spent(metrics, _multiples(report))
     added = _added(report)
     if added:
         parts.append(f"{percent(added / report.ledger.rows)} of the rows are there since {_limit(report)}")
@@ -458,21 +469,21 @@ def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
 
 
 def _judge_truncation(metrics: Metrics) -> Judgement:
-    """Judge truncation among documents that fit a row: longer ones are cut by every strategy."""
+    """Judge how many of the documents that fit in a row are cut: longer ones are cut by every strategy."""
     avoidable = metrics.avoidably_truncated_documents
-    cut = f"{percent(metrics.truncation_ratio)} of the documents are cut"
     if not metrics.truncated_documents:
         return Judgement(True, "No document is cut.")
-    if not avoidable:
-        return Judgement(True, f"{cut}, all of them longer than a row: no strategy keeps these whole.")
-    share = avoidable / metrics.documents
     longer = metrics.documents - metrics.fitting_documents
-    split = f"{cut}, all of which would fit a row"
+    also = ""
     if longer:
-        split = f"{cut}: {percent(longer / metrics.documents)} are longer than a row, but {percent(share)} would fit"
-    if share < NOTABLE:
-        return Judgement(True, f"{split}, which is little.")
-    return Judgement(False, f"{split}, and {_WHOLE[0]} would keep these whole.")
+        verb = "is" if longer == 1 else "are"
+        also = f" ({plural(longer, 'document')} {verb} longer than a row: no strategy keeps these whole)"
+    if not avoidable:
+        return Judgement(True, f"No document that fits in a row is cut{also}.")
+    cut = f"{percent(metrics.avoidable_truncation_ratio)} of the documents that fit in a row are cut"
+    if avoidable / metrics.documents < NOTABLE:
+        return Judgement(True, f"{cut}, which is little{also}.")
+    return Judgement(False, f"{cut}, which {_WHOLE[0]} would keep whole{also}.")
 
 
 def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
@@ -481,7 +492,7 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
     least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
     mixing, alike = least.homogeneity, times_random(least.homogeneity)
     if mixable and alike is not None and mixing.between_rows - mixing.random_rows > EVEN:
-        remedy = "--mix-rows mixes them, at the same padding and truncation"
+        remedy = "--mix-rows mixes them, at the same padding and cuts"
         if report.options.get("mix_rows"):
             if mixing.rows_of_several < mixing.rows / 2:
                 return  # most rows are full of one or two documents: these differ, however the others are mixed
@@ -491,6 +502,6 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
             )
         yield Judgement(
             False,
-            f"Documents that share a row of {count(least.sequence_length)} tokens are of like length, "
-            f"{times(alike)} as alike as in random rows: {remedy}.",
+            f"Documents that share a row of {count(least.sequence_length)} tokens are more alike in length than in "
+            f"random rows: {remedy}.",
         )

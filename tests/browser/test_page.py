@@ -30,10 +30,14 @@ AROUND = """<!DOCTYPE html><body>
 <script>
 addEventListener("load", () => {{
   const view = document.getElementById("page").contentWindow, all = s => [...view.document.querySelectorAll(s)];
+  const folded = all("details"), shown = all("svg").filter(s => s.checkVisibility()).length;
+  folded.forEach(f => f.open = true);
+  view.dispatchEvent(new Event("resize"));
   const boxes = all("svg").map(s => s.getBoundingClientRect());
   const texts = all("svg text").map(t => t.getBoundingClientRect());
   const found = {{
-    width: view.innerWidth, scroll: view.document.documentElement.scrollWidth, charts: boxes.length,
+    width: view.innerWidth, scroll: view.document.documentElement.scrollWidth,
+    charts: boxes.length, shown, folds: folded.length,
     smallest: Math.min(...boxes.map(b => Math.min(b.width, b.height))),
     outside: texts.filter(t => t.left < -1 || t.right > view.innerWidth + 1).length,
     letters: Math.min(...texts.map(t => t.height)), wide: all(".scroll.wide").length,
@@ -76,11 +80,16 @@ def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark
     printed, console = open_page(tmp_path, file.as_uri(), "--window-size=1400,1000", scheme, "--dump-dom")
     assert console == []
     found = json.loads(re.findall(r'<pre id="found">(.*?)</pre>', printed)[0])
-    assert found["charts"] == {"blend": 1, "comparison": 35, "documents": 1, "packed": 4}[name]
+    assert (found["shown"], found["charts"], found["folds"]) == {
+        "blend": (1, 1, 0),
+        "comparison": (8, 24, 1),
+        "documents": (1, 1, 1),
+        "packed": (2, 2, 1),
+    }[name]
     assert found["smallest"] > 50
     assert found["scroll"] <= found["width"] == width
     assert found["outside"] == 0
-    assert 9 <= found["letters"] <= 24
+    assert 12 <= found["letters"] <= 24
     assert (found["wide"] > 0) is (width == 390 and name in ("blend", "comparison"))
     light, ink = ("rgb(18, 22, 29)", "rgb(231, 235, 242)") if dark else ("rgb(255, 255, 255)", "rgb(28, 35, 48)")
     assert (found["ground"], found["ink"]) == (light, ink)

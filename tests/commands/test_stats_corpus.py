@@ -102,14 +102,14 @@ def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32"]) == 0
     text = capsys.readouterr().out
     assert "· 1 file, 4 documents" in " ".join(text.split())
-    assert text.startswith("Verdict for rows of 32 tokens: concat\n  It cuts no document that fits a row;")
+    assert text.startswith("Verdict for rows of 32 tokens: concat\n  Of the documents that fit in a row concat cuts none;")
     assert "Rows of 32 tokens" in text
     assert max(len(line.rstrip()) for line in text.splitlines() if "packtool" not in line) <= 80
     assert "Document length in tokens" not in text
     assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32", "--full"]) == 0
     text = capsys.readouterr().out
     assert "Document length in tokens" in text
-    assert "query-key pairs" in text
+    assert "pairs of tokens in rows" in text
 
 
 def test_page(corpus: Path, tmp_path: Path) -> None:

@@ -31,9 +31,7 @@ def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Pa
         packtool.pack(store, place / entry.strategy, strategy=entry.strategy, **options)
         measured = packtool.stats(place / entry.strategy, batch_size=3)
         if entry.strategy == "seamless":
-            (third,) = (s for s in foreseen.comparison.sliding[0].steps if s.max_repetition == 0.3)
-            assert measured.sliding == third
-            assert third.texts == entry.metrics.overlapping_documents
+            assert measured.sliding.texts == entry.metrics.overlapping_documents
         for name in ("ledger", "metrics", "buckets", "documents_per_row", "context"):
             assert getattr(entry, name) == getattr(measured, name), (entry.strategy, name)
         count_by_hand(place / entry.strategy, np.array(lengths), measured)

@@ -62,24 +62,22 @@ def check(text: str) -> list[str]:
 
 def test_page_of_a_packed_dataset(report: PackedReport) -> None:
     text = page(measured(report))
-    assert check(text) == ["Where every token went", "Document length", "Documents per row", "Context available"]
-    assert "L = 8,192" in text
+    assert check(text) == ["Where every token went", "Document length"]
+    assert "row of 8,192" in text
 
 
 def test_page_of_a_comparison() -> None:
     lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
     text = page(store_report(lengths, ["all"], [32, 128], [64, 256]))
     headings = check(text)
-    for chart in (
-        "Padding and avoidable truncation",
-        "Context available",
-        "Documents per row",
-        "Where every token goes",
-    ):
-        assert headings.count(chart) >= 2
-    assert headings.count("Texts that slide") == 2
-    assert "L = 32" in text
-    assert "L = 128" in text
+    for rows in ("rows of 32 tokens", "rows of 128 tokens", "rows of several lengths"):
+        assert headings.count(f"Padding against cuts: {rows}") == 1
+    first, rest = text.split("<details>")
+    chosen = re.findall("<p class='choice'>.*?<b>(.*?)</b>", text)
+    assert [f"<h3>{name}, rows of" in first for name in chosen] == [True, True]
+    assert "<h3>padding, rows of" in rest
+    assert "row of 32" in text
+    assert "row of 128" in text
     assert "&lt;store&gt; &amp; more" in text
     assert "class='best'" in text
     assert "<dt>seamless tried with</dt><dd>max repetition 0.3, extra capacity 31" in text.replace(
@@ -128,8 +126,8 @@ def test_the_verdict_comes_first_and_tables_sort() -> None:
     lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
     text = page(store_report(lengths, ["all"], [128], [64, 256]))
     headings = re.findall("<h2>(.*?)</h2>", text)
-    assert headings[:3] == ["Verdict", "Strategies", "Documents"]
-    assert "<pre>packtool pack store -o packed --strategy bfd --sequence-length 128</pre>" in text
+    assert headings[:3] == ["Verdict", "Strategies", "Rows"]
+    assert "packtool pack store -o packed --strategy bfd --sequence-length 128" in re.sub("</?span>", "", text)
     assert text.count("<table class='sorts'>") == 2
     values = re.findall("<td class='words'>bfd</td>.*?data-value='(.*?)'", text)
     assert all(float(value) >= 0 for value in values)

@@ -82,7 +82,7 @@ def test_fits_eighty_columns(report: PackedReport) -> None:
     text = printed(report)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "atom shuffle (A = 8,192), seed 42, epoch 1" in text
-    for word in ("padding", "truncation", "concatenation", "mean context", "steps per epoch", "Document length"):
+    for word in ("padding", "cut, of all", "concatenation", "context", "steps", "Document length"):
         assert word in text
     assert "█" in text
 

@@ -97,9 +97,9 @@ def test_the_reason_has_the_figures_of_the_corpus() -> None:
     comparison = compared(SHORT)
     concat = next(e for e in comparison.entries if e.strategy == "concat")
     reason = comparison.verdicts[0].choice.reason
-    assert f"where concat cuts {100 * concat.metrics.avoidable_truncation_ratio:.2f}%" in reason
-    assert "It cuts no document that fits a row" in reason
-    assert "of the output is padding" in reason
+    cut = f"{100 * concat.metrics.avoidable_truncation_ratio:.2f}%"
+    assert reason.startswith(f"Of the documents that fit in a row it cuts none; concat cuts {cut}. ")
+    assert "of the tokens in rows are padding" in reason
     padded = judged(OVER_HALF).choice.reason
     assert padded.startswith("Keeping documents whole would cost 40.")
 
@@ -142,7 +142,7 @@ def test_a_small_sample_gets_the_verdict_of_its_corpus(seed: int) -> None:
         few = sample[: int(np.searchsorted(np.cumsum(sample), rows * 2048)) + 1]
         choice = compared(few).verdicts[0].choice
         assert choice.strategy in (("bfd", "concat") if rows < 5 else ("bfd",)), rows
-        assert rows < 5 or "It cuts no document that fits a row" in choice.reason
+        assert rows < 5 or "Of the documents that fit in a row it cuts none" in choice.reason
 
 
 def test_what_one_row_does_not_have_is_not_spoken_of() -> None:
@@ -182,7 +182,7 @@ def test_one_page_gives_one_answer() -> None:
 def test_documents_that_fill_a_row_but_for_their_eos_fit_it() -> None:
     verdict = judged(np.full(3000, 2049), "concat", "bfd")
     assert verdict.choice.strategy == "bfd"
-    assert "It cuts no document that fits a row, where concat cuts 99.9" in verdict.choice.reason
+    assert "Of the documents that fit in a row it cuts none; concat cuts 99.9" in verdict.choice.reason
 
 
 def test_what_costs_nothing_is_taken_however_little_it_saves() -> None:
@@ -193,7 +193,7 @@ def test_what_costs_nothing_is_taken_however_little_it_saves() -> None:
     assert entries["bfd"].metrics.rows == entries["concat"].metrics.rows
     choice = judged(lengths, "concat", "bfd").choice
     assert choice.strategy == "bfd"
-    assert "and takes no more rows." in choice.reason
+    assert "concat cuts 0.10%, in no fewer rows." in choice.reason
     assert judged(np.full(1000, 512), "concat", "bfd").choice.strategy == "concat"
 
 
@@ -204,7 +204,7 @@ def test_just_above_a_part_of_a_row_the_loss_is_told_in_tokens(length: int, shar
     assert bfd == number((length - 1) / 2)
     reason = comparison.verdicts[0].choice.reason
     assert re.search(f"would cost {share}[0-9]% of the tokens", reason)
-    said = f"which leaves a token {concat} of its own document's tokens before it on average instead of {bfd}. "
+    said = f"so that a token has {concat} tokens of its own document before it on average, not {bfd}. "
     assert said in reason
 
 
@@ -281,12 +281,12 @@ def test_degenerate_entries_are_not_marked() -> None:
         if cell.bad
     }
     assert bad == {
-        *((e.strategy, "avoidable truncation") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
+        *((e.strategy, "cut") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
         *((e.strategy, "padding") for e in entries if e.metrics.padding_ratio > 0.25),
     }
-    assert ("decompose", "avoidable truncation") in bad
+    assert ("decompose", "cut") in bad
     assert ("padding", "padding") in bad
-    assert ("bfd", "avoidable truncation") in marked
+    assert ("bfd", "cut") in marked
 
 
 def test_the_command_is_there_to_paste() -> None:
@@ -352,22 +352,22 @@ def judgements(place: Path, lengths: list[int] = LENGTHS, **options: object) -> 
 def test_avoidable_truncation_is_told_from_what_no_strategy_keeps_whole(tmp_path: Path) -> None:
     _, (good, words) = judgements(tmp_path, strategy="concat")
     assert not good
-    assert ": 10.00% are longer than a row, but " in words
-    assert words.endswith("% would fit, and bfd would keep these whole.")
+    longer = "(10 documents are longer than a row: no strategy keeps these whole)"
+    assert words.endswith(f"% of the documents that fit in a row are cut, which bfd would keep whole {longer}.")
 
 
 def test_documents_longer_than_a_row_are_no_fault(tmp_path: Path) -> None:
     _, (good, words), *_ = judgements(tmp_path, strategy="bfd")
     assert (good, words) == (
         True,
-        "10.00% of the documents are cut, all of them longer than a row: no strategy keeps these whole.",
+        "No document that fits in a row is cut (10 documents are longer than a row: no strategy keeps these whole).",
     )
 
 
 def test_waste_is_held_against_the_limit_of_the_verdict(tmp_path: Path) -> None:
     (good, words), _ = judgements(tmp_path, strategy="padding")
     assert not good
-    assert words.endswith("% of the output is padding: more than 2.00%; other strategies may waste less.")
+    assert words.endswith("% of the tokens in rows are padding: more than 2.00%; other strategies may waste less.")
     (tmp_path / "more").mkdir()
     (good, words), _ = judgements(tmp_path / "more", strategy="concat")
     assert good
@@ -409,7 +409,7 @@ def test_of_several_row_lengths_the_least_mixed_is_named(tmp_path: Path) -> None
     store = write_store(tmp_path / "store", lengths)
     packtool.pack(store, tmp_path / "rows", strategy="buckets", buckets=[128, 1024], mix_rows=False)
     words = " ".join(each.words for each in judge(packtool.stats(tmp_path / "rows")))  # type: ignore[arg-type]
-    assert "Documents that share a row of 128 tokens are of like length, " in words
+    assert "Documents that share a row of 128 tokens are more alike in length than in random rows: " in words
 
 
 def test_of_nothing_nothing_is_said() -> None:
