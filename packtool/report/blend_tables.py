@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from packtool.report.blend_schema import BlendedSource, BlendReport, StageShare, WeightPoint
-from packtool.report.charts import Series
+from packtool.report.charts import Series, abridged
 from packtool.report.figures import count, number, percent
 from packtool.report.tables import Column, Table, table_of
 from packtool.support.sizes import plural
@@ -79,7 +79,7 @@ def often_repeated(report: BlendReport) -> list[tuple[float, str]]:
     found = []
     for source in report.sources:
         if source.fifth_from is not None:
-            found.append((float(source.fifth_from * report.sample_tokens), f"{source.name}: 5th pass"))
+            found.append((float(source.fifth_from * report.sample_tokens), f"{abridged(source.name)}: 5th pass"))
     return sorted(found)
 
 

@@ -18,6 +18,8 @@ COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""
 _INDENT, _STEP = 126, 20
 """Sizes in charts with one line a row: room for its label, height."""
+_NAME = 17
+"""Letters that fit beside a chart: those of `first-fit-shuffle`."""
 _LABEL = 38
 """Room for the label of a tick."""
 _THICK, _STRIP = 16, 21
@@ -181,12 +183,23 @@ def dots(title: str, rows: Lines) -> str:
     out = [_ticks(x, _apart(ticks, x), tick_percent, len(rows))]
     for index, (label, parts) in enumerate(rows):
         at = _STEP * index + 11
-        out.append(text(_INDENT - 10, at + 4, label, anchor="end", css="name"))
+        out.append(text(_INDENT - 10, at + 4, abridged(label), anchor="end", css="name"))
         for number, (name, css, share) in enumerate(parts):
             tip = f"<title>{escape(f'{label}: {name} {percent(share)}')}</title>"
             level = at + 7 * (number - (len(parts) - 1) / 2)
             out.append(f'<circle class="dot {css}" cx="{x(share):g}" cy="{level:g}" r="4.5">{tip}</circle>')
     return drawing(title, "".join(out), _STEP * len(rows) + 28)
+
+
+def abridged(name: str) -> str:
+    """Shorten a name to what fits beside a chart.
+
+    >>> abridged("first-fit-shuffle"), abridged("common-crawl-2026-11")
+    ('first-fit-shuffle', 'common-crawl-202…')
+    """
+    if len(name) <= _NAME:
+        return name
+    return f"{name[: _NAME - 1]}…"
 
 
 def _apart(ticks: Sequence[float], x: Scale) -> list[float]:

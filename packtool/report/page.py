@@ -160,7 +160,7 @@ def _blend_sections(report: BlendReport) -> Iterator[str]:
     lines, share = weight_lines(report), f"share of the {report.unit}"
     marks, note = often_repeated(report), ""
     if marks:
-        note = "A dashed line stands where a source begins its fifth pass: from there on, repeats are worth little."
+        note = "A dashed line stands where a source begins its fifth pass."
     drawing = charts.lines("Shares over the run", lines, x_label="tokens", y_label=share, top=1, marks=marks)
     yield grid([figure("Shares over the run", drawing, note, charts.legend(list(map(_swatch, lines))))])
     yield section(sources_table(report))

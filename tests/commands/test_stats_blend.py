@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def test_what_is_said_is_what_comes(blend: Path) -> None:
         assert (each.share, each.epochs) == (len(mine) / 1000, len(mine) / epoch)
         assert each.repeats_from == mine[epoch]
         assert number[each.repeats_from] == epoch
+        fifth = mine[4 * epoch :]  # none where the run does not come to that
+        assert each.fifth_from == (fifth[0] if len(fifth) else None)
     code = report.sources[1]
     assert (code.max_epochs, code.epochs) == (3, 3)
     assert code.stops_at is not None
@@ -120,6 +123,9 @@ def test_it_is_shown(blend: Path) -> None:
 def test_it_is_a_page(blend: Path, tmp_path: Path) -> None:
     report = packtool.stats(blend, html=tmp_path / "blend.html")
     whole = (tmp_path / "blend.html").read_text()
+    often = [f"{each.name}: 5th pass" for each in report.sources if each.fifth_from is not None]  # type: ignore[union-attr]
+    assert often
+    assert sorted(re.findall(r'class="mark-label"[^>]*>(.*?)</text>', whole)) == often
     assert whole == page(report)
     for part in ("<h2>Sources</h2>", "Shares over the run", 'class="swatch c2"', f"Blend: {blend}"):
         assert part in whole

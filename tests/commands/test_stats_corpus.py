@@ -102,7 +102,9 @@ def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32"]) == 0
     text = capsys.readouterr().out
     assert "· 1 file, 4 documents" in " ".join(text.split())
-    assert text.startswith("Verdict for rows of 32 tokens: concat\n  Of the documents that fit in a row concat cuts none;")
+    assert text.startswith(
+        "Verdict for rows of 32 tokens: concat\n  Of the documents that fit in a row concat cuts none;"
+    )
     assert "Rows of 32 tokens" in text
     assert max(len(line.rstrip()) for line in text.splitlines() if "packtool" not in line) <= 80
     assert "Document length in tokens" not in text

@@ -59,6 +59,16 @@ def test_dots_lie_at_their_shares_each_in_its_row() -> None:
     assert "<title>a: x 25.00%</title>" in drawing
 
 
+@pytest.mark.parametrize("most", [0.004, 0.03, 0.2, 0.7, 1.0])
+def test_labels_of_shares_do_not_touch(most: float) -> None:
+    drawing = charts.dots("t", [("a-name-that-is-long", [("x", "c0", most)])])
+    places = [float(x) for x in re.findall(r'class="tick" x="([\d.]+)"', drawing)]
+    assert len(places) >= 2
+    assert np.diff(places).min() >= 36
+    assert ">a-name-that-is-l…</text>" in drawing
+    assert "<title>a-name-that-is-long: x " in drawing
+
+
 def test_parts_share_one_scale() -> None:
     drawing = charts.stacked(
         "t", [("a", [("x", "placed", 30), ("y", "padding", 10)]), ("b", [("x", "placed", 20)])], "t"

@@ -15,7 +15,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.report.figures import percent
 from packtool.report.packed import lengths_of, report_of_rows
 from packtool.report.page import facts, lengths_figure, page, section, tiles
-from packtool.report.schema import PackedReport
+from packtool.report.schema import PackedReport, PackedSourceFigures
 from packtool.report.tables import Column, Table, table_of
 from tests.reports import NOTHING, measured, store_report
 
@@ -64,6 +64,30 @@ def test_page_of_a_packed_dataset(report: PackedReport) -> None:
     text = page(measured(report))
     assert check(text) == ["Where every token went", "Document length"]
     assert "row of 8,192" in text
+
+
+def test_a_mixture_is_drawn_as_asked_and_as_got(report: PackedReport) -> None:
+    shares = {"document_share": 0.5, "token_share": 0.25, "asked_share": 0.5}
+    source = PackedSourceFigures(
+        name="web",
+        digest="0" * 32,
+        documents=1,
+        tokens=2,
+        asked_epochs=1,
+        epochs=1,
+        stored_documents=1,
+        stored_tokens=2,
+        left_out={},
+        repeated_documents=0,
+        repeated_tokens=0,
+        **shares,
+    )
+    other = msgspec.structs.replace(source, name="code", token_share=0.75)
+    text = page(measured(msgspec.structs.replace(report, sources=[source, other])))
+    assert "The mixture, asked and got" in check(text)
+    for said in ("web: asked 50.00%", "web: got 25.00%", "code: got 75.00%"):
+        assert f"<title>{said}</title>" in text
+    assert "asked and got" not in page(measured(msgspec.structs.replace(report, sources=[source])))
 
 
 def test_page_of_a_comparison() -> None:
