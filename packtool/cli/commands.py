@@ -27,6 +27,7 @@ from packtool.cli.results import (
     show_exchange,
     show_overlaps,
     show_store,
+    show_stored,
     tokenizer_line,
 )
 from packtool.errors import visible
@@ -222,6 +223,7 @@ def show(values: GivenValues, terminal: Terminal) -> None:
     packtool show packed --row -1 --bucket 4096
     packtool show packed --row 12 --ids
     packtool show store --document 3
+    packtool show store --find corpus.jsonl:17
     """
     shown = packtool.show(**values)
     if terminal.json:
@@ -233,11 +235,13 @@ def show(values: GivenValues, terminal: Terminal) -> None:
         print_row(shown, results_console(), ids=terminal.ids)
 
 
-@_command("Find the rows that hold a document; list documents that overlap.", "inspecting:FindArguments", ("json",))
+@_command("Find a document in rows or in a store; list documents that overlap.", "inspecting:FindArguments", ("json",))
 def find(values: GivenValues, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
 
-    Exit code 1 when no row holds it, 2 when no store knows it.
+    Of a token store it prints the document's number, file, line, tokens, and the columns that were kept with it.
+
+    Exit code 1 when no row or store holds it, 2 when no store knows it.
 
     With --overlap, list the documents of a token store that share a run of tokens with one of another store: FILE:LINE
     and, behind a #, both places; as pack --exclude reads it. The other store's runs are in memory.
@@ -245,6 +249,7 @@ def find(values: GivenValues, terminal: Terminal) -> None:
     \b
     Examples:
     packtool find packed corpus.jsonl:17 --store tokens
+    packtool find tokens corpus.jsonl:17
     packtool find web --overlap eval --tokens 13 > list.txt
     """
     location = packtool.find(**values)
@@ -252,6 +257,8 @@ def find(values: GivenValues, terminal: Terminal) -> None:
         print_json({"schema_version": 1, **asdict(location)})
     elif location.overlaps is not None:
         show_overlaps(location.overlaps)
+    elif location.stored is not None:
+        show_stored(location.record, location.stored)
     elif not location.documents:
         echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
     elif not location.places:
@@ -263,7 +270,7 @@ def find(values: GivenValues, terminal: Terminal) -> None:
                 f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
                 f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
             )
-    if location.overlaps is None and not location.places:
+    if location.overlaps is None and not location.places and not location.stored:
         raise typer.Exit(1)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from packtool.commands.overlap import Overlaps
     from packtool.commands.result import Preview, Result
     from packtool.commands.run import Stage, StageResult
+    from packtool.commands.stored_document import StoredDocument
     from packtool.commands.tokenize import TokenizeResult
     from packtool.formats.schema import PackedManifest, TokenizerInfo
     from packtool.options.shared import Terminal
@@ -163,6 +164,20 @@ def show_overlaps(result: Overlaps) -> None:
         short = f"{result.too_short:,} of the {plural(result.other_documents, 'document')} to compare with"
         remedy = "--exclude their store for exact copies of them, or give fewer --tokens"
         echo(f"{short} are shorter, so nothing shares a run with them: {remedy}", err=True)
+
+
+def show_stored(record: str | None, documents: Sequence[StoredDocument]) -> None:
+    """Print documents of a store that were found, one a line: number, file and line, tokens, and columns."""
+    if not documents:
+        echo(f"{record} is not in the store: it was left out, has no tokens, or does not exist")
+    for document in documents:
+        facts = [plural(document.tokens, "token")]
+        if document.origin is not None:
+            facts.insert(0, document.origin)
+        for name, value in document.columns.items():
+            if value is not None:
+                facts.append(f"{name} {value}")
+        echo(f"document {document.number}: {visible(', '.join(facts))}")
 
 
 def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:

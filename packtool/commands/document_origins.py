@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -165,6 +164,41 @@ def _from_records(origins: npt.NDArray[Any], number: int, records: Collection[in
     return found
 
 
+def documents_named(stores: Sequence[TokenStore], record: str) -> list[I64]:
+    """Find the documents of each store with this id, else those from this FILE:LINE.
+
+    Returns:
+        For each store, their numbers in it, ascending: several where several have the id, or came from one line.
+
+    Raises:
+        UsageError: no store has the id or the file, or it is not FILE:LINE; for a line, a store without provenance.
+    """
+    found = [store.with_ids([record]) for store in stores]
+    if any(map(len, found)):
+        return found
+    parsed = file_and_line(record)
+    if parsed is None or not parsed[1]:
+        if any(store.id_field is not None for store in stores):
+            what = f"no store has a document with the id {record!r}"
+            remedy = "check it, or give FILE:LINE, such as web/a.jsonl:17"
+            raise UsageError("unknown-id", what, remedy=remedy, where="ID")
+        remedy = "write it like web/a.jsonl:17; stores made with --id-field can be asked for ids, too"
+        raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
+    file, line = parsed
+    found, known = [], False
+    for store in stores:
+        origins, documents = store.origins(), [np.empty(0, np.int64)]
+        for number, entry in enumerate(store.manifest.inputs):
+            if entry.name == file:
+                known = True
+                documents.append(_from_records(origins, number, [line]))
+        found.append(np.concatenate(documents))
+    if not known:
+        remedy = "name it as the manifest of the store does, relative to the input of tokenize"
+        raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
+    return found
+
+
 class Origins:
     """File and record of each document of a packed dataset.
 
@@ -181,10 +215,6 @@ class Origins:
         self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
         self._chosen = dataset.chosen()
         self._ids: dict[int, Any] = {}
-
-    @functools.cached_property
-    def _origins(self) -> list[npt.NDArray[Any]]:
-        return [store.origins() for store in self._stores]
 
     def place(self, document: int) -> str:
         """Return `file:record` of a document of the dataset."""
@@ -214,36 +244,12 @@ class Origins:
             Their numbers: empty where the document was left out, several after several passes.
 
         Raises:
-            UsageError: no store has the id or the file, or it is not FILE:LINE.
+            UsageError: as `documents_named` says.
         """
-        stored = [store.with_ids([record]) for store in self._stores]
-        if not any(map(len, stored)):
-            stored = self._at(record)
-        return np.concatenate([self._packed(source, documents) for source, documents in enumerate(stored)])
-
-    def _at(self, record: str) -> list[I64]:
-        """Find the documents of each store that came from FILE:LINE."""
-        parsed = file_and_line(record)
-        if parsed is None or not parsed[1]:
-            if any(store.id_field is not None for store in self._stores):
-                what = f"no store has a document with the id {record!r}"
-                remedy = "check it, or give FILE:LINE, such as web/a.jsonl:17"
-                raise UsageError("unknown-id", what, remedy=remedy, where="ID")
-            remedy = "write it like web/a.jsonl:17; stores made with --id-field can be asked for ids, too"
-            raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
-        file, line = parsed
-        stored, known = [], False
-        for store, origins in zip(self._stores, self._origins, strict=True):
-            documents = [np.empty(0, np.int64)]
-            for number, entry in enumerate(store.manifest.inputs):
-                if entry.name == file:
-                    known = True
-                    documents.append(_from_records(origins, number, [line]))
-            stored.append(np.concatenate(documents))
-        if not known:
-            remedy = "name it as the manifest of the store does, relative to the input of tokenize"
-            raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
-        return stored
+        found = []
+        for source, stored in enumerate(documents_named(self._stores, record)):
+            found.append(self._packed(source, stored))
+        return np.concatenate(found)
 
     def _stored(self, document: int) -> tuple[int, int]:
         """Return the store of a document of the dataset, and its number there."""

@@ -1,4 +1,4 @@
-"""`find`: locate the rows of a packed dataset that hold a document, or the documents of a store that others overlap."""
+"""`find`: locate a document in the rows of a packed dataset or in a token store, or list documents that overlap."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.commands.document_origins import Origins, stores_of
+from packtool.commands.document_origins import Origins, documents_named, stores_of
 from packtool.commands.overlap import Overlaps, overlaps
 from packtool.commands.places import places_to_read
+from packtool.commands.stored_document import StoredDocument, stored_document
 from packtool.errors import UsageError
+from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import StoreManifest
+from packtool.formats.token_store import TokenStore
+from packtool.options.check import check_input
 from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
+from packtool.places.place import Place
 from packtool.places.typed import place_of
 
 
@@ -40,14 +46,15 @@ class FoundSegment:
 
 @dataclass(frozen=True)
 class FindResult:
-    """The places of a document in a dataset, or the documents of a store that overlap with others.
+    """The places of a document in a dataset, what a store knows of it, or the documents that overlap with others.
 
     Attributes:
         path: the dataset or store.
         record: id, or file and line, that was asked for; None for overlaps.
-        documents: its numbers in the dataset; none if it was left out.
+        documents: its numbers in the dataset or store; none if it was left out.
         places: its segments, row by row.
         overlaps: the documents that overlap; None where they were not asked for.
+        stored: the documents of a token store; None for a packed dataset.
     """
 
     path: Path | str
@@ -55,12 +62,14 @@ class FindResult:
     documents: list[int]
     places: list[FoundSegment]
     overlaps: Overlaps | None = None
+    stored: list[StoredDocument] | None = None
 
 
 @takes(FindArguments)
 def find(options: FindArguments) -> FindResult:
     """Find the rows of a packed dataset that hold a document, given by its id, or by its input file and line.
 
+    Of a token store, say what it knows of the document: its number, file, line, tokens, and the columns kept with it.
     With `overlap`, find the documents of a token store that share a run of tokens with documents of another one.
 
     Raises:
@@ -75,9 +84,20 @@ def find(options: FindArguments) -> FindResult:
         remedy = "name a document by its id or FILE:LINE, such as web/a.jsonl:17"
         raise UsageError("missing-option", what, remedy=remedy, where="ID|FILE:LINE")
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
+        if isinstance(manifests.read(place), StoreManifest):
+            check_input(options, "token stores")
+            return _in_store(place, options.record)
         dataset = PackedDataset(place)
         documents = Origins(dataset, given or stores_of(dataset, ())).documents(options.record).tolist()
         return FindResult(place_of(options.path).shown, options.record, documents, _segments(dataset, documents))
+
+
+def _in_store(place: Place, record: str) -> FindResult:
+    store = TokenStore(place)
+    [numbers] = documents_named([store], record)
+    documents: list[int] = numbers.tolist()
+    stored = [stored_document(store, number) for number in documents]
+    return FindResult(place.shown, record, documents, [], stored=stored)
 
 
 def _overlaps(options: FindArguments) -> FindResult:

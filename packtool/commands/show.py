@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.document_origins import Origins, stores_nearby, stores_of
+from packtool.commands.document_origins import Origins, documents_named, stores_nearby, stores_of
 from packtool.commands.places import places_to_read
-from packtool.errors import UsageError
+from packtool.commands.stored_document import stored_document
+from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.kept_columns import is_absent
 from packtool.formats.names import TOKENIZER
@@ -42,8 +43,8 @@ def show(options: ShowArguments) -> Row:
     """Show one row of a packed dataset, or one document of a token store.
 
     Raises:
-        UsageError: no such row, bucket or document, an option for the other of the two, or another tokenizer.
-        DataError: the dataset or store is missing or damaged.
+        UsageError: no such row, bucket, document, id or line, an option for the other of the two, or another tokenizer.
+        DataError: the dataset or store is missing or damaged; no document came from the line.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as stores:
         if isinstance(manifests.read(place), StoreManifest):
@@ -71,16 +72,17 @@ def show(options: ShowArguments) -> Row:
 
 def _document(store: TokenStore, options: ShowArguments) -> Row:
     """Show a document of a store with what trains of it, as a row of one segment."""
-    number = _number(options.document or 0, store.documents, "document")
+    number, others = _wanted(store, options)
     tokens = store.document(number).tolist()
     tokenizer = _tokenizer(store, options.tokenizer)
     decode = _decoder(tokenizer)
     [roles] = _roles(store, [store.place], tokenizer)
-    origin = identifier = None
-    if store.has_origins:
-        origin = store.origin(number)
+    known = stored_document(store, number)
+    columns: dict[str, str | float | None] = {**known.columns}
+    identifier = None
     if store.id_field is not None:
-        identifier = store.column(store.id_field)[number].as_py()
+        identifier = known.columns[store.id_field]
+        del columns[store.id_field]
     segment = RowSegment(
         "document",
         tokens,
@@ -88,12 +90,27 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
         document=number,
         start=0,
         document_length=len(tokens),
-        origin=origin,
+        origin=known.origin,
         id=identifier,
         runs=_runs(tokens, store.document_loss(number), decode),
         parts=_parts(tokens, 0, roles, store.manifest.tokenizer.eos_id, decode),
+        columns=columns,
     )
-    return Row(place_of(options.path).shown, number, store.documents, len(tokens), [segment], kind="document")
+    shown = place_of(options.path).shown
+    return Row(shown, number, store.documents, len(tokens), [segment], kind="document", others=others)
+
+
+def _wanted(store: TokenStore, options: ShowArguments) -> tuple[int, list[int]]:
+    """Return the number of the document that is asked for, and those of the others that go by the same name."""
+    if options.find is None:
+        return _number(options.document or 0, store.documents, "document"), []
+    [numbers] = documents_named([store], options.find)
+    if not len(numbers):
+        what = f"no document came from {options.find}"
+        remedy = "look at that line of the input: it is past the end, empty, or was left out when it was tokenized"
+        raise DataError("unknown-line", what, remedy=remedy, where=str(store.place))
+    first, *others = numbers.tolist()
+    return first, others
 
 
 def _number(wanted: int, count: int, kind: Literal["row", "document"]) -> int:

@@ -196,9 +196,14 @@ class TokenStore:
 
     def origin(self, number: int) -> str:
         """Return `file:record` of one document."""
+        file, record = self.file_and_record(number)
+        return f"{file}:{record}"
+
+    def file_and_record(self, number: int) -> tuple[str, int]:
+        """Return the input file of one document, and the number of its record there, from 1."""
         shard = self.manifest.shards[self._shard_of(number)]
         file, record, _ = self._origins_of(shard).array[number - shard.first_document].tolist()
-        return f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
+        return self.manifest.inputs[file].name, record + shard.first_record
 
     def name_of(self, number: int) -> str:
         """Name one document as messages do: by its file and record, where they are known."""
@@ -251,6 +256,16 @@ class TokenStore:
                 where = self.place.where(shard.columns.name)
                 raise DataError("bad-columns", what, remedy="make the dataset again", where=where)
             yield shard.first_document, part
+
+    def kept(self, number: int) -> dict[str, str | None]:
+        """Return the fields that were kept with one document, by name; None for one that it lacks."""
+        shard = self.manifest.shards[self._shard_of(number)]
+        values: dict[str, str | None] = {}
+        if shard.columns is not None:
+            for name in self.kept_fields:
+                column = read_column(self.place, shard.columns, name)
+                values[name] = column[number - shard.first_document].as_py()
+        return values
 
     def with_ids(self, ids: Sequence[str]) -> I64:
         """Return the documents with any of these ids, ascending; none if ids were not kept."""

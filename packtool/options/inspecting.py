@@ -8,7 +8,7 @@ from packtool.options.declare import Excludes, Needs, Only, Option
 from packtool.options.kinds import COUNT, NUMBER, PLACE, PLACES, TEXT
 from packtool.options.shared import Many, Quiet
 
-_OF_ROWS = Only(("packed datasets",), "give --document")
+_OF_ROWS = Only(("packed datasets",), "give --document or --find")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,17 @@ class ShowArguments:
             short="-d",
             default="0 for a token store",
             only=Only(("token stores",), "give --row"),
+        ),
+    ] = None
+    find: Annotated[
+        str | None,
+        Option(
+            TEXT,
+            "Show the document of a token store with this id, where --id-field kept it, or from this input file and "
+            "line, such as a.jsonl:17.",
+            metavar="ID|FILE:LINE",
+            only=Only(("token stores",), "give --row: packtool find says which rows hold a document"),
+            excludes=Excludes(("document",)),
         ),
     ] = None
     bucket: Annotated[
@@ -66,7 +77,7 @@ class FindArguments:
 
     path: Annotated[
         Path | str,
-        Option(PLACE, "A packed dataset; a token store for --overlap.", metavar="DATASET|STORE", positional=True),
+        Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True),
     ]
     record: Annotated[
         str | None,
@@ -85,6 +96,7 @@ class FindArguments:
             "The store it was packed from; repeatable, in the same order.",
             metavar="STORE",
             default="found by its digest, next to the dataset or in the working directory",
+            only=Only(("packed datasets",)),
         ),
     ] = ()
     overlap: Annotated[

@@ -90,6 +90,7 @@ class Row:
         segments: in order.
         missing_stores: names of the packed stores; with them, files and lines would be known.
         kind: ``row`` or ``document``.
+        others: numbers of the other documents that were asked for: they have the same id, or came from the same line.
     """
 
     path: Path | str
@@ -99,6 +100,7 @@ class Row:
     segments: list[RowSegment]
     missing_stores: list[str] = field(default_factory=list)
     kind: Literal["row", "document"] = "row"
+    others: list[int] = field(default_factory=list)
 
     def __repr__(self) -> str:
         held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"

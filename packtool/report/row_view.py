@@ -32,6 +32,9 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
         console.print(Text(_heading(segment), f"bold {style or 'dim'}"))
         if segment.kind != "padding":
             console.print(_content(segment, style, ids=ids), soft_wrap=False)
+    if row.others:
+        numbers = ", ".join(map(str, row.others))
+        console.print(Text(f"It is the first of {len(row.others) + 1}; the others: --document {numbers}.", "dim"))
     if row.missing_stores:
         names = ", ".join(map(_pictured, row.missing_stores))
         console.print(Text(f"File and line of each document: give --store for what was packed ({names}).", "dim"))

@@ -207,11 +207,11 @@ def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(
 def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:
     with pytest.raises(UsageError, match=r"--document: -5 is not among its 4 documents\. Give a number from 0\."):
         show(store, document=-5)
-    with pytest.raises(UsageError, match=r"^--row: has no effect on token stores\. Give --document\.$"):
+    with pytest.raises(UsageError, match=r"^--row: has no effect on token stores\. Give --document or --find\.$"):
         show(store, 1)
-    with pytest.raises(UsageError, match=r"^--bucket: has no effect on token stores\. Give --document\.$"):
+    with pytest.raises(UsageError, match=r"^--bucket: has no effect on token stores\. Give --document or --find\.$"):
         show(store, bucket=16)
-    with pytest.raises(UsageError, match=r"^--store: has no effect on token stores\. Give --document\.$"):
+    with pytest.raises(UsageError, match=r"^--store: has no effect on token stores\. Give --document or --find\.$"):
         show(store, store=store)
     assert show(store, document=1, store=[]).row == 1
     with pytest.raises(UsageError, match=r"^--document: has no effect on packed datasets\. Give --row\.$"):
