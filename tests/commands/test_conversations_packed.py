@@ -17,7 +17,7 @@ from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.report.schema import MeasuredReport, StoreReport
-from packtool.report.tables import notes
+from packtool.report.tables import caveats
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %};{% endfor %}"
@@ -139,7 +139,7 @@ def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: 
         assert entry.metrics == measured.metrics
         assert entry.ledger.output == measured.ledger.output
     said = f"1 conversation longer than a row of {sizes[1]} tokens: left out here, as with pack --too-long drop."
-    assert any(note.startswith(said) for note in notes(report.comparison))
+    assert any(note.startswith(said) for note in caveats(report.comparison))
     verdicts = {verdict.sequence_length: verdict.choice for verdict in report.comparison.verdicts}
     assert all(choice.strategy in WHOLE for choice in verdicts.values())
 
