@@ -21,6 +21,7 @@ DOCUMENT_BYTES = 64
 _BLOCK_BYTES = 1 << 24
 _MOST_BITS = 14
 _UNIT_BYTES = 256  # of working memory for each unit, without its tokens
+_SEGMENT_BYTES = 128  # and for each of its segments
 
 
 @dataclass(frozen=True)
@@ -66,4 +67,6 @@ class Budget:
     def block_units(self, source: UnitSource) -> int:
         """Return how many units a worker reads at a time in the first pass."""
         block = min(_BLOCK_BYTES, self.memory // (8 * self.engine.workers))
-        return max(1, block // (source.unit_bytes + _UNIT_BYTES))
+        # Of short documents the segments take more than the tokens.
+        segments = (source.segments or 0) // max(1, source.plan.units)
+        return max(1, block // (source.unit_bytes + _UNIT_BYTES + segments * _SEGMENT_BYTES))

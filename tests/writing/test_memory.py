@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,6 +33,8 @@ class Sized:
 
     memory_bytes = 1 << 20
     unit_bytes = 128
+    segments: int | None = None
+    plan = SimpleNamespace(units=1000)
 
 
 @pytest.mark.parametrize(
@@ -43,4 +46,6 @@ def test_partitions_and_what_sorts_them_fit_for_every_worker(granted: int, worke
     assert budget.holds(source) == (granted >= source.memory_bytes)
     assert budget.partition_bits(source) == bits
     assert workers * source.memory_bytes / (1 << bits) <= granted / 2
-    assert budget.block_units(source) == granted // (8 * workers) // (128 + 256) or granted == 1 << 30
+    assert budget.block_units(source) == min(granted // (8 * workers), 1 << 24) // (128 + 256)
+    source.segments = 5000  # five a unit
+    assert budget.block_units(source) == min(granted // (8 * workers), 1 << 24) // (128 + 256 + 5 * 128)
