@@ -18,6 +18,7 @@ from packtool.blending.blend import names_blend
 from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.document_choice import check_choice, choose
 from packtool.commands.places import places_to_read, require_distinct
+from packtool.commands.ranked_documents import longest, most_repeated
 from packtool.commands.stats_blend import blend_report
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.tokenize import tokenize
@@ -77,6 +78,8 @@ _TEXT = ("tokenizer", "eos_token", "text_field", "format")
 """Options of how text files are read."""
 _STORE = "tokens"
 """The store of text files that are not tokenized yet."""
+_LISTS = ("longest", "most_repeated")
+"""Options that list documents."""
 _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
@@ -113,7 +116,7 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         return blend_report(paths[0], options)
     if not any(map(_is_dataset, paths)):
         _require_one(paths, "PATH")
-        report_of = _chosen_of_corpus if given(options, _CHOICE) else _corpus_report
+        report_of = _chosen_of_corpus if given(options, (*_CHOICE, *_LISTS)) else _corpus_report
         return report_of(str(paths[0]), tried, options, engine)
     with places_to_read(paths) as places:
         kinds = {place: manifests.read(place) for place in places}
@@ -229,9 +232,9 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
 def _chosen_of_corpus(
     location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport:
-    """Report on the documents that are chosen from text files.
+    """Report on the documents that are chosen from text files, or listed.
 
-    The choice needs lengths in tokens, hashes of texts and places in files. A token store has all of these, so one is
+    That needs lengths in tokens, hashes of texts and places in files. A token store has all of these, so one is
     made for the time being, with the name that it has in the advised command.
     """
     check_choice(options)
@@ -276,6 +279,11 @@ def _store_report(
     counts = LengthCounts.of(lengths)
     stores = [_STORE] if before else list(map(str, places))
     command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, _CHOICE)])
+    listed: dict[str, Any] = {}
+    if options.longest is not None:
+        listed["longest"] = longest(corpus, options.longest)
+    if options.most_repeated is not None:
+        listed["most_repeated"] = most_repeated(corpus, options.most_repeated)
     return StoreReport(
         path=" ".join(map(str, places)),
         tokenizer=corpus.tokenizer,
@@ -294,6 +302,7 @@ def _store_report(
             conversations,
             _pass_by_pass(lengths, conversations, chosen.passes),
         ),
+        **listed,
     )
 
 

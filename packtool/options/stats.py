@@ -107,6 +107,22 @@ class StatsArguments(DocumentOptions, Working):
             unit="rows",
         ),
     ] = None
+    longest: Annotated[
+        int | None,
+        _count(
+            "List this many documents, the longest first: file and line, id, tokens.",
+            unit="documents",
+            only=_OF_DOCUMENTS,
+        ),
+    ] = None
+    most_repeated: Annotated[
+        int | None,
+        _count(
+            "List this many texts that several documents have, the most frequent first; needs provenance.",
+            unit="texts",
+            only=_OF_DOCUMENTS,
+        ),
+    ] = None
     parameters: Annotated[
         int | str | None,
         Option(

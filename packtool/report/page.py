@@ -281,7 +281,8 @@ def _documents_sections(report: DocumentsReport) -> Iterator[str]:
     if comparison:
         marks.update(entry.sequence_length for entry in comparison.entries if entry.sequence_length is not None)
     drawn = _lengths_chart(lengths, sorted(marks))
-    inputs = list(map(section, tables.source_tables(report)))
+    listed = [*tables.source_tables(report), *tables.document_tables(report)]
+    inputs = list(map(section, listed))
     configuration = f"<h2>Configuration</h2>{_configuration(report)}"
     if comparison:
         yield from _comparison_sections(comparison, drawn)

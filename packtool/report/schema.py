@@ -204,6 +204,34 @@ class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
     repeated_tokens: int
 
 
+class ListedDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document of a token store that a list names.
+
+    Attributes:
+        store: the name of its store.
+        document: its number there, from 0.
+        origin: its file and line, as FILE:LINE; null without provenance.
+        id: null where ids were not kept.
+        tokens: its length, EOS included.
+    """
+
+    store: str
+    document: int
+    origin: str | None
+    id: str | None
+    tokens: int
+
+
+class RepeatedText(ListedDocument, frozen=True, kw_only=True):
+    """A text that several documents have, and the first of them.
+
+    Attributes:
+        documents: how many have it.
+    """
+
+    documents: int
+
+
 class StoredSourceFigures(SourceFigures, frozen=True, kw_only=True):
     """A token store that is measured.
 
@@ -434,6 +462,8 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         batch_size: rows in a batch, as given, else null.
         lengths: the documents, in tokens.
         comparison: with `--compare`, else null.
+        longest: the longest documents, longest first, each once; left out without `--longest`.
+        most_repeated: the texts that most documents have, most frequent first; left out without `--most-repeated`.
     """
 
     path: str
@@ -448,6 +478,8 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int | None
     lengths: Lengths
     comparison: Comparison | None
+    longest: list[ListedDocument] | msgspec.UnsetType = msgspec.UNSET
+    most_repeated: list[RepeatedText] | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         return _documents(self)

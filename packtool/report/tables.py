@@ -21,6 +21,7 @@ from packtool.report.schema import (
     Comparison,
     CorpusReport,
     DocumentsReport,
+    ListedDocument,
     MeasuredReport,
     PackedSourceFigures,
     SourceFigures,
@@ -424,6 +425,30 @@ def _stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceF
         Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
     ]
     return table_of("Inputs", columns, sources)
+
+
+def document_tables(report: DocumentsReport) -> list[Table[Any]]:
+    """Tabulate the documents that a report lists: the longest, and those whose text comes most often."""
+    listed: list[Table[Any]] = []
+    if not isinstance(report, StoreReport):
+        return listed
+    columns: list[Column[Any]] = [
+        Column("store", lambda d: d.store, words=True),
+        Column("document", lambda d: d.document),
+        Column("from", lambda d: d.origin, meaning="input file and line", words=True),
+        Column("tokens", lambda d: d.tokens, count, "EOS included"),
+    ]
+    named: list[ListedDocument] = [*(report.longest or ()), *(report.most_repeated or ())]
+    if any(document.id is not None for document in named):
+        columns.append(Column("id", lambda d: d.id, words=True))
+    if not isinstance(report.longest, UnsetType):
+        listed.append(table_of("Longest documents", columns, report.longest))
+    if not isinstance(report.most_repeated, UnsetType):
+        times: Column[Any] = Column(
+            "documents", lambda d: d.documents, count, "that have the same text; the first is named"
+        )
+        listed.append(table_of("Most repeated texts", [columns[0], times, *columns[1:]], report.most_repeated))
+    return listed
 
 
 def _packed_table(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceFigures]:

@@ -72,11 +72,13 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
     elif isinstance(report, MeasuredReport):
         _print_headline(report, console)
         _print_judgements(report, console)
-    elif report.comparison is not None:
-        for verdict in report.comparison.verdicts:
-            _print_verdict(verdict, console)
     else:
-        console.print(_held(report))
+        if report.comparison is None:
+            console.print(_held(report))
+        else:
+            for verdict in report.comparison.verdicts:
+                _print_verdict(verdict, console)
+        _print_listed(report, console)
     if page is not None:
         _print_written(page, console)
 
@@ -189,11 +191,20 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
         _print_lengths(report.lengths, console)
         if full or (isinstance(report, StoreReport) and len(report.sources) > 1):
             _print_sources(report, console, full=full)
+    _print_listed(report, console, full=full)
     if comparison is not None:
         for table in _comparison_tables(comparison, full=full):
             print_table(table, console, full=full)
         if full and comparison.advice:
             _print_advice(comparison.advice, console)
+
+
+def _print_listed(report: DocumentsReport, console: Console, *, full: bool = False) -> None:
+    """Print the documents that a report lists."""
+    for table in tables.document_tables(report):
+        print_table(table, console, full=full)
+    if isinstance(report, StoreReport) and report.most_repeated == []:
+        console.print("No two documents have the same text.")
 
 
 def _print_advice(advice: Sequence[Advice], console: Console) -> None:

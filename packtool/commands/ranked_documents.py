@@ -1,0 +1,77 @@
+"""List the documents of token stores that stand out: the longest, and those whose text comes most often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.formats.token_store import Corpus, TokenStore
+from packtool.planning.arrays import blocks
+from packtool.planning.plan import I64, offsets_of
+from packtool.report.schema import ListedDocument, RepeatedText
+
+
+def longest(corpus: Corpus, most: int) -> list[ListedDocument]:
+    """List the documents of the corpus with the most tokens, longest first, each once however often it is taken.
+
+    Args:
+        most: documents to list; of equal ones, those that come first.
+    """
+    lengths, taken = corpus.stored_lengths(), corpus.taken()
+    best = np.empty(0, np.int64)
+    for first, last in blocks(len(lengths)):
+        rivals = np.concatenate([best, first + np.flatnonzero(taken[first:last])])
+        order = np.argsort(-lengths[rivals].astype(np.int64), kind="stable")
+        best = rivals[order[:most]]
+    stores = _Stores(corpus)
+    return list(map(stores.listed, best.tolist()))
+
+
+def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
+    """List the texts that most documents of the corpus have, by the first of them; none that one document has alone.
+
+    Args:
+        most: texts to list; of those that are as frequent, those that come first.
+
+    Raises:
+        UsageError: a store does not record hashes of texts.
+    """
+    for store in corpus.stores:
+        if not store.has_origins:
+            what = f"{store.place} does not record where its documents came from, nor hashes of their texts"
+            remedy = "tokenize it again without --no-provenance"
+            raise UsageError("no-provenance", what, remedy=remedy, where="--most-repeated")
+    taken = np.flatnonzero(corpus.taken())
+    hashes = np.concatenate([store.origins()["hash"] for store in corpus.stores])[taken]
+    _, firsts, times = np.unique(hashes, return_index=True, return_counts=True)
+    order = np.lexsort((firsts, -times))[:most]
+    stores = _Stores(corpus)
+    found = []
+    for text in order[times[order] > 1].tolist():
+        first = stores.listed(int(taken[firsts[text]]))
+        found.append(RepeatedText(documents=int(times[text]), **msgspec.structs.asdict(first)))
+    return found
+
+
+class _Stores:
+    """What the stores of a corpus know of their documents, which are numbered through all of them."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._stores: Sequence[TokenStore] = corpus.stores
+        self._lengths = corpus.stored_lengths()
+        self._firsts: I64 = offsets_of(np.array([store.documents for store in corpus.stores], np.int64))
+
+    def listed(self, number: int) -> ListedDocument:
+        """Say what is known of a document."""
+        source = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        store, document = self._stores[source], number - int(self._firsts[source])
+        origin = identifier = None
+        if store.has_origins:
+            origin = store.origin(document)
+        if store.id_field is not None:
+            identifier = store.kept(document)[store.id_field]
+        tokens = int(self._lengths[number])
+        return ListedDocument(store=store.place.name, document=document, origin=origin, id=identifier, tokens=tokens)
