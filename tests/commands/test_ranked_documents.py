@@ -97,5 +97,5 @@ def test_repeated_texts_need_provenance(stores: list[Path], tmp_path: Path) -> N
     with pytest.raises(UsageError, match=r"^--most-repeated: .*nameless does not record where its documents came from"):
         packtool.stats(nameless, most_repeated=1)
     packtool.pack(stores, tmp_path / "packed", strategy="bfd", sequence_length=32)
-    with pytest.raises(UsageError, match="^--longest: has no effect on packed datasets"):
+    with pytest.raises(UsageError, match=r"^--longest: has no effect on packed datasets"):
         packtool.stats(tmp_path / "packed", longest=1)
