@@ -26,6 +26,7 @@ from packtool.cli.results import (
     show_dataset,
     show_exchange,
     show_overlaps,
+    show_places,
     show_store,
     show_stored,
     tokenizer_line,
@@ -259,17 +260,8 @@ def find(values: GivenValues, terminal: Terminal) -> None:
         show_overlaps(location.overlaps)
     elif location.stored is not None:
         show_stored(location.record, location.stored)
-    elif not location.documents:
-        echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
-    elif not location.places:
-        echo(f"{location.record} is in no row: the strategy dropped its tokens")
     else:
-        for place in location.places:
-            again = f", the first {place.repeated:,} repeated" if place.repeated else ""
-            echo(
-                f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
-                f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
-            )
+        show_places(location)
     if location.overlaps is None and not location.places and not location.stored:
         raise typer.Exit(1)
 

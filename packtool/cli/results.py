@@ -14,8 +14,10 @@ from packtool.errors import visible
 from packtool.support.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
+    from packtool.commands.absent_document import AbsentDocument
     from packtool.commands.dataset_job import DatasetResult
     from packtool.commands.export import ExportResult
+    from packtool.commands.find import FindResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.info import Info
     from packtool.commands.overlap import Overlaps
@@ -164,6 +166,39 @@ def show_overlaps(result: Overlaps) -> None:
         short = f"{result.too_short:,} of the {plural(result.other_documents, 'document')} to compare with"
         remedy = "--exclude their store for exact copies of them, or give fewer --tokens"
         echo(f"{short} are shorter, so nothing shares a run with them: {remedy}", err=True)
+
+
+def show_places(result: FindResult) -> None:
+    """Print where a document is in the rows of a dataset; of documents that it does not have, what it records."""
+    for place in result.places:
+        again = ""
+        if place.repeated:
+            again = f", the first {place.repeated:,} repeated"
+        echo(
+            f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
+            f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
+        )
+    if result.documents and not result.places:
+        echo(f"{result.record} is in no row: the strategy dropped its tokens")
+    for absent in result.absent:
+        echo(_absent_line(result.record, absent))
+    if not result.documents and not result.absent:
+        echo(f"{result.record} is in none of the stores: tokenize took no document from that line")
+
+
+def _absent_line(record: str | None, absent: AbsentDocument) -> str:
+    """Say why a document is not in a dataset, as far as that is known."""
+    lead = f"{record} (document {absent.stored.number} of {absent.store}) is not in the dataset"
+    if absent.on_other_side:
+        return (
+            f"{lead}: of --holdout {absent.holdout} it is on the side {absent.side}, and the dataset has the side "
+            f"{absent.packed_side}"
+        )
+    side = ""
+    if absent.side is not None:
+        side = f", though it is on its side, {absent.side}"
+    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in absent.left_out.items()]
+    return f"{lead}{side}. Left out of {absent.store}: {', '.join(reasons)}; the dataset does not record which"
 
 
 def show_stored(record: str | None, documents: Sequence[StoredDocument]) -> None:

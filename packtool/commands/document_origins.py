@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -199,6 +199,18 @@ def documents_named(stores: Sequence[TokenStore], record: str) -> list[I64]:
     return found
 
 
+class Named(NamedTuple):
+    """The documents that go by one name.
+
+    Attributes:
+        packed: their numbers in the dataset, several after several passes.
+        absent: those that are not in it: the number of the store, and their number there.
+    """
+
+    packed: I64
+    absent: list[tuple[int, int]]
+
+
 class Origins:
     """File and record of each document of a packed dataset.
 
@@ -237,19 +249,19 @@ class Origins:
         identifier: str | None = self._ids[source][stored].as_py()
         return identifier
 
-    def documents(self, record: str) -> I64:
-        """Find the documents of the dataset with this id, else those from this FILE:LINE.
-
-        Returns:
-            Their numbers: empty where the document was left out, several after several passes.
+    def named(self, record: str) -> Named:
+        """Find the documents of the stores with this id, else those from this FILE:LINE.
 
         Raises:
             UsageError: as `documents_named` says.
         """
-        found = []
+        packed, absent = [np.empty(0, np.int64)], []
         for source, stored in enumerate(documents_named(self._stores, record)):
-            found.append(self._packed(source, stored))
-        return np.concatenate(found)
+            packed.append(self._packed(source, stored))
+            if self._chosen is not None:
+                left = stored[~np.isin(stored, self._chosen[source])]
+                absent += [(source, number) for number in left.tolist()]
+        return Named(np.concatenate(packed), absent)
 
     def _stored(self, document: int) -> tuple[int, int]:
         """Return the store of a document of the dataset, and its number there."""

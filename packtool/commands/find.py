@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from packtool.commands.absent_document import AbsentDocument, absent_document
 from packtool.commands.document_origins import Origins, documents_named, stores_of
 from packtool.commands.overlap import Overlaps, overlaps
 from packtool.commands.places import places_to_read
@@ -55,6 +56,7 @@ class FindResult:
         places: its segments, row by row.
         overlaps: the documents that overlap; None where they were not asked for.
         stored: the documents of a token store; None for a packed dataset.
+        absent: the documents of the stores that go by the name, and are not in the dataset.
     """
 
     path: Path | str
@@ -63,6 +65,7 @@ class FindResult:
     places: list[FoundSegment]
     overlaps: Overlaps | None = None
     stored: list[StoredDocument] | None = None
+    absent: list[AbsentDocument] = field(default_factory=list)
 
 
 @takes(FindArguments)
@@ -88,8 +91,18 @@ def find(options: FindArguments) -> FindResult:
             check_input(options, "token stores")
             return _in_store(place, options.record)
         dataset = PackedDataset(place)
-        documents = Origins(dataset, given or stores_of(dataset, ())).documents(options.record).tolist()
-        return FindResult(place_of(options.path).shown, options.record, documents, _segments(dataset, documents))
+        stores = given or stores_of(dataset, ())
+        packed, absent = Origins(dataset, stores).named(options.record)
+        documents: list[int] = packed.tolist()
+        places = _segments(dataset, documents)
+        left_out = [_absent(dataset, stores[source], source, number) for source, number in absent]
+        return FindResult(place_of(options.path).shown, options.record, documents, places, absent=left_out)
+
+
+def _absent(dataset: PackedDataset, store: Place, source: int, number: int) -> AbsentDocument:
+    choice = dataset.manifest.choice
+    assert choice is not None
+    return absent_document(TokenStore(store), number, choice.sources[source], choice.options)
 
 
 def _in_store(place: Place, record: str) -> FindResult:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import PackedManifest
+from packtool.formats.schema import Options, PackedManifest
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import Part, parse_part
 from packtool.places.typed import Typed, place_of
@@ -36,6 +36,25 @@ def as_asked(options: DocumentOptions) -> DocumentOptions:
         return options
     part, seed = _recorded(options.holdout_of)
     return replace(options, holdout=part, holdout_seed=seed, holdout_of=None)
+
+
+def bound_of(options: Options) -> int | None:
+    """Return the hash below which the documents of a dataset were held out.
+
+    Args:
+        options: how they were chosen, as its manifest says.
+
+    Returns:
+        None where nothing was held out, or a number of which the dataset does not record the bound.
+    """
+    if "holdout" not in options:
+        return None
+    part = parse_part(options["holdout"])
+    if part.share is not None:
+        return bound_of_share(part.share)
+    if BOUND not in options:
+        return None
+    return int(options[BOUND])
 
 
 def settled(options: DocumentOptions, lengths: Sequence[Ints], origins: Sequence[npt.NDArray[Any]]) -> DocumentOptions:
@@ -69,8 +88,9 @@ def _recorded(dataset: Typed) -> tuple[Part, int]:
         raise UsageError("no-holdout", "nothing was held out of it", remedy=remedy, where=str(place))
     part = parse_part(asked["holdout"])
     if part.share is None:
-        if BOUND not in asked:
+        bound = bound_of(asked)
+        if bound is None:
             what = f"it held out {part}, and does not say of which hash on"
             raise UsageError("no-holdout", what, remedy="pack it again with this version", where=str(place))
-        part = replace(part, bound=int(asked[BOUND]))
+        part = replace(part, bound=bound)
     return part, int(asked["holdout_seed"])

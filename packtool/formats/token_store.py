@@ -257,6 +257,11 @@ class TokenStore:
                 raise DataError("bad-columns", what, remedy="make the dataset again", where=where)
             yield shard.first_document, part
 
+    def text_hash(self, number: int) -> int:
+        """Return the hash of the text of one document."""
+        shard = self.manifest.shards[self._shard_of(number)]
+        return int(self._origins_of(shard).array[number - shard.first_document]["hash"])
+
     def kept(self, number: int) -> dict[str, str | None]:
         """Return the fields that were kept with one document, by name; None for one that it lacks."""
         shard = self.manifest.shards[self._shard_of(number)]
