@@ -72,11 +72,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def alone(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python without the packages of this environment."""
+def alone(place: Path, *arguments: str, first: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python without the packages of this environment, but with those in `first`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [sys.executable, "-S", "-P", *arguments]
-    environment["PYTHONPATH"] = str(place / "reader")
+    environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in (first, place / "reader") if path is not None)
     return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -85,6 +85,19 @@ def test_written_datasets_are_read_without_anything_else(place: Path) -> None:
     assert done.returncode == 0, done.stderr
     data, blend = packtool.open(place / "packed"), packtool.open(place / "blend.toml")
     assert done.stdout.split() == [str(sum(int(row.sum(dtype=np.int64)) for row in rows)) for rows in (data, blend)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="NumPy 1.26 has wheels up to Python 3.12")
+def test_numpy_1_26_reads_the_same(place: Path) -> None:
+    old = place / "old"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(old), "numpy==1.26.4"]
+    subprocess.run(install, check=True)
+    version = alone(place, "-c", "import numpy; print(numpy.__version__)", first=old)
+    assert version.stdout == "1.26.4\n"
+    done, now = alone(place, "-c", READING, first=old), alone(place, "-c", READING)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == now.stdout
 
 
 @pytest.mark.parametrize("expression", NEEDING)
