@@ -15,6 +15,7 @@ CODES = frozenset(
     {
         "added-tokens-moved",
         "bos-left-out",
+        "column-empty",
         "conversations-left-out",
         "directory-repeated",
         "encoder-fallback",

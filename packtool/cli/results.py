@@ -343,6 +343,7 @@ def _show_preview(preview: Preview, *, json: bool) -> None:
                 "found": preview.found,
                 "free_bytes": preview.free_bytes,
                 **preview.known,
+                **({"written": preview.written} if preview.written else {}),
                 **({"inputs": list(map(_plain_file, preview.files))} if preview.files else {}),
             }
         )
@@ -377,7 +378,7 @@ _FOUND = {
 
 
 def _describe_preview(preview: Preview) -> str:
-    """Describe a dry run in three lines: the command with its options, what it would read, and where it would write.
+    """Describe a dry run: the command with its options, what it would read, how much it would write, and where.
 
     >>> from packtool.commands.result import Preview
     >>> options = {"stores": ["/s"], "strategy": "bfd"}
@@ -391,14 +392,19 @@ def _describe_preview(preview: Preview) -> str:
 
     replaces = preview.overwrite and preview.found != "nothing"
     found = "which holds something else: --overwrite replaces it" if replaces else _FOUND[preview.found]
-    return (
-        f"{command_line(preview.command, preview.options, str(preview.output))}\n"
-        f"would read {', '.join(_describe_figures(preview.known))}\n"
-        f"would write to {preview.output}, {found} ({show_bytes(preview.free_bytes)} free)"
-    )
+    lines = [
+        command_line(preview.command, preview.options, str(preview.output)),
+        f"would read {', '.join(_describe_figures(preview.known))}",
+    ]
+    if preview.written:
+        lines.append(f"would write {', '.join(_describe_figures(preview.written))}")
+    if preview.unknown:
+        lines.append(f"would write what is not known: {preview.unknown}")
+    lines.append(f"would write to {preview.output}, {found} ({show_bytes(preview.free_bytes)} free)")
+    return "\n".join(lines)
 
 
-def _describe_figures(figures: dict[str, Any]) -> list[str]:
+def _describe_figures(figures: Mapping[str, Any]) -> list[str]:
     """Describe figures in words.
 
     >>> _describe_figures({"rows": 1000, "padding_ratio": 0.25, "bytes": 4096})

@@ -11,6 +11,7 @@ from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
 from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import require_distinct, warn_of_scatter
+from packtool.commands.planned_size import MOST_DOCUMENTS, planned_size
 from packtool.errors import DataError, UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.formats.token_store import Corpus
@@ -67,20 +68,31 @@ def pack(options: PackArguments) -> DatasetResult:
                 stored_order, groups = ordered.documents, ordered.groups
             key = job.key(strategy.name, described, order, *chosen.options, *kept)
             with job.open_output(key) as output:
-                if output.preview:
-                    return job.previewed(output, {"documents": corpus.documents, "tokens": corpus.tokens})
                 if output.finished:
                     return job.kept(output)
+                scratch, known = output.scratch, {"documents": corpus.documents, "tokens": corpus.tokens}
+                if output.preview:
+                    scratch = work / "plans"
+                    scratch.mkdir()
+                    documents = _documents(corpus, chosen)
+                    if documents > MOST_DOCUMENTS:
+                        unknown = (
+                            f"a dry run plans at most {MOST_DOCUMENTS:,} documents, and these are {documents:,}; "
+                            "packtool stats --compare plans a sample of them"
+                        )
+                        return job.previewed(output, known, unknown=unknown)
                 with planned(
                     strategy,
                     corpus,
                     options,
                     job.budget,
-                    output.scratch,
+                    scratch,
                     chosen.passes,
                     options.epoch,
                     stored_order,
                 ) as plans:
+                    if output.preview:
+                        return job.previewed(output, known, planned_size(corpus, plans, options, kept, order))
                     seconds = job.clock.seconds()
                     log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
                     columns = job.keep(output, corpus, kept)  # before the rows: a value may be refused
@@ -99,6 +111,13 @@ def pack(options: PackArguments) -> DatasetResult:
                         groups=groups,
                         facts={"planned": seconds},
                     )
+
+
+def _documents(corpus: Corpus, chosen: Chosen) -> int:
+    """Count the documents to pack, each as often as it is packed."""
+    if chosen.passes is None:
+        return corpus.documents
+    return sum(map(len, chosen.passes))
 
 
 def _ordered(

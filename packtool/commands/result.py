@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +31,8 @@ class Preview:
         files: of a corpus.
         staging: directory for what is on its way to a URL; None for the user's cache.
         overwrite: what lies there would be replaced.
+        written: amounts of the output, as far as they are known or estimated: rows, tokens, bytes.
+        unknown: why nothing is known of the output, where nothing is.
     """
 
     command: str
@@ -41,6 +43,8 @@ class Preview:
     files: Sequence[CorpusFile] = ()
     staging: Path | str | None = None
     overwrite: bool = False
+    written: Mapping[str, int] = field(default_factory=dict)
+    unknown: str = ""
 
     def __repr__(self) -> str:
         known = ", ".join(f"{name}={value}" for name, value in self.known.items())
@@ -71,14 +75,20 @@ class Result:
 
     @classmethod
     def previewed(
-        cls, output: Output, options: Writing, known: dict[str, int], files: Sequence[CorpusFile] = ()
+        cls,
+        output: Output,
+        options: Writing,
+        known: dict[str, int],
+        files: Sequence[CorpusFile] = (),
+        written: Mapping[str, int] | None = None,
+        unknown: str = "",
     ) -> Self:
         """Return the result of a dry run.
 
         Args:
             output: opened for a dry run.
             options: of the command.
-            known, files: as `Preview` has them.
+            known, files, written, unknown: as `Preview` has them.
         """
         assert output.preview is not None
         preview = Preview(
@@ -90,6 +100,8 @@ class Result:
             files=files,
             staging=options.staging,
             overwrite=options.overwrite,
+            written=written or {},
+            unknown=unknown,
         )
         return cls(path=output.place.shown, preview=preview)
 

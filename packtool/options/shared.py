@@ -77,7 +77,9 @@ Kept = Sequence[KeptField | str] | str
 CheckInput = Annotated[bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")]
 DryRun = Annotated[
     bool,
-    Option(FLAG, "Say what would be read, and what is at the output; write nothing.", "Output", in_file=False),
+    Option(
+        FLAG, "Say what would be read and written, and what is at the output; write nothing.", "Output", in_file=False
+    ),
 ]
 
 Tokenizer = Annotated[

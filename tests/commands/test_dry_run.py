@@ -1,4 +1,4 @@
-"""A dry run says what would be read, with which options, and what is at the output; it plans and writes nothing."""
+"""A dry run says what would be read, with which options, and what is at the output; it writes nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 import packtool
 from packtool.cli import run
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import listed
 from packtool.support.sizes import show_bytes
 from tests.stores import write_store
 
@@ -54,6 +56,43 @@ def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:
         "export": store,
     }
     assert not Path("out").exists()
+
+
+PACKED: list[dict[str, Any]] = [
+    {"strategy": "bfd", "sequence_length": 64},
+    {"strategy": "concat", "sequence_length": 64, "atom_size": 16, "seed": 3, "epoch": 1},
+    {"strategy": "seamless", "sequence_length": 48, "shuffle": False},
+    {"strategy": "buckets", "buckets": [16, 64], "shard_tokens": 256},
+    {"strategy": "padding", "sequence_length": 32, "index_only": True},
+    {"strategy": "bfd", "sequence_length": 64, "segments": False, "min_tokens": 20},
+    {"strategy": "ffd", "sequence_length": 64, "mix": ["store=2.5"], "min_tokens": 9},
+]
+
+
+@pytest.mark.parametrize("options", PACKED, ids=lambda options: options["strategy"])
+def test_pack_says_what_it_will_write(place: Path, options: dict[str, Any]) -> None:
+    preview = packtool.pack("store", "out", **options, dry_run=True).preview
+    assert preview is not None
+    assert not Path("out").exists()
+    packtool.pack("store", "out", **options)
+    manifest = PackedDataset("out").manifest
+    said = dict(preview.written)
+    assert said.pop("rows") == manifest.ledger.rows
+    assert said.pop("tokens") == manifest.ledger.output
+    arrays = [file for file in listed(manifest) if file.name.endswith(".npy")]
+    others = sum(file.bytes for file in manifest.tokenizer_files)
+    least = sum(file.bytes - 4200 for file in arrays) + others  # without headers, and the end of each table
+    assert least <= said.pop("bytes") <= least + 200 * len(arrays)
+    assert not said
+
+
+def test_more_documents_than_it_plans_are_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("packtool.commands.pack.MOST_DOCUMENTS", 59)
+    assert run(["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "would write what is not known: a dry run plans at most 59 documents, and these are 60; packtool" in said
 
 
 def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> None:
@@ -102,4 +141,5 @@ def test_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "found": "nothing",
         "documents": 60,
         "tokens": sum(3 + n * n % 40 for n in range(60)),
+        "written": dict(packtool.pack("store", "out", **ROWS, dry_run=True).preview.written),
     }

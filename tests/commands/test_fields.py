@@ -359,3 +359,18 @@ def test_fields_that_say_more_of_ids_are_refused(tmp_path: Path, kind: str, nest
     assert TokenStore(tmp_path / "s").manifest.counts["rejected"] == 1
     with pytest.raises(UsageError, match="--ids-only: "):
         packtool.tokenize(path, tmp_path / "t", text_field="x", ids_only=True)
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_column_that_no_document_has_is_named(tmp_path: Path, batches: int) -> None:
+    files = []
+    for number in range(batches):
+        held = [{"text": "one", "lang": "en" if number else None, "page": {"n": 1}}, {"text": "two", "lang": None}]
+        files.append(lines(tmp_path / f"{number}.jsonl", held))
+    with pytest.warns(PacktoolWarning) as warned:
+        packtool.tokenize(files, tmp_path / "s", columns=["nosuch", "lang", "page.n"], workers=1)
+    empty = "'nosuch'" if batches > 1 else "'nosuch', 'lang'"
+    assert str(warned[0].message) == (
+        f"--columns: {empty}: missing or null in all of {2 * batches} documents. Check the name: a.b is the field b of "
+        "an object a; in the first record, there are text, lang, page."
+    )

@@ -247,6 +247,8 @@ class _Attempt:
         if self.recipe.provenance:
             sources = origins(counts.file, counts.records, batch.numbers, utf8)
         self.writer.describe(kept, sources, batch.columns)
+        for name, values in zip(self.recipe.fields.columns, batch.columns, strict=True):
+            counts.filled[name] = counts.filled.get(name, 0) + len(values) - values.count(None)
         counts.documents += int(kept.sum())
         counts.empty += int((~kept).sum())
         counts.tokens += self.writer.tokens - tokens

@@ -59,6 +59,8 @@ class SpanCounts(msgspec.Struct):
         own_eos: texts that end with EOS, and get no second one.
         unknown: tokens that stand for what the tokenizer has none for.
         vanished: characters of stored texts that it has no token for at all.
+        filled: documents that have a value in a column that is kept, by its name; before those without tokens are left
+            out.
         spelled_calls: messages whose content spells a call of a tool, where these are masked or dropped.
     """
 
@@ -89,6 +91,7 @@ class SpanCounts(msgspec.Struct):
     own_eos: int = 0
     unknown: int = 0
     vanished: int = 0
+    filled: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def rejects(self) -> int:
@@ -104,7 +107,7 @@ class SpanCounts(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for name in ("rejected", "special", "fim", "ends"):
+        for name in ("rejected", "special", "fim", "ends", "filled"):
             mine, others = getattr(self, name), getattr(other, name)
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
         self.digest = self.digest or other.digest

@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import partial
@@ -31,7 +31,9 @@ from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
 from packtool.text.corpus import blocks as corpus_blocks
+from packtool.text.corpus.documents import listed
 from packtool.text.corpus.find import Texts
+from packtool.text.corpus.first import first_record
 from packtool.text.corpus.records import Block, CorpusFile
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.text.tokenizing import block as tasks
@@ -267,10 +269,29 @@ def finish(
     }
     output.finish(manifest, run)
     _warn(output.place, manifest, total.special)
+    warn_of_columns(total, blocks.files)
     if recipe.chat is not None:
         named = [(file.name, counts) for file, counts in files]
         warn_of_conversations(str(output.place), total, named, recipe.chat)
     return manifest.counts, run
+
+
+def warn_of_columns(total: SpanCounts, files: Sequence[CorpusFile]) -> None:
+    """Warn of fields to keep that no document has.
+
+    Args:
+        total: counts of documents that were read.
+        files: that they are from.
+    """
+    empty = [name for name, documents in total.filled.items() if not documents]
+    if not empty or not total.documents:
+        return
+    known = next(filter(None, map(first_record, files)), None)
+    remedy = "check the name: a.b is the field b of an object a"
+    if known is not None:
+        remedy += f"; in the first record, {listed(known)}"
+    what = f"{', '.join(map(repr, empty))}: missing or null in all of {plural(total.documents, 'document')}"
+    warn("column-empty", what, remedy=remedy, where="--columns")
 
 
 def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[SpanCounts], OtherFile | None]:
