@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -34,6 +35,9 @@ from packtool.cli.results import (
 from packtool.errors import visible
 from packtool.options.shared import Terminal
 from packtool.support.sizes import plural
+
+if TYPE_CHECKING:
+    from packtool.commands.tokenizer_check import TokenizerCheck
 
 COMMANDS: dict[str, Definition] = {}
 """Every command by its name, in the order of the help."""
@@ -313,10 +317,14 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     wrong. With --store, given once for each store in the order in which they were packed, it also compares all rows
     with the stores' tokens.
 
+    With --tokenizer, a seeded sample of a store's documents is compared: libraries and files of tokenizers drift. Those
+    count whose text the store's own tokenizer tells exactly from the ids.
+
     \b
     Examples:
     packtool verify packed
     packtool verify packed --store tokens
+    packtool verify tokens --tokenizer new/tokenizer.json
     """
     result = packtool.verify(**values)
     if terminal.json:
@@ -329,6 +337,7 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
                 "files": result.files,
                 "bytes": result.bytes,
                 "tokens": result.tokens,
+                **({"tokenizer": _compared(result.tokenizer)} if result.tokenizer else {}),
                 "problems": [{"code": p.code, "where": p.where, "what": p.what} for p in result.problems],
             }
         )
@@ -337,7 +346,14 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
         echo(f"{result.path}: sound. {held}.")
+    if result.tokenizer is not None and not terminal.json and not terminal.quiet:
+        echo(f"{result.tokenizer.tokenizer}: {result.tokenizer.summary}")
     raise typer.Exit(1 if result.problems else 0)
+
+
+def _compared(check: TokenizerCheck) -> dict[str, Any]:
+    """Return what a comparison of tokenizers found, for JSON."""
+    return {"name": check.tokenizer, "drawn": check.drawn, "told": check.told, "equal": check.equal}
 
 
 @_command("Show versions, and what is missing.", "inspecting:DoctorArguments", ("json",))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from packtool.commands.document_origins import require_same_stores
 from packtool.commands.places import places_to_read
+from packtool.commands.tokenizer_check import TokenizerCheck, check_tokenizer
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.kept_columns import is_absent
@@ -25,6 +26,7 @@ from packtool.formats.names import ORIGIN
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
 from packtool.formats.token_store import Corpus, TokenStore, count_trained, document_lengths
+from packtool.options.check import check_input
 from packtool.options.inspecting import VerifyArguments
 from packtool.options.kinds import KeptField
 from packtool.options.signature import takes
@@ -59,6 +61,7 @@ class VerifyResult:
         files, bytes: checked against the manifest.
         tokens: that it holds; those of an export are not looked at, since its files have readers of their own.
         problems: everything that is wrong; empty for a sound dataset.
+        tokenizer: how the tokenizer that was given agrees with a sound store; None where none was.
     """
 
     path: Path | str
@@ -67,6 +70,7 @@ class VerifyResult:
     bytes: int
     tokens: int
     problems: list[PacktoolError]
+    tokenizer: TokenizerCheck | None = None
 
 
 @takes(VerifyArguments)
@@ -81,10 +85,13 @@ def verify(options: VerifyArguments) -> VerifyResult:
     Raises:
         DataError: the manifest itself is missing or damaged; a store is not the one that was packed; an object store
             fails or refuses.
-        UsageError: stores for something else than a packed dataset.
+        UsageError: stores for something else than a packed dataset; a tokenizer for something else than a store, or for
+            a store whose texts can't be told from its ids.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         manifest = manifests.read(place)
+        if not isinstance(manifest, StoreManifest):
+            check_input(options, "packed datasets")
         files, stores = [(place, file) for file in listed(manifest)], given
         if isinstance(manifest, PackedManifest) and manifest.index_only:
             stores = store_places(PackedDataset(place), given)
@@ -101,7 +108,12 @@ def verify(options: VerifyArguments) -> VerifyResult:
         tokens = 0
         if not problems:
             tokens = _check_content(place, manifest, stores, problems)
-        return VerifyResult(place.shown, manifest.format, len(files), size, tokens, problems)
+        compared = None
+        if options.tokenizer is not None and not problems:
+            compared = check_tokenizer(TokenStore(place), options.tokenizer)
+            if compared.problem is not None:
+                problems.append(compared.problem)
+        return VerifyResult(place.shown, manifest.format, len(files), size, tokens, problems, compared)
 
 
 def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place], problems: list[PacktoolError]) -> int:

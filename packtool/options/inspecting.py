@@ -132,8 +132,21 @@ class VerifyArguments:
     _: KW_ONLY
     store: Annotated[
         Many,
-        Option(PLACES, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE"),
+        Option(
+            PLACES,
+            "Also compare all rows with the store they were packed from; repeatable.",
+            metavar="STORE",
+        ),
     ] = ()
+    tokenizer: Annotated[
+        str | Path | None,
+        Option(
+            TEXT,
+            "Also compare what this tokenizer makes of a sample of a token store's documents with their ids.",
+            metavar="FILE|DIR|HUB_ID",
+            only=Only(("token stores",), "give it for the store that this was made from"),
+        ),
+    ] = None
     quiet: Quiet = True
 
 
