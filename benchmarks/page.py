@@ -93,7 +93,7 @@ def page(records: Mapping[str, Any], pictures: Path) -> str:
         title, _, rest = (importlib.import_module(f"benchmarks.{name}").__doc__ or "").strip().partition("\n\n")
         paragraphs = [re.sub(r"\s+", " ", each) for each in (title, *rest.split("\n\n"))]
         parts += [f"## {name}", *paragraphs, *section(records[name], pictures), *left_out(records[name]["results"])]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(part for part in [*parts, quoted.section(RESULTS)] if part)
 
 
 def _head(records: Mapping[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""Tables of other pages than docs/benchmarks.md, each from the JSON file of one benchmark, with where it was measured.
+"""Tables of benchmarks beside the run of all peers, each from one JSON file, with where it was measured.
+
+Those that a page only quotes a figure of stand in docs/benchmarks.md.
 
 A page has a pair of comments for each, and what lies between them is replaced:
 
@@ -17,9 +19,19 @@ from typing import Any
 from benchmarks.figures import figure, table
 from benchmarks.measure import ROOT
 
-PAGES = ("conversations", "index-only", "long-context", "reliability", "scaling", "strategies", "training")
+PAGES = (
+    "benchmarks",
+    "blends",
+    "conversations",
+    "index-only",
+    "long-context",
+    "reliability",
+    "scaling",
+    "strategies",
+    "training",
+)
 """Pages in docs/ that quote figures."""
-BLOCK = re.compile(r"<!-- measured: ([\w ]+) -->\n.*?<!-- end -->\n", re.DOTALL)
+BLOCK = re.compile(r"<!-- measured: ([\w, ]+) -->\n.*?<!-- end -->\n", re.DOTALL)
 Lines = list[str]
 
 
@@ -28,6 +40,14 @@ def write(results: Path) -> None:
     for name in PAGES:
         page = ROOT / "docs" / f"{name}.md"
         page.write_text(filled(page.read_text(), results))
+
+
+def section(results: Path) -> str:
+    """Return the section of docs/benchmarks.md with the tables that other pages quote a figure of."""
+    parts = ["## What pages quote"]
+    for name, what in WHOLE.items():
+        parts += [what, f"<!-- measured: {name} -->\n<!-- end -->"]
+    return filled("\n\n".join(parts) + "\n", results)
 
 
 def filled(page: str, results: Path) -> str:
@@ -233,6 +253,39 @@ def _gpu_training(record: Any) -> Lines:
     return [what, table(("batches", "tokens a second", "waited for a batch"), rows)]
 
 
+def _gpu_waiting_short(record: Any) -> Lines:
+    longest = max(each["row length"] for each in record["waiting"])
+    plain, dealt = (
+        each["waited"] for each in record["waiting"] if (each["row length"], each["ranks meet"]) == (longest, "step")
+    )
+    return [
+        f"Rows of {longest:,} tokens, {record['ranks']} ranks that meet once a step: {plain:.1%} of the time is waited "
+        f'for as rows come, {dealt:.1%} with `"step"`.'
+    ]
+
+
+def _blend_shares_short(record: Any) -> Lines:
+    farthest = {
+        rule: max(each["rows off"] for each in record["shares"] if each["rule"] == rule)
+        for rule in ("packtool", "Megatron-LM", "grain", "levanter")
+    }
+    listed = ", ".join(f"{rule} {rows:,.1f}" for rule, rows in farthest.items())
+    return [f"Rows that any source is off its share at most, after {record['samples']:,} samples: {listed}."]
+
+
+def _conversations_short(record: Any) -> Lines:
+    times = figure(record["times_cpu"])
+    return [f"`apply_chat_template` and TRL's packing take {times} times as long on the same chats, with Qwen 3."]
+
+
+def _multiples_short(record: Any) -> Lines:
+    (found,) = (each for each in record["rows"] if (each["cp"], each["average"]) == (4, 600))
+    return [
+        f"Documents of {found['average']} tokens on average at multiples of {found['multiple']} take "
+        f"{found['more rows']:.1%} more rows."
+    ]
+
+
 def _dealing(record: Any) -> Lines:
     names = ("step, as they come", "step", "bound", "turn, as they come", "turn")
     rows = [
@@ -323,6 +376,10 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "cluster speed": ("cluster", "cluster", _speed_up),
     "scaling checked": ("scaling", "scaling", _checked),
     "scaling model": ("scaling", "scaling", _model),
+    "gpu waiting, in short": ("gpu", "gpu", _gpu_waiting_short),
+    "blend shares, in short": ("blends", "blends", _blend_shares_short),
+    "conversations, in short": ("conversations", "conversations", _conversations_short),
+    "multiples, in short": ("multiples", "multiples", _multiples_short),
     "gpu waiting": ("gpu", "gpu", _gpu_waiting),
     "gpu training": ("gpu", "gpu", _gpu_training),
     "dealing": ("dealing", "dealing", _dealing),
@@ -335,3 +392,21 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "blend reading": ("blends", "blends", _blend_reading),
 }
 """Of each table: the file, the benchmark that writes it, and what makes the table of it."""
+
+WHOLE = {
+    "blend shares": "Blends: how far sources are off their shares.",
+    "blend reading": "Blends: what it costs to read one. It takes a call for each source, and a copy to put rows in "
+    "order; batches of hundreds of rows gain nothing by reading ahead.",
+    "gpu training": "Training on a GPU: how long it waits for the loader.",
+    "gpu waiting": "`Loader(balance=…)`: what ranks wait for the slowest, on a GPU. Half of the tokens are source files of "
+    "Python and its packages with one document per file, half with one per directory, as long as books, packed with bfd.",
+    "dealing": "The same for other lengths, in query-key pairs. No dealing waits less than the bound: the rank with the "
+    "largest row has the smallest others besides.",
+    "multiples": "`pack --document-multiple`: rows that it adds, for 60 million tokens in documents of log-normal lengths "
+    "(σ 1, `bfd`, rows of 8,192).",
+    "multiples planning": "Planning with it. `bfd-extra` and `seamless` count what they drop in the documents' own tokens, "
+    "for which all pieces are listed once more.",
+    "conversations": "Conversations, from chats to rows of 4,096 tokens: Qwen 3's tokenizer, a template with generation "
+    "marks, best fit decreasing. packtool adds an EOS after each conversation, which counts as a token.",
+}
+"""The tables in docs/benchmarks.md, in order, with what each is about."""

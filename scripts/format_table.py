@@ -1,6 +1,6 @@
 """Write the table of formats into a page, from the formats themselves.
 
-python scripts/format_table.py docs/training.md
+python scripts/format_table.py docs/coming-from.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documentation stays true: the `python` and `sh` blocks of every page run in order, in an empty directory.
+"""Documentation stays true: the `python` and `sh` blocks of every page run in order, in a directory with the corpus of the quickstart.
 
 A page's blocks share one namespace and one directory. A block whose language is followed by a file name is written to
 that file, for the blocks after it. Blocks marked `console` or `text` are shown, not run. README speaks to somebody who
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from pygments.lexers import get_all_lexers
 
@@ -28,8 +27,9 @@ from tests.warm import warm_command
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+QUICKSTART = ROOT / "docs" / "quickstart.md"
 RECIPES = ROOT / "docs" / "recipes.md"
-ELSEWHERE = ("training.md",)
+ELSEWHERE = ("training.md", "blends.md", "trainers.md")
 """Pages whose blocks run in another environment."""
 LANGUAGES = ("jsonl",)
 """Those that docs/conf.py adds."""
@@ -59,15 +59,25 @@ def command() -> Iterator[str]:
         yield script
 
 
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus that all pages read, made by the line that the quickstart has for it."""
+    place = tmp_path_factory.mktemp("corpus")
+    (line,) = (code for language, _, code in blocks(QUICKSTART) if language == "sh" and "> corpus.jsonl" in code)
+    subprocess.run(["bash", "-c", line.replace("python", f'"{sys.executable}"', 1)], cwd=place, check=True)
+    return place / "corpus.jsonl"
+
+
 @pytest.fixture
-def empty(tmp_path: Path, command: str) -> Path:
-    """An empty directory, but for `bin/packtool` and `bin/python`, which run this package."""
+def empty(tmp_path: Path, command: str, corpus: Path) -> Path:
+    """A directory with the corpus alone, but for `bin/packtool` and `bin/python`, which run this package."""
     place = tmp_path / "here"
     (place / "bin").mkdir(parents=True)
     for name, text in (("packtool", command), ("python", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')):
         script = place / "bin" / name
         script.write_text(text, encoding="utf-8")
         script.chmod(0o755)
+    shutil.copy(corpus, place)
     return place
 
 
@@ -83,9 +93,7 @@ def test_blocks_run(page: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_readme_runs_after_the_demo(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = empty / "demo-output"
     (demo / "corpus").mkdir(parents=True)
-    texts = [f"Document {n}: " + "the quick brown fox jumps over the lazy dog, " * (n % 17) for n in range(300)]
-    lines = [msgspec.json.encode({"text": text}) for text in texts]
-    (demo / "corpus" / "corpus.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    shutil.move(empty / "corpus.jsonl", demo / "corpus")
     packtool.tokenize(demo / "corpus", demo / "tokens")
     packtool.pack(demo / "tokens", demo / "shuffled", strategy="concat", sequence_length=128, shard_tokens=4096)
     shutil.copytree(ROOT / "configs", empty / "configs")

@@ -14,7 +14,7 @@ import pytest
 from tests.stores import write_store
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("tests/__init__.py", "tests/stores.py", "pyproject.toml", "docs/training.md")
+NEEDED = ("tests/__init__.py", "tests/stores.py", "pyproject.toml", "docs/coming-from.md")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_laws_hold_and_what_is_missing_is_named(place: Path) -> None:
     tests = ["tests/exchange/test_exchange.py", "tests/exchange/test_content.py"]
     found = run(place, "pytest", "-v", "-p", "no:cacheprovider", "-k", "lines and not arrow_file", *tests).stdout
-    assert "E       AssertionError: lines is missing from the table of trainers in docs/training.md" in found
+    assert "E       AssertionError: lines is missing from the table of trainers in docs/coming-from.md" in found
     counts = re.search(r"1 failed, (\d+) passed", found)
     assert counts is not None, found
     assert int(counts[1]) > 15

@@ -24,10 +24,10 @@ LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
 
 def missing(name: str) -> list[str]:
     """List the places that do not know a format which is exported."""
-    page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/coming-from.md").read_text(encoding="utf-8")
     known = {
         "READERS in tests/exchange/readers.py": name in READERS,
-        "the table of trainers in docs/training.md": re.search(rf"^\|.*\| `{name}` \|", page, re.MULTILINE),
+        "the table of trainers in docs/coming-from.md": re.search(rf"^\|.*\| `{name}` \|", page, re.MULTILINE),
     }
     return [place for place, knows in known.items() if not knows]
 

@@ -1,10 +1,11 @@
-"""What docs/training.md says of trainers whose data is read here by their own code, down to the batch for the model."""
+"""What the pages say of trainers whose data is read here by their own code, down to the batch for the model."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,19 @@ from tests.stores import EOS, document_loss, write_store
 from tests.test_docs import ROOT, blocks
 
 pytestmark = pytest.mark.interop
+PAGES = ("trainers.md", "coming-from.md")
 LENGTHS = np.random.default_rng(0).integers(2, 90, 400).tolist()
+
+
+def programs() -> Iterator[tuple[str, str | None, str]]:
+    """Yield the blocks of the pages that have programs for trainers."""
+    for page in PAGES:
+        yield from blocks(ROOT / "docs" / page)
 
 
 def run(peer: str, name: str, check: str, place: Path) -> str:
     """Run a check after a program of the page, in the environment of a peer."""
-    (code,) = (code for _, found, code in blocks(ROOT / "docs" / "training.md") if found == name)
+    (code,) = (code for _, found, code in programs() if found == name)
     (place / name).write_text(code + check)
     return in_peer(peer, place, name)
 

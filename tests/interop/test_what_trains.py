@@ -54,15 +54,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packtool.tokenize(place / "chats.jsonl", place / "store", tokenizer=ASSET, chat_template=place / "chat.jinja")
     packtool.pack(place / "store", place / "packed", strategy="bfd", sequence_length=64)
     packtool.export(place / "packed", place / "parquet", format="parquet")
-    packtool.export(place / "packed", place / "rows", format="arrow")
-    packtool.export(place / "store", place / "documents", format="parquet", max_tokens=64)
+    packtool.export(place / "packed", place / "rows-arrow", format="arrow")
+    packtool.export(place / "store", place / "for-axolotl", format="parquet", max_tokens=64)
     return place
 
 
 def prepared(place: Path, peer: str) -> None:
     """Run what the page has for a trainer."""
     name = f"for_{peer}.py"
-    (code,) = (code for _, found, code in blocks(ROOT / "docs" / "training.md") if found == name)
+    (code,) = (code for _, found, code in blocks(ROOT / "docs" / "coming-from.md") if found == name)
     (place / name).write_text(code)
     run(place, python(peer), name)
 
@@ -71,10 +71,10 @@ def prepared(place: Path, peer: str) -> None:
     ("way", "peer", "export", "apart"),
     [
         ("trainer", "training", "parquet", True),
-        ("trainer", "training", "rows", True),
+        ("trainer", "training", "rows-arrow", True),
         ("trainer eval", "training", "parquet", True),
         ("trl padding_free", "training", "parquet", True),
-        ("trl padding_free", "training", "rows", True),
+        ("trl padding_free", "training", "rows-arrow", True),
         ("trl", "training", "parquet", False),
         ("trl packing", "training", "parquet", False),
         ("lightning", "training", "parquet", True),

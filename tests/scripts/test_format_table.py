@@ -1,4 +1,4 @@
-"""The table of formats in docs/training.md is what the formats say of themselves."""
+"""The table of formats in docs/coming-from.md is what the formats say of themselves."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 import format_table
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "training.md"
+PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
 
 
 def test_the_page_has_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == format_table.written(page), "write it anew: python scripts/format_table.py docs/training.md"
+    assert page == format_table.written(page), "write it anew: python scripts/format_table.py docs/coming-from.md"
     assert page.count("| `megatron` |") == 1
 
 

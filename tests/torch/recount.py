@@ -120,7 +120,7 @@ def transformers(part: Part) -> Any:
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     class Batches:
-        """As docs/training.md has it: without a `set_epoch`, since the Trainer counts epochs in its own batches."""
+        """As docs/trainers.md has it: without a `set_epoch`, since the Trainer counts epochs in its own batches."""
 
         def __iter__(self) -> Iterator[Any]:
             return iter(part.loader)
@@ -174,7 +174,7 @@ def lightning(part: Part) -> Any:
             return torch.optim.SGD(self.parameters(), lr=1e-3)
 
         def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-            """As docs/training.md has it: Lightning ends an epoch by the number of batches that it counted."""
+            """As docs/trainers.md has it: Lightning ends an epoch by the number of batches that it counted."""
             progress = checkpoint["loops"]["fit_loop"]
             part.loader.load_state_dict(progress["state_dict"]["combined_loader"][0])
             counts = progress["epoch_loop.batch_progress"]["current"]
@@ -196,7 +196,7 @@ def lightning(part: Part) -> Any:
 def torchtitan(part: Part) -> Any:
     """The calls of its main branch, which knows the rank before it makes a loader; its model takes flat batches."""
     from torch.distributed import checkpoint
-    from torchtitan_main import PackedDataLoader  # of docs/training.md
+    from torchtitan_main import PackedDataLoader  # of examples/train
 
     if not distributed.is_initialized():
         distributed.init_process_group("gloo")

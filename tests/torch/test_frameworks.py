@@ -104,7 +104,7 @@ def test_lightning_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps
 
 @pytest.mark.parametrize(("steps", "size"), [(1, 32), (3, 32), (3, 8), (6, 32), (8, 48)])
 def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, steps: int, size: int) -> None:
-    """As docs/training.md says: Lightning ends an epoch by the number of batches that it counted."""
+    """As docs/trainers.md says: Lightning ends an epoch by the number of batches that it counted."""
     lightning = pytest.importorskip("lightning.pytorch")
     parts: dict[tuple[str, int], list[list[int]]] = {}
     save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
@@ -126,7 +126,7 @@ def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, s
 def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
     rows: Path, tmp_path: Path, steps: int, size: int, lost: int
 ) -> None:
-    """Why docs/training.md has `on_load_checkpoint`: without it, rows that would fill batches are not trained on."""
+    """Why docs/trainers.md has `on_load_checkpoint`: without it, rows that would fill batches are not trained on."""
     lightning = pytest.importorskip("lightning.pytorch")
     save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
     first: dict[tuple[str, int], list[list[int]]] = {}
@@ -219,7 +219,7 @@ class Batches:
 def test_transformers_resumes_with_another_batch_size(
     rows: Path, tmp_path: Path, steps: int, size: int, accumulated: int
 ) -> None:
-    """As docs/training.md says: the Trainer counts epochs in its own batches."""
+    """As docs/trainers.md says: the Trainer counts epochs in its own batches."""
     parts: list[list[int]] = []
     first, other = (Loader(rows, batch_size=each, epochs=3, fields=("input_ids", "labels")) for each in (16, size))
     transformers_trainer(first, tmp_path, parts, max_steps=steps, save_steps=steps).train()

@@ -1,4 +1,4 @@
-"""docs/training.md runs, in order, in an empty directory."""
+"""The pages that need PyTorch run, each in order, in an empty directory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import ROOT, blocks, command, empty, run_blocks
+from tests.test_docs import ELSEWHERE, ROOT, blocks, command, corpus, empty, run_blocks
 
-__all__ = ["command", "empty"]
+__all__ = ["command", "corpus", "empty"]
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
@@ -18,8 +18,9 @@ pytestmark = [
 pytest.importorskip("torch")
 
 
-def test_the_page_runs(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_the_page_runs(page: str, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it but the data of torchtitan and Megatron, which tests/interop runs beside them."""
     pytest.importorskip("transformers")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    run_blocks("training.md", blocks(ROOT / "docs" / "training.md"), empty, monkeypatch)
+    run_blocks(page, blocks(ROOT / "docs" / page), empty, monkeypatch)

@@ -19,7 +19,7 @@ import pytest
 
 import packtool
 from tests.stores import write_store
-from tests.test_docs import ROOT, blocks
+from tests.test_docs import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -59,11 +59,12 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(trainer: str, rows: Path, place: Path, environments: list[dict[str, str]]) -> list[list[dict[str, list[Rows]]]]:
     """Run the program in several processes; return for each of its runs what each rank's model got, batch by batch."""
-    (code,) = (code for _, name, code in blocks(ROOT / "docs" / "training.md") if name == "torchtitan_main.py")
-    (place / "torchtitan_main.py").write_text(code)
     here = ROOT / "tests" / "torch"
     surrounding = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
-    surrounding |= {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, here / "titan", place))), "OMP_NUM_THREADS": "1"}
+    surrounding |= {
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, here / "titan", ROOT / "examples" / "train"))),
+        "OMP_NUM_THREADS": "1",
+    }
     processes = [
         subprocess.Popen(
             [sys.executable, str(here / "recount.py"), trainer, str(rows), str(place)],

@@ -1,4 +1,4 @@
-"""The class that docs/training.md has for torchtitan's main branch; test_recount.py trains with it on two processes."""
+"""The class that examples/train has for torchtitan's main branch; test_recount.py trains with it on two processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import packtool
 from tests.stores import write_store
-from tests.test_docs import ROOT, blocks
+from tests.test_docs import ROOT
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -26,9 +26,7 @@ def loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The class, of rows in `rows`, which are padded."""
     write_store(tmp_path / "store", LENGTHS)
     packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=65)
-    (code,) = (code for _, name, code in blocks(ROOT / "docs" / "training.md") if name == "torchtitan_main.py")
-    (tmp_path / "torchtitan_main.py").write_text(code)
-    for place in (tmp_path, Path(__file__).parent / "titan"):
+    for place in (ROOT / "examples" / "train", Path(__file__).parent / "titan"):
         monkeypatch.syspath_prepend(str(place))
     return importlib.import_module("torchtitan_main").PackedDataLoader
 
