@@ -1,8 +1,9 @@
-"""Documentation stays true: the `python` and `sh` blocks of every page run in order, in a directory with the corpus of the quickstart.
+"""Documentation stays true: the `python` and `sh` blocks of every page run in order, in a directory with a corpus.
 
-A page's blocks share one namespace and one directory. A block whose language is followed by a file name is written to
-that file, for the blocks after it. Blocks marked `console` or `text` are shown, not run. README speaks to somebody who
-cloned the project and ran `make demo`: beside it lie `configs/` and a small stand-in for `demo-output/`.
+The quickstart's line makes it. A page's blocks share one namespace and one directory. A block whose language is
+followed by a file name is written to that file, for the blocks after it. Blocks marked `console` or `text` are shown,
+not run. README speaks to somebody who cloned the project and ran `make demo`: beside it lie `configs/` and a small
+stand-in for `demo-output/`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What examples/train/torchtitan_main.py needs of torchtitan's main branch, of which there is no release: the interface of a loader.
+"""What examples/train/torchtitan_main.py needs of torchtitan's main branch: the interface of a loader.
 
 A configuration builds the class that it belongs to, with what the trainer gives: rank, longest context, and tokens of a
 microbatch. The validator sets `repeat`, builds a loader for each validation, and closes it.

@@ -1,4 +1,4 @@
-"""What examples/train/torchtitan_main.py needs of torchtitan's main branch: the microbatch of its trainer, flat in all fields."""
+"""What examples/train/torchtitan_main.py needs of torchtitan: the microbatch of its trainer, flat in all fields."""
 
 from __future__ import annotations
 
