@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS
+from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS, TRAINING
 
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
 _CALL = "function_call"
@@ -146,8 +146,10 @@ def _past(history: Any) -> list[dict[str, Any]]:
 
 def _require_training(record: Mapping[str, Any]) -> None:
     """Refuse a record that is no conversation of text to train on."""
-    if record.get("label") is False:
-        raise ConversationError("the label of an unpaired preference is false: keep the records whose label is true")
+    for name in TRAINING:
+        if record.get(name) is False or str(record.get(name)).lower() == "false":
+            what = "the label of an unpaired preference" if name == "label" else f"{name} of the record"
+            raise ConversationError(f"{what} is false: keep the records whose {name} is true")
     if all(map(record.get, PREFERENCE)) and record.get("messages") is None:
         raise ConversationError("a preference pair: make the chosen answer the completion, or the last message")
     for name in MEDIA:
@@ -253,10 +255,20 @@ def _of_shared(message: Any, number: int) -> dict[str, Any]:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
         if message["from"] == _CALL:
             return {"role": "assistant", "tool_calls": _calls(message["value"], number), **rest}
-        return {"role": _ROLES.get(str(message["from"]), message["from"]), "content": message["value"], **rest}
+        return {"role": _role(message["from"]), "content": message["value"], **rest}
     if isinstance(message, Mapping) and "role" in message:
         return dict(message)
     raise ConversationError(f"message {number} has neither from and value nor a role")
+
+
+def _role(sender: Any) -> Any:
+    """Return the role of a sender, whatever its case; another name as it is.
+
+    >>> _role("Human"), _role("GPT"), _role("System"), _role("Critic")
+    ('user', 'assistant', 'system', 'Critic')
+    """
+    name = str(sender).lower()
+    return _ROLES.get(name, name if name in ROLES else sender)
 
 
 def _calls(value: Any, number: int) -> list[Any]:
@@ -300,6 +312,9 @@ def _parsed(value: Any, name: str) -> Any:
     except RecursionError:
         raise ConversationError(f"{name} is nested too deeply") from None
     except ValueError as error:
+        if re.match(r"\[+\{'", value):
+            what = f"{name} is an expression of Python, as CSV of tables has it: write Parquet or JSON Lines instead"
+            raise ConversationError(what) from None
         raise ConversationError(f"{name} is not valid JSON: {error}") from None
 
 
@@ -323,6 +338,9 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     if not isinstance(role, str):
         what = "has no role" if role is None else f"has a role that is {_kind(role)}, not a string"
         raise ConversationError(f"message {number} {what}")
+    for name in MEDIA:
+        if message.get(name):
+            raise ConversationError(f"message {number} has {name}, which are not read: conversations are text")
     may = _may_train(message, number)
     # As in Transformers: what is null is not there, since templates ask for keys.
     kept = {name: value for name, value in message.items() if value is not None and name not in _MARKS}

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from packtool.formats.fields import TOOLS
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import without_reasoning
@@ -71,6 +72,7 @@ class Renderer:
         name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._sources else DEFAULT
         if not ROLES.issuperset(message["role"] for message in talk.messages):
             self._require_known_roles(talk, name)
+        self._require_no_tools(talk, name)
         masked = chat.tags if chat.reasoning == "mask" else ()
         if name not in self._templates:
             self._templates[name] = self._compiled(self._sources[name])
@@ -91,6 +93,13 @@ class Renderer:
             tokens = self._special if message["role"] == "assistant" else self._control
             for text in texts_of(message):
                 self.spelled.update(tokens.findall(text))
+
+    def _require_no_tools(self, talk: Conversation, name: str) -> None:
+        """Refuse tools in a message that the template does not look for there."""
+        for message in talk.messages:
+            for field in TOOLS if len(message) > 2 else ():
+                if message.get(field) and not re.search(rf"\.{field}\b|[\"']{field}[\"']", self._sources[name]):
+                    raise ConversationError(f"a message has {field}, which the chat template does not read there")
 
     def _require_known_roles(self, talk: Conversation, name: str) -> None:
         """Require that each role is one that every template may be given, or that this one asks for."""

@@ -186,7 +186,7 @@ def _below(top: str) -> _Listed:
             hidden = _is_hidden(name)
             if not Path(entry.path).is_dir():
                 entries.append(_Entry(name, entry.path, "" if hidden else _problem(entry.path), hidden))
-            elif not hidden or (entry.name[0] != "." and not entry.is_symlink()):
+            elif not hidden or not entry.is_symlink():
                 (links if entry.is_symlink() else folders).append(entry.path)
         links.sort(key=os.fsencode, reverse=True)
     entries.sort(key=lambda entry: os.fsencode(entry.name))

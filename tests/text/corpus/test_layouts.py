@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.formats.token_store import TokenStore
 from packtool.text.conversations.record import ConversationError, conversation_of
 from packtool.text.corpus import layouts
 from packtool.text.corpus.documents import document_of
@@ -267,6 +268,12 @@ TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
         ({"tools": [{"name": "f"}], "functions": [{"name": "g"}]}, "the record has both tools and functions"),
         ({"system": "a", "system_prompt": "b"}, "the record has both system and system_prompt"),
         ({"tool_defs": "no json"}, "tool_defs is not valid JSON"),
+        ({"image_url": "a.png"}, "it has image_url, which are not read"),
+        ({"messages": [{**TURNS[0], "images": ["a.png"]}, TURNS[1]]}, "message 1 has images, which are not read"),
+        ({"messages": repr(TURNS)}, "messages is an expression of Python, as CSV of tables has it"),
+        ({"label": "False"}, "the label of an unpaired preference is false: keep the records whose label is true"),
+        ({"kto_tag": False}, "kto_tag of the record is false: keep the records whose kto_tag is true"),
+        ({"train": False}, "train of the record is false"),
     ],
 )
 def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any], message: str) -> None:
@@ -274,7 +281,21 @@ def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any]
         conversation_of({"messages": TURNS, **more})
 
 
-@pytest.mark.parametrize("name", ["functions", "tool_defs", "tool_definitions", "available_tools"])
+def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, template: Path) -> None:
+    said = {"messages": [{"role": "system", "content": "s", "functions": "[{}]"}, *TURNS]}
+    with pytest.raises(DataError, match="a message has functions, which the chat template does not read there"):
+        packtool.tokenize([said], tmp_path / "s", tokenizer=ASSET, chat_template=template)
+    template.write_text("{{ messages[0].functions }}" + template.read_text())
+    packtool.tokenize([said], tmp_path / "s", tokenizer=ASSET, chat_template=template)
+    assert TokenStore(tmp_path / "s").documents == 1
+
+
+def test_senders_of_any_case() -> None:
+    shared = [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]
+    assert list(conversation_of({"conversations": shared}).messages) == TURNS
+
+
+@pytest.mark.parametrize("name", ["functions", "tool_list", "tool_defs", "tool_definitions", "available_tools"])
 def test_other_names_of_tools(name: str) -> None:
     wrapped = {"type": "function", "function": {"name": "f"}}
     for given_ in ([{"name": "f"}], [wrapped], json.dumps([wrapped])):
