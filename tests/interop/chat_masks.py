@@ -48,18 +48,38 @@ def by_transformers(job: dict[str, Any], records: list[dict[str, Any]]) -> list[
     out: list[tuple[list[int], list[int]] | str] = []
     for record in records:
         try:
+            messages = taken(tokenizer, record)
             found = tokenizer.apply_chat_template(
-                record["messages"], tools=record.get("tools"), return_dict=True, return_assistant_tokens_mask=True
+                messages, tools=record.get("tools"), return_dict=True, return_assistant_tokens_mask=True
             )
         except Exception as error:
             out.append(f"refused: {error}")
             continue
-        text = tokenizer.apply_chat_template(record["messages"], tools=record.get("tools"), tokenize=False)
-        if _loses_parts(record["messages"], text):
-            out.append("refused: a template for strings, by packtool alone")
-            continue
         masks = found["assistant_masks"]
         out.append((found["input_ids"], masks) if any(masks) else NOTHING)
+    return out
+
+
+def taken(tokenizer: Any, record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages as the template takes them: where it takes strings alone, packtool joins content in parts."""
+    messages: list[dict[str, Any]] = record["messages"]
+    if not any(isinstance(message.get("content"), list) for message in messages):
+        return messages
+    try:
+        text = tokenizer.apply_chat_template(messages, tools=record.get("tools"), tokenize=False)
+    except Exception:
+        return _with_strings(messages)
+    return _with_strings(messages) if _loses_parts(messages, text) else messages
+
+
+def _with_strings(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the texts of a content in parts as one."""
+    out = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            content = "".join(part["text"] for part in content)
+        out.append({**message, "content": content} if "content" in message else message)
     return out
 
 
@@ -82,13 +102,15 @@ def by_trl(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[lis
     out: list[tuple[list[int], list[int]] | str] = [([], [])] * len(records)
     if job["train_on"] == "assistant":
         out = by_transformers(job, records)
+    tokenizer = tokenizer_of(job)
+    if job["train_on"] == "assistant":
+        records = [{**record, "messages": taken(tokenizer, record)} for record in records]
     places = [place for place, each in enumerate(out) if not isinstance(each, str)]
     columns: dict[str, list[Any]] = {}
     for name in ("messages", "prompt", "completion", "tools"):
         values = [records[place].get(name) for place in places]
         if any(values):  # tools as JSON, as TRL takes them, too
             columns[name] = [json.dumps(each) if name == "tools" and each else each for each in values]
-    tokenizer = tokenizer_of(job)
     tokenizer.pad_token = tokenizer.eos_token
     shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     model = Qwen2ForCausalLM(Qwen2Config(vocab_size=len(tokenizer), num_key_value_heads=2, **shape))
