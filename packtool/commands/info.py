@@ -46,6 +46,7 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.report.figures import percent
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
+from packtool.text.conversations.record import ConversationError, conversation_of
 from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import held_by
 from packtool.text.corpus.read import SpanReader
@@ -54,6 +55,7 @@ from packtool.writing.stored_tokens import store_places
 
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
+_OTHERS = "records without conversation"
 _TRIED = 3
 """Files to try before a command is advised."""
 MOST_BYTES = 1 << 30
@@ -320,7 +322,8 @@ def _file(path: Path) -> Info:
     talks = _conversations(path)
     if talks is not None:
         command = f"packtool tokenize {quoted} -o {_free('tokens')} --tokenizer MODEL"
-        following = [f"{command}   renders them by the chat template of MODEL"]
+        usable = any(name != _OTHERS for name in talks) or not talks
+        following = [f"{command}   renders them by the chat template of MODEL"] if usable else []
         return Info(path, "conversations", "unknown", facts | talks, next=following)
     advice, problem = _advice(path)
     return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
@@ -395,7 +398,7 @@ def _conversations(path: Path) -> dict[str, Any] | None:
     A large file is not read, so nothing is counted there.
     """
     fields: Counter[str] = Counter()
-    others = 0
+    problems: list[str] = []
     try:
         files = find_files(path, None)
         held = held_by(files, "text")
@@ -405,13 +408,19 @@ def _conversations(path: Path) -> dict[str, Any] | None:
             return {}
         for file in files:
             for batch in SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout)):
-                fields.update(f"with {held.field or _field_of(record)}" for record in batch.documents)
-                others += len(batch.rejects)
+                problems += [reject.reason for reject in batch.rejects]
+                for record in batch.documents:
+                    try:
+                        conversation_of(record)
+                    except ConversationError as error:
+                        problems.append(str(error))
+                    else:
+                        fields[f"with {held.field or _field_of(record)}"] += 1
     except PacktoolError:
         return None
-    counted = dict(fields.most_common())
-    if others:
-        counted["records without conversation"] = others
+    counted: dict[str, Any] = dict(fields.most_common())
+    if problems:
+        counted[_OTHERS] = f"{len(problems):,}, such as: {problems[0]}"
     return counted
 
 

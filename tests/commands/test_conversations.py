@@ -369,13 +369,17 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
     found = packtool.info(source)
     assert found.kind == "conversations"
     assert {name: count for name, count in found.facts.items() if name != "bytes"} == {
-        "with messages": 2,
+        "with messages": 1,
         "with conversations": 1,
         "with prompt and completion": 1,
-        "records without conversation": 1,
+        "records without conversation": "2, such as: a conversation without messages",
     }
     (following,) = found.next
     assert following.startswith(f"packtool tokenize {source} -o tokens --tokenizer MODEL")
+    source.write_text('{"inputs": [1, 2], "targets": [3]}')
+    found = packtool.info(source)
+    problem = "1, such as: prompt is a list of numbers, not a text: name fields with --prompt and --completion"
+    assert (found.facts["records without conversation"], found.next) == (problem, [])
     with pytest.raises(UsageError, match="holds conversations, whose lengths depend on a chat template") as error:
         packtool.stats(source)
     assert error.value.remedy == "tokenize them, and give stats the store; packtool info counts them"

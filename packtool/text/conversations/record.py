@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS, TRAINING
 
-_ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
+_ROLES = {"human": "user", "observation": "tool"}
+_ROLES |= dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "bot", "chatbot", "ai", "model"), "assistant")
 _CALL = "function_call"
 """The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
@@ -147,7 +148,7 @@ def _past(history: Any) -> list[dict[str, Any]]:
 def _require_training(record: Mapping[str, Any]) -> None:
     """Refuse a record that is no conversation of text to train on."""
     for name in TRAINING:
-        if record.get(name) is False or str(record.get(name)).lower() == "false":
+        if str(record.get(name)).lower() == "false":
             what = "the label of an unpaired preference" if name == "label" else f"{name} of the record"
             raise ConversationError(f"{what} is false: keep the records whose {name} is true")
     if all(map(record.get, PREFERENCE)) and record.get("messages") is None:
@@ -320,6 +321,8 @@ def _parsed(value: Any, name: str) -> Any:
 
 def _side(value: Any, name: str, role: str) -> list[Any]:
     """Return one of prompt and completion, a text or messages, as messages."""
+    if isinstance(value, list) and value and isinstance(value[0], int | float):
+        raise ConversationError(f"{name} is a list of numbers, not a text: name fields with --prompt and --completion")
     return [{"role": role, "content": value}] if isinstance(value, str) else _list(value, name)
 
 

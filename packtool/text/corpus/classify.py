@@ -16,7 +16,7 @@ from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
 from packtool.text.corpus.foreign import Foreign, foreign
 from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
-from packtool.text.corpus.turns import holds_turns
+from packtool.text.corpus.turns import has_sender, holds_turns
 
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1\0\0"
@@ -101,9 +101,12 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
 
 def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreign | None:
     """Return why a file can't be read, and what to do; None if nothing is known against it."""
+    if compression and sniff(head):
+        return Foreign(f"compressed twice, {sniff(head)} inside {compression}", "unpack it once first")
     if kind in ("parquet", "arrow"):
         if compression:
-            return Foreign(f"{kind.title()} inside {compression}", "unpack it first")
+            inside = foreign(head, kind, asked=asked)
+            return inside or Foreign(f"{kind.title()} inside {compression}", "unpack it first")
         if head.startswith(_PARQUET_MAGIC) or is_arrow(head):
             return None
     found = foreign(head, kind, asked=asked)
@@ -187,6 +190,8 @@ def _first_value(text: bytes) -> tuple[Any, int] | None:
 def without_names(head: bytes) -> Foreign | None:
     """Recognise JSON whose records are lists of messages, or texts, without a name; None for any other.
 
+    A question and its answer may be a record, or a turn: they are turns where another list follows the first.
+
     >>> without_names(b'[{"role": "user", "content": "Hi"}]').remedy
     "make records of them: jq -c '{messages: .}'"
     """
@@ -196,7 +201,9 @@ def without_names(head: bytes) -> Foreign | None:
         return None
     first = _first_value(text[opening.end() :])
     element = first[0] if first is not None else None
-    if _MESSAGE.match(text) or holds_turns([element]):
+    whole = _first_value(text.lstrip())
+    several = whole is not None and text.lstrip()[whole[1] :].lstrip().startswith(b"[")
+    if _MESSAGE.match(text) or has_sender(element) or (several and holds_turns([element])):
         return Foreign("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
     if isinstance(element, str):
         return Foreign("an array of strings, not of records", "make records of them: jq -c '.[] | {text: .}'")

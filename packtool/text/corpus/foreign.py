@@ -73,6 +73,8 @@ _BINARY: tuple[tuple[int, bytes, Foreign], ...] = (
     (0, b"\x89HDF\r\n\x1a\n", Foreign("an HDF5 file", _CONVERT)),
     (0, b"\x93NUMPY", Foreign("an array of NumPy", "give token ids as a column of lists in Parquet, with --ids-field")),
     (0, b"MMIDIDX\0\0", Foreign("an index of Megatron", "read the tokens beside it with packtool import")),
+    (0, b"PACK\0\0\0", Foreign("a pack of Git", _NO_TEXT)),
+    (4, b"Bud1", Foreign("a .DS_Store of a Mac", _NO_TEXT)),
     (0, b"GGUF", _MODEL),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _OFFICE),
     (0, b"\x89PNG\r\n\x1a\n", _IMAGE),
@@ -93,7 +95,7 @@ _BINARY: tuple[tuple[int, bytes, Foreign], ...] = (
 )
 """Offset, bytes there, and what a file with them is that has a zero byte, too: text may begin with ORC or RIFF."""
 _SHAPES = (
-    (re.compile(rb"\x80[\x02-\x05]"), Foreign("a pickle of Python", _CONVERT)),
+    (re.compile(rb"\x80[\x02-\x05]|\([dlt]p\d+\n"), Foreign("a pickle of Python", _CONVERT)),
     (re.compile(rb'.{6}\0\0\s*\{\s*"', re.DOTALL), _MODEL),  # of safetensors
     (re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL), Foreign("a TFRecord file", _CONVERT)),
 )

@@ -30,7 +30,12 @@ def holds_turns(value: Any) -> bool:
     first = value[0] if isinstance(value, list) and value else None
     if not isinstance(first, Mapping):
         return False
-    return {"role", "content"} <= first.keys() or {"from", "value"} <= first.keys() or _pair(first) is not None
+    return has_sender(first) or _pair(first) is not None
+
+
+def has_sender(turn: Any) -> bool:
+    """Return whether a value is a message, by the names of its fields."""
+    return isinstance(turn, Mapping) and ({"role", "content"} <= turn.keys() or {"from", "value"} <= turn.keys())
 
 
 def messages_of(turns: Any) -> Any:

@@ -102,6 +102,22 @@ RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
         ),
         ("a.jsonl", gzip.compress(b"PAR1", mtime=0), "Parquet inside gzip", "unpack it first"),
         (
+            "a.jsonl",
+            gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
+            "compressed twice, gzip inside gzip",
+            "unpack it once first",
+        ),
+        ("a.parquet", gzip.compress(b"%PDF-", mtime=0), "a PDF file", "make text of it first, and give that"),
+        ("a.txt", b"PACK\0\0\0\2", "a pack of Git", "leave it out with --exclude"),
+        ("a.txt", b"\0\0\0\1Bud1\0", "a .DS_Store of a Mac", "leave it out with --exclude"),
+        ("a.txt", b"(dp0\nVa\np1\n", "a pickle of Python", "convert it to Parquet or JSON Lines first"),
+        (
+            "a.jsonl",
+            b'[{"human": "a", "assistant": "b"}]\n[{"human": "c", "assistant": "d"}]\n',
+            "lists of messages, not records that hold them",
+            "make records of them: jq -c '{messages: .}'",
+        ),
+        (
             "a.json",
             b'[{"role": "user"}]',
             "lists of messages, not records that hold them",

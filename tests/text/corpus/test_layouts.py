@@ -207,6 +207,12 @@ def test_a_layout_is_read_from_every_format(tmp_path: Path, template: Path, name
     assert documents(tmp_path / "t") == documents(tmp_path / "expected")
 
 
+def test_an_array_of_questions_and_answers_alone_is_one_of_records(tmp_path: Path, template: Path) -> None:
+    source = write(tmp_path / "a.json", [{"instruction": "a", "output": "b"}, {"instruction": "c", "output": "d"}])
+    packtool.tokenize(source, tmp_path / "s", tokenizer=ASSET, chat_template=template)
+    assert TokenStore(tmp_path / "s").documents == 2
+
+
 def test_system_and_history_are_named(tmp_path: Path, template: Path) -> None:
     record = {"s": "Brief.", "past": [["1", "one"]], "q": "2", "a": "two"}
     messages = [("system", "Brief."), ("user", "1"), ("assistant", "one"), ("user", "2"), ("assistant", "two")]
@@ -291,8 +297,9 @@ def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, tem
 
 
 def test_senders_of_any_case() -> None:
-    shared = [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]
-    assert list(conversation_of({"conversations": shared}).messages) == TURNS
+    for sender in ("GPT", "chatgpt", "Bing", "model", "AI"):
+        shared = [{"from": "Human", "value": "a"}, {"from": sender, "value": "b"}]
+        assert list(conversation_of({"conversations": shared}).messages) == TURNS
 
 
 @pytest.mark.parametrize("name", ["functions", "tool_list", "tool_defs", "tool_definitions", "available_tools"])
