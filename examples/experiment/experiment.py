@@ -162,7 +162,9 @@ if __name__ == "__main__":
     parser.add_argument("--heads", type=int, default=4, help="GPT-2 124M: 12")
     parser.add_argument("--learning-rate", type=float, default=1e-2, help="larger models want a smaller one")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch; sums differ a little between numbers")
-    parser.add_argument("--docs", type=Path, help="write the page as Markdown with pictures beside it, too")
+    parser.add_argument(
+        "--docs", type=Path, help="write a short page as Markdown with pictures and tables beside it, too"
+    )
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     main(given)

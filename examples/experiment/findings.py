@@ -53,12 +53,19 @@ class Chart:
 
 @dataclass
 class Section:
-    """A part of the page."""
+    """A part of the page.
+
+    Attributes:
+        notes: of tables that only the whole page has.
+        brief: which columns the short page has of a table, by the table's number.
+    """
 
     title: str
     text: list[str]
     tables: list[tuple[list[str], list[list[str]]]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    brief: dict[int, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,11 @@ class Found:
     """What a page shows.
 
     Attributes:
+        answer: what came out, in a paragraph.
         believed: the controls came out as they must; else there is nothing but them.
     """
 
+    answer: str
     facts: str
     believed: bool
     sections: list[Section]
@@ -87,7 +96,29 @@ def read(output: Path) -> Found:
     if believed:
         others = [*_atoms(kinds), *_padding(kinds), *_strategies(kinds), *_questions(kinds)]
         sections = [*_claims(kinds), controls, *others]
-    return Found(_facts(kinds, output), believed, sections)
+    return Found(answer(sections), _facts(kinds, output), believed, sections)
+
+
+def answer(sections: Iterable[Section]) -> str:
+    """Say in a paragraph what came out: how many claims agree, and which strategies are told from concat."""
+    found = {section.title: section for section in sections}
+    said = []
+    if "Strategies" in found:
+        rows = found["Strategies"].tables[0][1]
+        told = [f"{row[0]} ({row[-1]})" for row in rows if row[-1] and not row[-1].startswith("(")]
+        said.append(f"At equal steps and on the same text, {', '.join(told) or 'no packing'} is told from concat.")
+    if "What agrees" in found:
+        rows = found["What agrees"].tables[0][1]
+        counts = []
+        for number, where in enumerate(("on a run's own rows", "where padding counts, too", "on the same text"), 1):
+            counts.append(f"{[row[number] for row in rows].count('agrees')} {where}")
+        against = sum(row.count("does not") for row in rows)
+        said.append(f"Of the paper's {len(rows)} claims agree {', '.join(counts)}; {against} come out the other way.")
+    if "Not in the papers" in found:
+        questions = found["Not in the papers"].text[1:]
+        still = [each for each in questions if "not told apart" in each]
+        said.append(f"Mixed rows, masks and packing anew: {len(still)} of {len(questions)} questions stay open.")
+    return " ".join(said) or "The controls did not come out as they must, so nothing is said."
 
 
 def _controls(kinds: Kinds) -> tuple[Section, bool]:
@@ -145,15 +176,18 @@ def _atoms(kinds: Kinds) -> Iterator[Section]:
     if not perplexities:
         return
     text = [
-        "Atoms of 0.25 to 4 rows, each run as many epochs as the others. The first table has perplexities; the second "
-        "by how much each is above that of atoms of 1 L, and mean ranks from 1, the lowest perplexity, over the "
-        "hundredths of the last epoch (for the same text: over the times in it at which it was scored). "
-        "A difference in brackets is one that seeds make, too."
+        "Atoms of 0.25 to 4 rows, each run as many epochs as the others. A difference in brackets is one that seeds "
+        "make, too."
+    ]
+    notes = [
+        "The first table has perplexities; the second by how much each is above that of atoms of 1 L, and mean ranks "
+        "from 1, the lowest perplexity, over the hundredths of the last epoch (for the same text: over the times in "
+        "it at which it was scored)."
     ]
     head = ["run", *(f"to 1 L: {column}" for column in (FINAL, COUNTED, SAME)), "paper: to 1 L"]
     head += ["rank: text", "rank: padding counted", "rank: same text", "paper: rank"]
     tables = [(["run", "seeds", *COLUMNS], perplexities), (head, ranks)]
-    yield Section("Atom size", text, tables, charts)
+    yield Section("Atom size", text, tables, charts, notes)
 
 
 def _common(kinds: Kinds, names: Iterable[str]) -> list[int]:
@@ -208,10 +242,11 @@ def _padding(kinds: Kinds) -> Iterator[Section]:
         return
     text = [
         "Atoms of a row. Padding takes more steps for the same epochs. The paper counted padding among the targets; "
-        "whether it also trained on it is not said, so both are here. The second table has padding against concat."
+        "whether it also trained on it is not said, so both are here."
     ]
     head = ["padding against concat", "steps", FINAL, COUNTED, SAME, "paper, Table 3: steps", "paper: final perplexity"]
-    yield Section("Padding against concat", text, [(["run", "seeds", *COLUMNS], rows), (head, beside)])
+    tables = [(["run", "seeds", *COLUMNS], rows), (head, beside)]
+    yield Section("Padding against concat", text, tables, brief={1: head})
 
 
 STRATEGIES = {
@@ -253,6 +288,8 @@ def _strategies(kinds: Kinds) -> Iterator[Section]:
     text = [
         "Rows of 64, equal steps and equally many places for tokens in a batch, whatever the strategy. Own rows "
         "differ; the same text is the same for all, scored without other documents in context.",
+    ]
+    notes = [
         "The second table has text tokens trained on in a step; steps, and millions of text tokens, until the same "
         f"text has the perplexity {wanted:.1f}, which concat has after three quarters of its steps; and the perplexity "
         "of held-out text in the first and the last eighth of the run's own rows.",
@@ -266,7 +303,8 @@ def _strategies(kinds: Kinds) -> Iterator[Section]:
         Chart("strategies, L = 64", "epochs of concat", {STRATEGIES[name]: kinds[name].line() for name in names}),
         Chart("by place in the row", "place", {STRATEGIES[name]: kinds[name].loss_by_place() for name in names}),
     ]
-    yield Section("Strategies", text, tables, charts)
+    brief = {0: ["run", SAME, "same text, to concat"]}
+    yield Section("Strategies", text, tables, charts, notes, brief)
 
 
 QUESTIONS = {
@@ -307,7 +345,8 @@ def _claims(kinds: Kinds) -> Iterator[Section]:
             "other way round. The rest is more than runs of this size and number can tell, and one comparison in "
             "twenty is told by chance."
         ]
-        yield Section("What agrees", text, [(["claim", FINAL, COUNTED, SAME], rows)])
+        head = ["claim", FINAL, COUNTED, SAME]
+        yield Section("What agrees", text, [(head, rows)], brief={0: head})
 
 
 def _judged(kinds: Kinds, pairs: Sequence[tuple[str, str]]) -> list[str]:

@@ -1,10 +1,12 @@
-"""Render findings: one HTML page that stands alone, or Markdown with pictures beside it."""
+"""Render findings: one HTML page that stands alone, or a short page as Markdown, with pictures and tables beside it."""
 
 from __future__ import annotations
 
+import csv
 import html
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from findings import Chart, Found
@@ -23,24 +25,27 @@ def write(found: Found, page: Path, docs: Path | None) -> None:
     """Write the page.
 
     Args:
-        docs: where to write it as Markdown, too, with pictures beside it.
+        docs: where to write a short page as Markdown, too, with pictures and a file of all tables beside it.
     """
     page.write_text(in_html(found), encoding="utf-8")
     if docs is None:
         return
     charts = [chart for section in found.sections for chart in section.charts]
     names = {chart.title: f"{docs.stem}-{_file_name(chart.title)}.svg" for chart in charts}
-    docs.write_text(in_markdown(found, names), encoding="utf-8")
+    tables = docs.with_suffix(".csv")
+    docs.write_text(in_markdown(found, names, tables.name), encoding="utf-8")
+    with tables.open("w", encoding="utf-8", newline="") as file:
+        write_tables(found, file)
     for chart in charts:
         (docs.parent / names[chart.title]).write_text(svg(chart) + "\n", encoding="utf-8")
 
 
 def in_html(found: Found) -> str:
     """A page without any other file."""
-    parts = [f"<h1>{TITLE}</h1><p>{html.escape(found.facts)}</p>"]
+    parts = [f"<h1>{TITLE}</h1><p>{html.escape(found.answer)}</p><p>{html.escape(found.facts)}</p>"]
     for section in found.sections:
         parts.append(f"<h2>{html.escape(section.title)}</h2>")
-        parts += [f"<p>{html.escape(text)}</p>" for text in section.text]
+        parts += [f"<p>{html.escape(text)}</p>" for text in (*section.text, *section.notes)]
         parts += [_table(head, rows) for head, rows in section.tables]
         parts += [
             f"<figure>{svg(chart)}<figcaption>{html.escape(_caption(chart))}</figcaption></figure>"
@@ -49,19 +54,34 @@ def in_html(found: Found) -> str:
     return f"<!doctype html><meta charset=utf-8><title>{TITLE}</title><style>{STYLE}</style>{''.join(parts)}\n"
 
 
-def in_markdown(found: Found, pictures: dict[str, str]) -> str:
-    """The same.
+def in_markdown(found: Found, pictures: dict[str, str], tables: str) -> str:
+    """Return the short page: what came out, and of the tables what sections have for it.
 
     Args:
         pictures: file name of each chart, by its title.
+        tables: file name of all tables.
     """
-    made = f"Made by `{COMMAND}`, as all figures here were: [how](../examples/experiment/experiment.py)."
-    parts = [f"# {TITLE}", made, found.facts]
+    made = (
+        f"Made by `{COMMAND}`, as all figures here were ([how](../examples/experiment/experiment.py)); "
+        f"[all tables]({tables})."
+    )
+    parts = [f"# {TITLE}", found.answer, made, found.facts]
     for section in found.sections:
         parts += [f"## {section.title}", *section.text]
-        parts += [_markdown(head, rows) for head, rows in section.tables]
+        for number, columns in section.brief.items():
+            head, rows = section.tables[number]
+            places = [head.index(name) for name in columns]
+            parts.append(_markdown(columns, [[row[place] for place in places] for row in rows]))
         parts += [f"![{_caption(chart)}]({pictures[chart.title]})" for chart in section.charts]
     return "\n\n".join(parts) + "\n"
+
+
+def write_tables(found: Found, file: TextIO) -> None:
+    """Write all tables as CSV: of each its section, its columns and its rows, and an empty line."""
+    writer = csv.writer(file, lineterminator="\n")
+    for section in found.sections:
+        for head, rows in section.tables:
+            writer.writerows([[section.title], head, *rows, []])
 
 
 def svg(chart: Chart) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import doctest
 import json
 import subprocess
@@ -155,6 +156,7 @@ def test_claims_are_judged_by_how_much_seeds_differ(example: None, tmp_path: Pat
     ranks = {row[0]: row[5] for row in sections["Atom size"].tables[1][1]}
     assert ranks["concat, L = 64, 1 L"].startswith("1.")
     assert ranks["concat, L = 64, 0.25 L"] == "3.0 ± 0.0"
+    assert found.answer.startswith("At equal steps and on the same text, seamless (−9.5 %) is told from concat.")
     strategies = {row[0]: row for row in sections["Strategies"].tables[0][1]}
     assert strategies["seamless"][-1] == "−9.5 %"
 
@@ -166,12 +168,16 @@ def test_the_page_has_every_table_and_chart_in_both_forms(example: None, tmp_pat
     found = findings.read(write_results(tmp_path, [*CONTROLS, *kind("concat-64-16", 4.5), *kind("bfd-64", 4.1)]))
     page.write(found, tmp_path / "report.html", tmp_path / "docs.md")
     html, markdown = (tmp_path / "report.html").read_text(), (tmp_path / "docs.md").read_text()
+    tables = list(csv.reader((tmp_path / "docs.csv").read_text().splitlines()))
     charts = [chart for section in found.sections for chart in section.charts]
     assert html.count("<svg ") == len(charts) == markdown.count("![")
     for section in found.sections:
         assert section.title in html
-        for _, rows in section.tables:
-            assert all(" | ".join(row) in markdown for row in rows)
+        for number, (head, rows) in enumerate(section.tables):
+            assert [section.title] in tables
+            assert all(row in tables for row in [head, *rows])
+            assert number not in section.brief or markdown.count(f"| {rows[0][0]} |")
+    assert markdown.split("\n\n")[1] == found.answer
     for picture in tmp_path.glob("docs-*.svg"):
         assert picture.name in markdown
     assert "nan" not in markdown
