@@ -303,7 +303,7 @@ def _strategies(kinds: Kinds) -> Iterator[Section]:
         Chart("strategies, L = 64", "epochs of concat", {STRATEGIES[name]: kinds[name].line() for name in names}),
         Chart("by place in the row", "place", {STRATEGIES[name]: kinds[name].loss_by_place() for name in names}),
     ]
-    brief = {0: ["run", SAME, "same text, to concat"]}
+    brief = {0: ["run", "same text, to concat"]}
     yield Section("Strategies", text, tables, charts, notes, brief)
 
 

@@ -42,7 +42,7 @@ class Model(nn.Module):
 
 
 def main(dataset: str, out: str, apart: str) -> None:
-    from split_rows import Attention, share_keys, split  # of docs/long-context.md
+    from split_rows import Attention, share_keys, split  # of examples/train
 
     dist.init_process_group("gloo")
     mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("cp",))

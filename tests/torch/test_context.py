@@ -1,4 +1,4 @@
-"""FlexAttention keeps documents apart where rows are split among processes: code of docs/long-context.md, on CPUs."""
+"""FlexAttention keeps documents apart where rows are split among processes: examples/train/split_rows.py, on CPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import packtool
 from tests.stores import write_store
-from tests.test_docs import ROOT, blocks
+from tests.test_docs import ROOT
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -29,7 +29,7 @@ def losses(place: Path, size: int, *, apart: bool) -> torch.Tensor:
         both = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": str(size)}
     # To compile the mask takes half a minute, and changes nothing but the time.
     both |= {
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, place))),
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "examples" / "train"))),
         "TORCH_COMPILE_DISABLE": "1",
         "OMP_NUM_THREADS": "1",
     }
@@ -55,8 +55,6 @@ def losses(place: Path, size: int, *, apart: bool) -> torch.Tensor:
 def test_each_token_has_the_loss_that_it_has_in_one_process(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", np.random.default_rng(4).integers(2, 150, 60).tolist())
     packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=LENGTH)
-    (code,) = (code for _, name, code in blocks(ROOT / "docs" / "long-context.md") if name == "split_rows.py")
-    (tmp_path / "split_rows.py").write_text(code)
     alone, split = (losses(tmp_path, size, apart=True) for size in (1, 2))
     assert (alone - split).abs().max() < 2e-6
     together = losses(tmp_path, 2, apart=False)
