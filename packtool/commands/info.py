@@ -343,11 +343,12 @@ def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
                 return [f"{command} --tokenizer MODEL   renders them by the chat template of MODEL"], {}
             for file in files[:_TRIED]:
                 for batch in SpanReader(file, Span(0, 0, 1), Fields()):
-                    if batch.rejects and not batch.documents:
-                        reject = batch.rejects[0]
-                        remedy = held.remedy if reject.code == "missing-text" else reject.remedy
-                        return [], {"to tokenize it": f"{reject.reason}: {remedy}"}
-                    break
+                    if not batch.rejects:
+                        break
+                    reject = batch.rejects[0]
+                    remedy = held.remedy if reject.code == "missing-text" else reject.remedy
+                    skipping = [f"{command} --on-error skip   leaves it out"] if batch.documents else []
+                    return skipping, {"to tokenize it": f"{reject.reason}: {remedy}"}
         except PacktoolError as error:
             return [], {"to tokenize it": f"{error.what}: {error.remedy}"}
     return [command], {}

@@ -219,6 +219,8 @@ def test_what_packtool_did_not_write(place: Path, capsys: pytest.CaptureFixture[
     ):
         found = packtool.info(name)
         assert (found.next, found.facts["to tokenize it"].startswith(problem)) == ([], True)
+    (place / "mixed.json").write_text('[{"text": "a"}, 3]')
+    assert packtool.info("mixed.json").next[0].endswith("mixed.json -o tokens --on-error skip   leaves it out")
     assert packtool.info("alpaca.jsonl").kind == "conversations"
     (place / "empty").mkdir()
     assert "empty: empty directory\nNext:\n  packtool tokenize corpus.jsonl -o empty\n" in said(capsys, "empty")

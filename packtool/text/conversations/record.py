@@ -313,7 +313,7 @@ def _parsed(value: Any, name: str) -> Any:
     except RecursionError:
         raise ConversationError(f"{name} is nested too deeply") from None
     except ValueError as error:
-        if re.match(r"\[+\{'", value):
+        if re.match(r"[\[{\s]+'", value):
             what = f"{name} is an expression of Python, as CSV of tables has it: write Parquet or JSON Lines instead"
             raise ConversationError(what) from None
         raise ConversationError(f"{name} is not valid JSON: {error}") from None

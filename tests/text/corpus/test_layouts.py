@@ -277,6 +277,7 @@ TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
         ({"image_url": "a.png"}, "it has image_url, which are not read"),
         ({"messages": [{**TURNS[0], "images": ["a.png"]}, TURNS[1]]}, "message 1 has images, which are not read"),
         ({"messages": repr(TURNS)}, "messages is an expression of Python, as CSV of tables has it"),
+        ({"messages": repr(list(map(json.dumps, TURNS)))}, "messages is an expression of Python, as CSV of tables"),
         ({"label": "False"}, "the label of an unpaired preference is false: keep the records whose label is true"),
         ({"kto_tag": False}, "kto_tag of the record is false: keep the records whose kto_tag is true"),
         ({"train": False}, "train of the record is false"),
