@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from packtool.commands.run import Stage, StageResult
     from packtool.commands.stored_document import StoredDocument
     from packtool.commands.tokenize import TokenizeResult
-    from packtool.formats.schema import PackedManifest, TokenizerInfo
+    from packtool.formats.schema import PackedManifest, StoreManifest, TokenizerInfo
     from packtool.options.shared import Terminal
     from packtool.planning.metrics.summary import Metrics
     from packtool.report.schema import PackedReport
@@ -87,11 +87,46 @@ def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[
     return lines
 
 
+def _text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
+    """Say what became of the texts of a token store: what trains, what repeats, what was left out."""
+    from packtool.report.figures import percent
+    from packtool.text.tokenizing.chat_counts import ends_shown
+
+    counts = manifest.counts
+    lines = _input_lines(counts, manifest.options)
+    if "trained_tokens" in counts:
+        lines.append(f"{counts['trained_tokens']:,} of the tokens train")
+    if run.get("ends"):
+        lines.append(ends_shown(run["ends"], manifest.options["stops"]))
+    if "reasoning_conversations" in counts:
+        done = {"mask": "masked", "drop": "dropped"}[manifest.options["reasoning"]]
+        of = f"{counts['reasoning_conversations']:,} of {plural(counts['conversations'], 'conversation')}"
+        others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
+        lines.append(f"reasoning {done} in {of}; {others}")
+    if "repeated_context_tokens" in counts:
+        repeated = counts["repeated_context_tokens"]
+        share = percent(repeated / max(counts["tokens"], 1))
+        again = f"{repeated:,} tokens of context repeat ({share})"
+        lines.append(f"of {plural(counts['conversations'], 'conversation')}, each turn as the model saw it: {again}")
+        if repeated:
+            lines.append(
+                "A template for training that keeps earlier turns as they were repeats none: --chat-template FILE"
+            )
+    if "fim_documents" in counts:
+        forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
+        lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")
+    left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
+    if left_out:
+        reasons = {name.removeprefix("rejected_"): count for name, count in counts.items() if "rejected_" in name}
+        why = ", ".join(f"{count:,} {name.replace('_', '-')}" for name, count in reasons.items() if count)
+        listed = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
+        lines.append(f"left out: {listed}{f' ({why})' * bool(why)}")
+    return lines
+
+
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.formats.token_store import TokenStore
     from packtool.outputs.tokenizer_files import is_default
-    from packtool.report.figures import percent
-    from packtool.text.tokenizing.chat_counts import ends_shown
 
     manifest = TokenStore(result.path).manifest
     tokenizer = manifest.tokenizer
@@ -113,34 +148,7 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if is_default(tokenizer):
         lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
-    lines += _input_lines(counts, manifest.options)
-    if "trained_tokens" in counts:
-        lines.append(f"{counts['trained_tokens']:,} of the tokens train")
-    if run.get("ends"):
-        lines.append(ends_shown(run["ends"], manifest.options["stops"]))
-    if "reasoning_conversations" in counts:
-        done = {"mask": "masked", "drop": "dropped"}[manifest.options["reasoning"]]
-        of = f"{counts['reasoning_conversations']:,} of {plural(counts['conversations'], 'conversation')}"
-        others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
-        lines.append(f"reasoning {done} in {of}; {others}")
-    if "repeated_context_tokens" in counts:
-        repeated = counts["repeated_context_tokens"]
-        share = percent(repeated / max(tokens, 1))
-        again = f"{repeated:,} tokens of context repeat ({share})"
-        lines.append(f"of {plural(counts['conversations'], 'conversation')}, each turn as the model saw it: {again}")
-        if repeated:
-            lines.append(
-                "A template for training that keeps earlier turns as they were repeats none: --chat-template FILE"
-            )
-    if "fim_documents" in counts:
-        forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
-        lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")
-    left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
-    if left_out:
-        reasons = {name.removeprefix("rejected_"): count for name, count in counts.items() if "rejected_" in name}
-        why = ", ".join(f"{count:,} {name.replace('_', '-')}" for name, count in reasons.items() if count)
-        listed = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
-        lines.append(f"left out: {listed}{f' ({why})' * bool(why)}")
+    lines += _text_lines(manifest, run)
     if not documents:
         lines.append(f"Wrote {result.path}, which holds no document. To see what an input holds: packtool info INPUT.")
     else:
@@ -231,8 +239,7 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
             print_ledger(report, results_console())
             echo()
             if report.metrics is not None:
-                echo(key_figures(report.metrics))
-                _show_order(report)
+                echo("\n".join([key_figures(report.metrics), *_order_lines(report)]))
             echo(tokenizer_line(_manifest_of(path).tokenizer))
         if "batches" in run:
             echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
@@ -241,57 +248,59 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
         echo(_finished(path) if result.kept else done)
         if report is not None:
             echo(f"More: packtool stats {shlex.quote(str(path))}")
-            if sources:
-                _show_sources(report, path)
+            for line in _source_lines(report, path) if sources else ():
+                echo(line)
 
     _show_result(result, terminal, {"run": result.run, "report": result.report}, say)
 
 
-def _show_order(report: PackedReport) -> None:
+def _order_lines(report: PackedReport) -> list[str]:
     """Say what belongs together in rows of documents that were put in an order, and what the shuffle moves apart."""
     from msgspec import UNSET
 
     from packtool.planning.packing import strategy
     from packtool.report.verdict import neighbours_shown
 
+    lines = []
     if report.neighbours is not UNSET:
-        echo(neighbours_shown(report.neighbours))
+        lines.append(neighbours_shown(report.neighbours))
     shuffled = report.shuffle is not None and strategy(report.strategy).takes("atom_size")
     if "order_by" not in report.options or not shuffled:
-        return
+        return lines
     row = max(bucket.sequence_length for bucket in report.buckets)
     atom = report.options.get("atom_size", row)
     if atom <= row:
         together = f"--no-shuffle keeps their order, an --atom-size above {row:,} more of it together"
-        echo(f"The shuffle moves atoms of {atom:,} tokens apart, which cut documents: {together}")
+        lines.append(f"The shuffle moves atoms of {atom:,} tokens apart, which cut documents: {together}")
+    return lines
 
 
-def _show_sources(report: PackedReport, path: Path | str) -> None:
-    """Print what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
+def _source_lines(report: PackedReport, path: Path | str) -> list[str]:
+    """Say what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
     from packtool.commands.holdout import BOUND
     from packtool.formats.manifest import input_names
     from packtool.report.figures import percent
 
     manifest = _manifest_of(path)
     if manifest.choice is None:
-        return
+        return []
+    lines = []
     for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=True)):
-        reasons = "".join(
-            f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
-        )
+        reasons = [f"{left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()]
         repeated = f", {source.repeated_tokens:,} of them repeated" if source.repeated_tokens else ""
-        echo(
+        lines += [
             f"{visible(name)}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
-            f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked)\n"
-            f"  {plural(source.documents, 'document')}, {plural(source.tokens, 'token')}{repeated}\n"
-            f"  left out: {reasons.removeprefix(', ') or 'nothing'}"
-        )
+            f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked)",
+            f"  {plural(source.documents, 'document')}, {plural(source.tokens, 'token')}{repeated}",
+            f"  left out: {', '.join(reasons) or 'nothing'}",
+        ]
         if report.source_mix:
             mixes = [mix.sources[number] for mix in report.source_mix]
-            echo(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
+            lines.append(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
     if BOUND in manifest.choice.options:
         amount, again = manifest.choice.options["holdout"], shlex.quote(str(path))
-        echo(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
+        lines.append(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
+    return lines
 
 
 def show_exchange(
@@ -477,6 +486,7 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
         "state": result.state,
         "seconds": result.seconds,
         "figures": _figures_of(result),
+        "counts": getattr(result.result, "counts", None),
         "report": result.result if stage.output is None else getattr(result.result, "report", None),
         "lost": _lost(result),
     }
@@ -485,6 +495,20 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
 def not_kept(lost: Sequence[str]) -> list[str]:
     """Say what an export does not keep of its input, a line for each part."""
     return [f"Not kept: {what}." for what in lost]
+
+
+def _stage_lines(result: StageResult) -> list[str]:
+    """Say of a stage what its command would: what was chosen, left out, repeated or not kept."""
+    if result.result is None or result.preview is not None:
+        return []
+    if result.stage.name == "tokenize":
+        from packtool.formats.token_store import TokenStore
+
+        return _text_lines(TokenStore(result.result.path).manifest, result.result.run)
+    report = getattr(result.result, "report", None)
+    if result.stage.name == "pack" and report is not None:
+        return [*_order_lines(report), *_source_lines(report, result.result.path)]
+    return not_kept(_lost(result))
 
 
 def _lost(result: StageResult) -> list[str]:
@@ -535,7 +559,7 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
             part = {name: value for name, value in figures.items() if name.endswith("_ratio") is shares}
             if part:
                 echo(f"{'':10}{words}{', '.join(_describe_figures(part))}")
-        for line in not_kept(_lost(result)):
+        for line in _stage_lines(result):
             echo(f"{'':10}{line}")
     previews = [result.preview for result in results if result.preview is not None]
     if previews:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,52 @@ def test_refusals(
 ) -> None:
     assert run(arguments) == status
     assert message in capsys.readouterr().err
+
+
+CHOSEN = """
+[tokenize]
+output = "tokens"
+columns = ["n"]
+min-words = 3
+
+[[pack]]
+output = "packed"
+strategy = "best-fit-in-order"
+sequence-length = 32
+where = "n != 7"
+order-by = ["n:number"]
+holdout = "20 documents"
+
+[[export]]
+format = "mds"
+"""
+
+
+def test_stages_say_what_their_commands_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"text": "word " * (1 + n % 20), "n": n}) for n in range(90)]
+    Path("in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    Path("c.toml").write_text(CHOSEN, encoding="utf-8")
+    assert run(["run", "c.toml", "-i", "in.jsonl", "-o", "out"]) == 0
+    said = {line.strip() for line in capsys.readouterr().out.splitlines()}
+    commands = [
+        "tokenize in.jsonl -o tokens --columns n --min-words 3",
+        "pack tokens -o packed --strategy best-fit-in-order -L 32 --where 'n != 7' --order-by n:number "
+        "--holdout '20 documents'",
+        "export packed -o exported --format mds",
+    ]
+    by_commands = ""
+    for command in commands:
+        assert run(shlex.split(command)) == 0
+        by_commands += capsys.readouterr().out.replace("--holdout-of packed", "--holdout-of out/packed")
+    facts = ("left out", "asked)", "other side", "The hold-out of", "of the pairs of tokens in a row", "Not kept")
+    for fact in facts:
+        [line, *_] = [line.strip() for line in by_commands.splitlines() if fact in line]
+        assert line in said, fact
+    assert run(["run", "c.toml", "-i", "in.jsonl", "-o", "out", "--json"]) == 0
+    stages = json.loads(capsys.readouterr().out)["stages"]
+    assert stages[0]["counts"]["filtered"] == 10
+    assert set(stages[1]["report"]["sources"][0]["left_out"]) == {"not_where", "other_side"}
+    assert stages[2]["lost"]
