@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from packtool.errors import visible
-from packtool.support.sizes import plural, show_bytes
+from packtool.support.sizes import plural, show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from packtool.commands.absent_document import AbsentDocument
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from packtool.planning.metrics.summary import Metrics
     from packtool.report.schema import PackedReport
     from packtool.text.corpus.records import CorpusFile
+    from packtool.text.tokenizing.estimate import Estimate
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
@@ -353,13 +354,29 @@ def _show_preview(preview: Preview, *, json: bool) -> None:
                 "free_bytes": preview.free_bytes,
                 **preview.known,
                 **({"written": preview.written} if preview.written else {}),
+                **(_plain_estimate(preview.estimate) if preview.estimate else {}),
                 **({"inputs": list(map(_plain_file, preview.files))} if preview.files else {}),
             }
         )
         return
-    for file in preview.files:
+    for file in preview.files[:_FILES_SHOWN]:
         echo(_describe_file(file))
+    if len(preview.files) > _FILES_SHOWN:
+        echo(f"… and {plural(len(preview.files) - _FILES_SHOWN, 'file')} more")
     echo(_describe_preview(preview))
+
+
+def _plain_estimate(estimate: Estimate) -> dict[str, Any]:
+    """Return what is known of an estimate beside its amounts, for JSON."""
+    return {
+        "estimate": {
+            "least_tokens": estimate.least,
+            "most_tokens": estimate.most,
+            "cpu_seconds": estimate.cpu_seconds,
+            "places": estimate.places,
+            "beginnings": estimate.beginnings,
+        }
+    }
 
 
 def _plain_file(file: CorpusFile) -> dict[str, Any]:
@@ -377,6 +394,8 @@ def _describe_file(file: CorpusFile) -> str:
     return f"{visible(file.name)}: {kind}, {show_bytes(file.bytes)}{f'; {file.problem}' if file.problem else ''}"
 
 
+_FILES_SHOWN = 12
+"""Files that a dry run names."""
 _FOUND = {
     "nothing": "which is new",
     "unfinished": "which holds unfinished work of the same kind: --resume continues it",
@@ -405,12 +424,32 @@ def _describe_preview(preview: Preview) -> str:
         command_line(preview.command, preview.options, str(preview.output)),
         f"would read {', '.join(_describe_figures(preview.known))}",
     ]
-    if preview.written:
+    if preview.estimate is not None:
+        lines += _estimate_lines(preview.estimate, preview.workers)
+    elif preview.written:
         lines.append(f"would write {', '.join(_describe_figures(preview.written))}")
     if preview.unknown:
         lines.append(f"would write what is not known: {preview.unknown}")
     lines.append(f"would write to {preview.output}, {found} ({show_bytes(preview.free_bytes)} free)")
     return "\n".join(lines)
+
+
+def _estimate_lines(estimate: Estimate, workers: int) -> list[str]:
+    """Say what tokenizing will give and take, and how that is known."""
+    spread = ""
+    if estimate.most > estimate.least:
+        spread = f" ({estimate.least:,} to {estimate.most:,}, 19 times of 20)"
+    seconds = estimate.cpu_seconds
+    lines = [
+        f"would write about {plural(estimate.tokens, 'token')}{spread}, {plural(estimate.documents, 'document')}, "
+        f"{show_bytes(estimate.bytes)}",
+        f"would take about {show_seconds(seconds)} of CPU time, {show_seconds(seconds / workers)} with "
+        f"{plural(workers, 'worker')}",
+    ]
+    looked = f"looked at {plural(estimate.places, 'place')}"
+    if estimate.beginnings:
+        looked += f"; of {plural(estimate.beginnings, 'file')} only at the beginning, which may not stand for the rest"
+    return [*lines, looked]
 
 
 def _describe_figures(figures: Mapping[str, Any]) -> list[str]:

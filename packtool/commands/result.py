@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import StoreManifest
@@ -15,6 +15,9 @@ from packtool.outputs.output import Output
 from packtool.places.typed import cache_directory
 from packtool.support.sizes import free_bytes, plural
 from packtool.text.corpus.records import CorpusFile
+
+if TYPE_CHECKING:
+    from packtool.text.tokenizing.estimate import Estimate  # loads what other commands do without
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Preview:
         overwrite: what lies there would be replaced.
         written: amounts of the output, as far as they are known or estimated: rows, tokens, bytes.
         unknown: why nothing is known of the output, where nothing is.
+        estimate: of `tokenize`, from a sample; None where nothing is estimated.
+        workers: that would do it.
     """
 
     command: str
@@ -45,6 +50,8 @@ class Preview:
     overwrite: bool = False
     written: Mapping[str, int] = field(default_factory=dict)
     unknown: str = ""
+    estimate: Estimate | None = None
+    workers: int = 1
 
     def __repr__(self) -> str:
         known = ", ".join(f"{name}={value}" for name, value in self.known.items())
@@ -82,13 +89,15 @@ class Result:
         files: Sequence[CorpusFile] = (),
         written: Mapping[str, int] | None = None,
         unknown: str = "",
+        estimate: Estimate | None = None,
+        workers: int = 1,
     ) -> Self:
         """Return the result of a dry run.
 
         Args:
             output: opened for a dry run.
             options: of the command.
-            known, files, written, unknown: as `Preview` has them.
+            known, files, written, unknown, estimate, workers: as `Preview` has them.
         """
         assert output.preview is not None
         preview = Preview(
@@ -102,6 +111,8 @@ class Result:
             overwrite=options.overwrite,
             written=written or {},
             unknown=unknown,
+            estimate=estimate,
+            workers=workers,
         )
         return cls(path=output.place.shown, preview=preview)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from packtool.commands.result import StoreResult
 from packtool.engines import engine_for
@@ -10,17 +11,36 @@ from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import open_output
 from packtool.places.typed import place_of
+from packtool.places.url import is_remote
 from packtool.support.clock import Clock
+from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
-from packtool.text.corpus.find import find
-from packtool.text.tokenizing.job import finish, run_blocks
+from packtool.text.corpus.find import Texts, find
+from packtool.text.corpus.records import shown
+from packtool.text.tokenizing.estimate import estimate
+from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import load
+
+_MOST_TEXT = 1 << 25
+"""Bytes of the largest text file, which is one document, that a dry run reads."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TokenizeResult(StoreResult):
     """The result of `tokenize`."""
+
+
+def _not_estimated(texts: Texts) -> str:
+    """Say why nothing is known of what the texts will become; "" where they can be looked at."""
+    if texts.once:
+        return "standard input, or what a program gives, can be read only once"
+    if any(is_remote(file.location) for file in texts.files):
+        return "files at URLs are not fetched in a dry run; look at some of them on this machine"
+    large = [file for file in texts.files if file.format == "text" and not file.separator and file.bytes > _MOST_TEXT]
+    if large:
+        return f"{shown(large[0].location)} is one document of {show_bytes(large[0].bytes)}, which is not read in part"
+    return ""
 
 
 @takes(TokenizeArguments)
@@ -48,7 +68,16 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
             if out.preview:
                 known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
-                return TokenizeResult.previewed(out, options, known, texts.files)
+                unknown = _not_estimated(texts)
+                if unknown or out.preview == "finished":
+                    return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
+                files = texts.stored(Path(), options.format, from_anywhere=False)
+                said = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
+                warn_of_columns(said.counts, files)
+                written = {"tokens": said.tokens, "documents": said.documents, "bytes": said.bytes}
+                return TokenizeResult.previewed(
+                    out, options, known, texts.files, written=written, estimate=said, workers=engine.workers
+                )
             if out.finished:
                 return TokenizeResult.kept_at(out)
             blocks = run_blocks(recipe, tokenizer, texts, options, out, engine)

@@ -93,6 +93,19 @@ def show_bytes(count: float) -> str:
     return f"{count:.3g} TB"
 
 
+def show_seconds(seconds: float) -> str:
+    """Write a time as people read it.
+
+    >>> show_seconds(0.04), show_seconds(75), show_seconds(5000), show_seconds(400000)
+    ('1 s', '75 s', '83 min', '111.1 h')
+    """
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:,.1f} h"
+
+
 def plural(count: int, unit: str) -> str:
     """Write a number of things, in the singular or the plural.
 

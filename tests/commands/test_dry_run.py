@@ -109,14 +109,40 @@ def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> No
     assert not (tmp_path / "o").exists()
 
 
-def test_nothing_is_promised_of_what_a_filter_leaves(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_filter_counts_in_what_would_be_written(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tokenize", "corpus.jsonl", "-o", "out", "--min-tokens", "500", "--dry-run"]) == 0
     said = capsys.readouterr().out
     size = Path("corpus.jsonl").stat().st_size
     assert said.startswith("corpus.jsonl: jsonl, ")
     assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
-    assert f"would read 1 file, {show_bytes(size)}\nwould write to out, which is new (" in said
-    assert "document" not in said
+    assert f"would read 1 file, {show_bytes(size)}\nwould write about 0 tokens, 0 documents, 0 B\n" in said
+    assert "\nlooked at 1 place\nwould write to out, which is new (" in said
+
+
+def test_what_can_not_be_estimated_says_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*words: str) -> str:
+        assert run(["tokenize", *words, "-o", "out", "--dry-run"]) == 0
+        return capsys.readouterr().out
+
+    assert "would write what is not known: standard input, or what a program gives, can be read only once" in said("-")
+    Path("long.txt").write_text("a long text " * 20)
+    monkeypatch.setattr("packtool.commands.tokenize._MOST_TEXT", 100)
+    assert "long.txt is one document of 240 B, which is not read in part" in said("long.txt")
+    monkeypatch.setattr("packtool.commands.tokenize.is_remote", lambda location: True)
+    assert "would write what is not known: files at URLs are not fetched in a dry run" in said("corpus.jsonl")
+
+
+def test_it_takes_twenty_lines_at_most(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("many").mkdir()
+    for number in range(300):
+        Path("many", f"{number}.txt").write_text("some words")
+    assert run(["tokenize", "many", "-o", "out", "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 20
+    assert "… and 288 files more" in lines
+    assert any(line.startswith("would write about ") and ", 300 documents, " in line for line in lines)
 
 
 def test_what_is_at_the_output_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,7 @@ class BlockResult(msgspec.Struct):
 def run(work: Work, task: Task, worker: Worker) -> BlockResult:
     """Run one task; running it again gives the same files."""
     with work.delivery.attempt(f"block-{task.number:05d}.") as attempt:
-        result = _Attempt(work, attempt, task.number, worker).result(task)
+        result = Attempt(work, attempt, task.number, worker).result(task)
         work.delivery.deliver(attempt, result.files())
     return result
 
@@ -134,7 +134,7 @@ def _loaded(
     return encoder, Conversations(chat, data, encoder.reference)
 
 
-class _Attempt:
+class Attempt:
     """One attempt at a block: what its spans are encoded with, and where documents and rejects of theirs go.
 
     Args:
@@ -168,19 +168,11 @@ class _Attempt:
         return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry(f"{SCRATCH}/{self.rejected}"))
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
-        """Tokenize a span of a file: check or render each batch, filter and encode it, write it."""
+        """Tokenize a span of a file, batch by batch."""
         counts = SpanCounts(span.file)
         reader = SpanReader(file, span, self.recipe.fields, limit=self.recipe.max_record_bytes)
         for batch in reader:
-            if self.encoder is None:
-                require_ids(batch, self.recipe.tokenizer)
-            if self.conversations is not None:
-                self.conversations.render(batch)
-            if batch.rejects:
-                reader.require_unchanged()
-                self._reject(span, file, batch, counts)
-            documents, utf8 = self._filtered(batch, counts)
-            self._write(batch, documents, utf8, counts)
+            self.take(span, file, batch, counts, reader)
             self.worker.advance(batch.progress)
         counts.special = {number: times for number, times in counts.special.items() if times}
         if self.conversations is not None:
@@ -190,6 +182,22 @@ class _Attempt:
         if span.start == 0 and not counts.digest:
             counts.digest = file_digest(file)  # it is read in parts, or in an order of its own
         return counts
+
+    def take(self, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts, reader: SpanReader) -> None:
+        """Tokenize a batch that `reader` read of a span: check or render it, filter and encode it, write it.
+
+        Raises:
+            DataError: a record can't be used, and such records are not to be skipped.
+        """
+        if self.encoder is None:
+            require_ids(batch, self.recipe.tokenizer)
+        if self.conversations is not None:
+            self.conversations.render(batch)
+        if batch.rejects:
+            reader.require_unchanged()
+            self._reject(span, file, batch, counts)
+        documents, utf8 = self._filtered(batch, counts)
+        self._write(batch, documents, utf8, counts)
 
     def _filtered(self, batch: RecordBatch, counts: SpanCounts) -> tuple[EncodedDocuments, list[bytes]]:
         """Return the ids of the documents that pass all filters, and their bytes; count and remove the others."""

@@ -1,0 +1,120 @@
+"""What `tokenize --dry-run` estimates holds what `tokenize` writes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import packtool
+from packtool.options.check import checked
+from packtool.options.tokenize import TokenizeArguments
+from packtool.text.corpus.find import find
+from packtool.text.tokenizing.estimate import Estimate, estimate
+from packtool.text.tokenizing.recipe import StoreRecipe
+from packtool.text.tokenizing.tokenizer import load
+
+
+def texts(kind: int, count: int) -> list[str]:
+    """Texts of one kind, which differ in their tokens a byte: code, Chinese, numbers, the same again and again."""
+    draw = random.Random(kind)
+    made = []
+    for _ in range(count):
+        size = draw.choice([20, 200, 600])
+        if kind == 0:
+            made.append("".join(f"    if value[{draw.randrange(99)}] is None:\n" for _ in range(size // 10)))
+        elif kind == 1:
+            made.append("".join(draw.choice("中文天气日本語今天") for _ in range(size)))
+        elif kind == 2:
+            made.append(" ".join(str(draw.random()) for _ in range(size // 10)))
+        else:
+            made.append("the end of it all " * (size // 4))
+    return made
+
+
+def jsonl(made: list[str]) -> str:
+    return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in made)
+
+
+def one_file(place: Path, groups: list[list[str]]) -> None:
+    (place / "all.jsonl").write_text("".join(map(jsonl, groups)))
+
+
+def a_file_a_kind(place: Path, groups: list[list[str]]) -> None:
+    for number, made in enumerate(groups):
+        (place / f"{number}.jsonl").write_text(jsonl(made))
+
+
+def compressed(place: Path, groups: list[list[str]]) -> None:
+    (place / "all.jsonl.gz").write_bytes(gzip.compress("".join(map(jsonl, groups)).encode()))
+
+
+def table(place: Path, groups: list[list[str]]) -> None:
+    parquet.write_table(
+        pa.table({"text": list(chain.from_iterable(groups))}), place / "all.parquet", row_group_size=100
+    )
+
+
+def text_files(place: Path, groups: list[list[str]]) -> None:
+    for number, text in enumerate(list(chain.from_iterable(groups))):
+        (place / f"{number:05d}.txt").write_text(text)
+
+
+WAYS: list[Callable[[Path, list[list[str]]], None]] = [one_file, a_file_a_kind, compressed, table, text_files]
+
+
+def estimated(place: Path, seed: int = 0, **options: Any) -> Estimate:
+    arguments = checked(TokenizeArguments(str(place), "unused", **options))
+    found = find(arguments)
+    tokenizer = load(arguments, found.kind)
+    return estimate(StoreRecipe.of(arguments, found, tokenizer), tokenizer, found.files, fall_back=True, seed=seed)
+
+
+def counted(place: Path, output: Path, **options: Any) -> dict[str, int]:
+    return packtool.tokenize(place, output, workers=1, **options).counts
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_small_corpus_is_read_in_whole(tmp_path: Path, way: Callable[..., None]) -> None:
+    place = tmp_path / "corpus"
+    place.mkdir()
+    way(place, [texts(kind, 5) for kind in range(4)])
+    options = {"min_tokens": 30, "encoder": "tokenizers"}
+    counts, said = counted(place, tmp_path / "s", **options), estimated(place, **options)
+    assert (said.tokens, said.least, said.most) == (counts["tokens"],) * 3
+    assert (said.documents, said.counts.filtered.documents) == (counts["documents"], counts["filtered"])
+
+
+def test_a_larger_one_is_looked_at_in_places(tmp_path: Path) -> None:
+    place = tmp_path / "corpus"
+    place.mkdir()
+    one_file(place, [texts(kind, 500) for kind in range(4)])
+    said = estimated(place)
+    assert said.places >= 100
+    assert said.least <= counted(place, tmp_path / "s")["tokens"] <= said.most
+    assert said.most - said.least < said.tokens / 5
+    size = sum(file.stat().st_size for file in (tmp_path / "s").glob("*.npy"))
+    assert 0.8 < said.bytes / size < 1.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_the_spread_holds_the_truth_nineteen_times_of_twenty(tmp_path: Path, way: Callable[..., None]) -> None:
+    place = tmp_path / "corpus"
+    place.mkdir()
+    way(place, [texts(kind, count) for kind, count in enumerate([3000, 1000, 2000, 1500])])
+    tokens = counted(place, tmp_path / "s")["tokens"]
+    held = 0
+    for seed in range(40):
+        said = estimated(place, seed)
+        assert said.places >= 100 or said.least == said.most  # read in whole
+        held += said.least <= tokens <= said.most
+    assert held >= 38
