@@ -7,6 +7,7 @@ from pathlib import Path
 
 from packtool.commands.result import StoreResult
 from packtool.engines import engine_for
+from packtool.errors import DataError
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import open_output
@@ -72,7 +73,11 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
                 if unknown or out.preview == "finished":
                     return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
                 files = texts.stored(Path(), options.format, from_anywhere=False)
-                said = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
+                try:
+                    said = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
+                except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
+                    unknown = f"a run would stop at {error}"
+                    return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
                 warn_of_columns(said.counts, files)
                 written = {"tokens": said.tokens, "documents": said.documents, "bytes": said.bytes}
                 return TokenizeResult.previewed(

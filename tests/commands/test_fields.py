@@ -248,6 +248,7 @@ def test_a_dry_run_lists_what_it_would_read(tmp_path: Path, capfd: pytest.Captur
     out = capfd.readouterr().out
     for line in ("a.jsonl: jsonl, ", "b.jsonl: jsonl, ", "d.txt: text, 6 B\n", "would read 3 files, "):
         assert line in out
+    assert re.search("would write what is not known: a run would stop at .*b.jsonl:61: no text field 'text'", out)
     assert run(["tokenize", str(tmp_path / "c"), "-o", str(tmp_path / "s"), "--dry-run", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)["inputs"]
     assert [(each["name"], each["format"]) for each in found] == [
