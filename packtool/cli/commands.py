@@ -207,7 +207,7 @@ def stats(values: GivenValues, terminal: Terminal) -> None:
         print_stats(report, results_console(), full=terminal.full, page=values["html"])
         tokenizer = getattr(report, "tokenizer", None)
         if tokenizer is not None:
-            echo(tokenizer_line(tokenizer))
+            echo(tokenizer_line(tokenizer, getattr(report, "tokenizer_name", None)))
 
 
 @_command(

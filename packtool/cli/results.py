@@ -241,7 +241,7 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
             echo()
             if report.metrics is not None:
                 echo("\n".join([key_figures(report.metrics), *_order_lines(report)]))
-            echo(tokenizer_line(_manifest_of(path).tokenizer))
+            echo(tokenizer_line(_manifest_of(path).tokenizer, run.get("tokenizer")))
         if "batches" in run:
             echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
@@ -312,11 +312,12 @@ def show_exchange(
     _show_result(result, terminal, {"run": result.run, **facts}, lambda: echo("\n".join([*lines, done])))
 
 
-def tokenizer_line(tokenizer: TokenizerInfo) -> str:
+def tokenizer_line(tokenizer: TokenizerInfo, name: str | None = None) -> str:
     """Say which tokenizer made the tokens, and what ends each document."""
     from packtool.outputs.tokenizer_files import describe_tokenizer
 
-    return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
+    shown = visible(describe_tokenizer(tokenizer, name))
+    return f"tokenizer: {shown}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
 
 
 def _manifest_of(path: Path | str) -> PackedManifest:

@@ -95,6 +95,7 @@ def write_corpus(
         source_mix=mix,
         stages=stages_of(plans),
         neighbours=neighbours,
+        choice=UNSET if choice is None else choice.options,
     )
     manifest = PackedManifest(
         strategy=strategy.name,

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result
 from packtool.engines import engine_for
@@ -142,6 +143,7 @@ class DatasetJob:
         """Publish what was written, with more `facts` in its `run.json`, and return the result."""
         run = {
             "inputs": [place.name for place in self.inputs],
+            "tokenizer": tokenizer_named([*self.inputs, *self.stores]),
             "workers": self.budget.engine.workers,
             "written": self.clock.seconds(),
             **facts,

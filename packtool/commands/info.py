@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 from msgspec import UnsetType
 
 from packtool.blending.blend import Blend
+from packtool.commands.made_by import command_again, tokenizer_named
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.fields import CONVERSATION
@@ -44,6 +46,7 @@ from packtool.places.place import Place
 from packtool.places.typed import place_of
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.figures import percent
+from packtool.report.packed import read_report
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
 from packtool.text.conversations.record import ConversationError, conversation_of
@@ -150,14 +153,14 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     following: list[str] = []
     quoted = shlex.quote(str(place))
     if isinstance(manifest, StoreManifest):
-        facts = _of_store(manifest)
+        facts = _of_store(place, manifest)
         following = [
             f"packtool stats {quoted} --compare all --sequence-length 2048",
             f"packtool pack {quoted} -o {_free('packed')} --strategy bfd --sequence-length 2048",
             f"packtool show {quoted} --document 0",
         ]
     elif isinstance(manifest, PackedManifest):
-        facts = _of_packed(manifest, sum(file.bytes for file in files))
+        facts = _of_packed(place, manifest, sum(file.bytes for file in files))
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
         if manifest.index_only:
             following.insert(0, f"packtool materialize {quoted} -o {_free('packed')}")
@@ -177,6 +180,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     else:
         facts["shards"] = _shards(manifest, files)
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
+    facts["made again by"] = command_again(place)
     known = {name: value for name, value in facts.items() if value is not None}
     kind = manifest.format.removeprefix("packtool ")
     gone = _gone(place, manifest)
@@ -207,19 +211,19 @@ def _gone(place: Place, manifest: Manifest) -> str:
     return ""
 
 
-def _of_store(manifest: StoreManifest) -> dict[str, Any]:
+def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
     return {
         "documents": manifest.counts["documents"],
         "tokens": manifest.counts["tokens"],
         "trained on": _trained(manifest.counts.get("trained_tokens"), manifest.counts["tokens"]),
-        "tokenizer": describe_tokenizer(manifest.tokenizer),
+        "tokenizer": describe_tokenizer(manifest.tokenizer, tokenizer_named([place])),
         "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
         "vocabulary": manifest.tokenizer.vocab_size,
         "rearranged": _rearranged(manifest),
     }
 
 
-def _of_packed(manifest: PackedManifest, size: int) -> dict[str, Any]:
+def _of_packed(place: Place, manifest: PackedManifest, size: int) -> dict[str, Any]:
     """Return what to know of a packed dataset; `size` is that of its files, in bytes."""
     lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})
     facts = {
@@ -229,9 +233,11 @@ def _of_packed(manifest: PackedManifest, size: int) -> dict[str, Any]:
         "tokens": manifest.ledger.output,
         "trained on": _trained(manifest.ledger.trained, manifest.ledger.output),
         "documents": manifest.documents,
-        "tokenizer": describe_tokenizer(manifest.tokenizer),
+        "tokenizer": describe_tokenizer(manifest.tokenizer, tokenizer_named([place])),
         "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
         "order": _order_of(manifest.shuffle),
+        "ordered by": ",".join(manifest.options.get("order_by", ())) or None,
+        **_choice_of(place, manifest),
     }
     if manifest.batches is not None:
         facts["batches"] = manifest.batches.shape[0]
@@ -242,6 +248,27 @@ def _of_packed(manifest: PackedManifest, size: int) -> dict[str, Any]:
         facts["rows gathered from"] = ", ".join(manifest.stores)
         facts["index"] = f"{show_bytes(size)}; the tokens of its rows would take {show_bytes(tokens)}"
     return facts
+
+
+def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
+    """Say how the documents were chosen, and what share of the tokens each of several stores has, asked and got."""
+    facts: dict[str, Any] = {}
+    if manifest.choice is not None:
+        how = manifest.choice.options
+        facts["chosen by"] = "; ".join(f"{name.replace('_', ' ')} {_shown(how[name])}" for name in how) or None
+    if len(manifest.inputs) > 1:
+        names = manifests.input_names(place, manifest.inputs)
+        with suppress(OSError, DataError):  # a report that is missing is said below
+            for name, source in zip(names, read_report(place, manifest).sources, strict=True):
+                got = f"{percent(source.token_share)} of the tokens"
+                facts[f"from {name}"] = f"{got} ({percent(source.asked_share)} asked)"
+    return facts
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return str(value)
 
 
 def _kept(column: KeptColumn) -> str:

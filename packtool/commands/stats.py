@@ -17,6 +17,7 @@ import numpy.typing as npt
 from packtool.blending.blend import names_blend
 from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.document_choice import check_choice, choose
+from packtool.commands.made_by import command_again, tokenizer_named
 from packtool.commands.places import places_to_read, require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
 from packtool.commands.stats_blend import blend_report
@@ -155,6 +156,7 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
         sources=_packed_sources(dataset),
         source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
         stages=written.stages,
+        choice=written.choice,
         neighbours=written.neighbours,  # which follow from fields that the stores have
         batch_size=options.batch_size,
     )
@@ -164,6 +166,9 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
     return MeasuredReport(
         **msgspec.structs.asdict(report),
         path=str(place),
+        command=command_again(dataset.place),
+        tokenizer=manifest.tokenizer,
+        tokenizer_name=tokenizer_named([dataset.place]),
         mixing=mixing,
         training=training,
         sample_rows=_drawn(dataset, tallies),
@@ -220,6 +225,7 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
     return CorpusReport(
         path=location,
         tokenizer=measured.tokenizer,
+        tokenizer_name=None if options.tokenizer is None else str(options.tokenizer),
         counts=measured.counts,
         batch_size=options.batch_size,
         lengths=lengths,
@@ -287,6 +293,7 @@ def _store_report(
     return StoreReport(
         path=" ".join(map(str, places)),
         tokenizer=corpus.tokenizer,
+        tokenizer_name=tokenizer_named(places),
         dtype=corpus.dtype.str,
         counts=dict(known),
         sources=_stored_sources(corpus, counts),

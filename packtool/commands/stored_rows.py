@@ -211,4 +211,5 @@ def _report(
         source_mix=mix,
         stages=before.stages,
         neighbours=before.neighbours if whole else msgspec.UNSET,
+        choice=before.choice,
     )

@@ -69,9 +69,11 @@ class Made(State, frozen=True):
 
     Attributes:
         manifest: the digest of the manifest; "" if an earlier version of packtool finished, or it is an order.
+        arguments: of the command, as in the marker; none if an earlier version finished.
     """
 
     manifest: str = ""
+    arguments: dict[str, Any] = {}
 
 
 def read_mark(marker: bytes) -> Mark | None:
@@ -178,7 +180,8 @@ class Output:
         # `run.json` comes first, with the digest of the manifest: whoever finds another manifest then knows that it
         # arrived late, from a run that had lost the place.
         digest = xxhash.xxh3_128_hexdigest(manifests.sealed(manifest))
-        made = Made(self.state.command, self.state.key, digest)
+        mark = read_mark(self.mark)
+        made = Made(self.state.command, self.state.key, digest, {} if mark is None else mark.arguments)
         self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(made), **(run or {})}))
         self._keep(listed(manifest), manifests.RUN)
         if not manifests.write(self.place, manifest):  # there is one by now: another run has finished, and keeps it

@@ -23,9 +23,19 @@ def is_default(info: TokenizerInfo) -> bool:
     return info.sha256 == hashlib.sha256(default_tokenizer()).hexdigest()
 
 
-def describe_tokenizer(info: TokenizerInfo) -> str:
-    """Describe a tokenizer by its checksum; the one that comes with packtool, by its purpose."""
-    return "packtool's small one, for trying things out" if is_default(info) else f"sha256 {info.sha256[:12]}"
+def describe_tokenizer(info: TokenizerInfo, name: str | None = None) -> str:
+    """Describe a tokenizer by the name that was given and its checksum; the one of packtool, by its purpose.
+
+    >>> gpt2 = TokenizerInfo(sha256="c0ffee" * 8, vocab_size=50257, eos_id=50256, eos_token="<|endoftext|>")
+    >>> describe_tokenizer(gpt2, "openai-community/gpt2")
+    'openai-community/gpt2 (sha256 c0ffeec0ffee)'
+    """
+    if is_default(info):
+        return "packtool's small one, for trying things out"
+    checksum = f"sha256 {info.sha256[:12]}"
+    if name is None:
+        return checksum
+    return f"{name} ({checksum})"
 
 
 def write_tokenizer(output: Output, files: Mapping[str, bytes]) -> list[OtherFile]:

@@ -31,6 +31,7 @@ from packtool.report.schema import (
     DocumentsBin,
     LengthBin,
     Lengths,
+    Options,
     PackedReport,
     PackedSourceFigures,
     SampleRow,
@@ -53,6 +54,7 @@ def report_of_rows(
     source_mix: Sequence[BatchMix] = (),
     stages: Mapping[str, int] | UnsetType = UNSET,
     neighbours: Neighbours | UnsetType = UNSET,
+    choice: Options | UnsetType = UNSET,
     batch_size: int | None = None,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.
@@ -65,6 +67,7 @@ def report_of_rows(
         source_mix: how evenly batches hold them, where there are several.
         stages: rows by the step that made them, as plans or an earlier report have them.
         neighbours: of documents in the order of fields.
+        choice: how the documents were chosen.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     report = PackedReport(
@@ -83,6 +86,7 @@ def report_of_rows(
         sources=list(sources),
         source_mix=list(source_mix),
         neighbours=neighbours,
+        choice=choice,
     )
     if not tallies:
         return report

@@ -98,6 +98,11 @@ def _configuration(report: MeasuredReport | DocumentsReport) -> str:
 
 def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
     yield "packed with", f"{report.strategy}: {_listed(report.options)}"
+    if not isinstance(report.choice, msgspec.UnsetType):
+        yield "documents", _listed(report.choice)
+    yield from _tokenizer(report)
+    if report.command is not None:
+        yield "made again by", report.command
     if report.shuffle:
         yield "order", _listed(msgspec.to_builtins(report.shuffle))
     else:
@@ -115,13 +120,21 @@ def _tried_on(report: DocumentsReport) -> Iterator[tuple[str, str]]:
                 options.pop(of_rows, None)
             tried.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
         yield from dict.fromkeys(tried)  # once where they do not depend on the row length
+    yield from _tokenizer(report)
+
+
+def _tokenizer(report: MeasuredReport | DocumentsReport) -> Iterator[tuple[str, str]]:
     tokenizer = report.tokenizer
-    if tokenizer is not None:
-        yield (
-            "tokenizer",
-            f"{count(tokenizer.vocab_size)} ids, documents end with {tokenizer.eos_token!r} (id "
-            f"{tokenizer.eos_id}); sha256 of its file {tokenizer.sha256}",
-        )
+    if tokenizer is None:
+        return
+    name = ""
+    if report.tokenizer_name is not None:
+        name = f"{report.tokenizer_name}: "
+    yield (
+        "tokenizer",
+        f"{name}{count(tokenizer.vocab_size)} ids, documents end with {tokenizer.eos_token!r} (id "
+        f"{tokenizer.eos_id}); sha256 of its file {tokenizer.sha256}",
+    )
 
 
 def _listed(options: Options) -> str:

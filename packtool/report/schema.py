@@ -400,6 +400,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
             boundaries are not known.
         neighbours: of documents in the order of fields (`--order-by`), what share of a row has the same value of the
             first field; left out of others, where boundaries are not known, and where a shuffle cut rows.
+        choice: how the documents were chosen, as in the manifest; left out where each was taken once.
     """
 
     format: Literal["packtool report"] = FORMAT
@@ -421,6 +422,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[PackedSourceFigures] = []
     source_mix: list[BatchMix] = []
     neighbours: Neighbours | msgspec.UnsetType = msgspec.UNSET
+    choice: Options | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)
@@ -434,6 +436,10 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
 
     Attributes:
         path: what was measured, as given.
+        command: makes the dataset again, with the paths that it was given, made absolute; null where `run.json` does
+            not tell.
+        tokenizer: as in the manifest.
+        tokenizer_name: as `tokenize` was given it; null where no `run.json` tells.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
         training: what an epoch costs; null without `--parameters`.
         sample_rows: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
@@ -441,6 +447,9 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     """
 
     path: str
+    command: str | None
+    tokenizer: TokenizerInfo
+    tokenizer_name: str | None
     mixing: list[Mixed]
     training: TrainingCost | None
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
@@ -456,6 +465,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         packtool_version: the version that wrote the report.
         kind: what was measured.
         tokenizer: as in the manifest of the store.
+        tokenizer_name: as `tokenize` was given it; null where no `run.json` tells.
         dtype: of the stored tokens.
         counts: documents, tokens, and what was left out, by reason, as in the manifest; of several stores, their sums.
         sources: the stores, in order.
@@ -472,6 +482,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     packtool_version: str = __version__
     kind: Literal["store"] = "store"
     tokenizer: TokenizerInfo
+    tokenizer_name: str | None
     dtype: str
     counts: dict[str, int]
     sources: list[StoredSourceFigures]
@@ -495,6 +506,7 @@ class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
         packtool_version: the version that wrote the report.
         kind: what was measured.
         tokenizer: the one that counted tokens, else null.
+        tokenizer_name: as it was given, else null.
         counts: files, their bytes, documents, and what was left out, by reason.
         batch_size: rows in a batch, as given, else null.
         lengths: the documents in tokens where these were counted, else in words.
@@ -509,6 +521,7 @@ class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
     packtool_version: str = __version__
     kind: Literal["corpus"] = "corpus"
     tokenizer: TokenizerInfo | None
+    tokenizer_name: str | None
     counts: dict[str, int]
     batch_size: int | None
     lengths: Lengths

@@ -158,8 +158,10 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
     console.print()
     if report.metrics is None or report.lengths is None:
         console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
+        _print_made(report, console)
         return
     _print_judgements(report, console)
+    _print_made(report, console)
     if full:
         print_table(tables.metrics_table(report.metrics, report.sliding, report.stages), console, full=True)
         if len(report.buckets) > 1:
@@ -170,6 +172,12 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         print_table(tables.mixing_table(report.mixing), console, full=True)
     if full or len(report.sources) > 1:
         _print_sources(report, console, full=full)
+
+
+def _print_made(report: MeasuredReport, console: Console) -> None:
+    """Print the command that makes the dataset again, on one line, to be copied."""
+    if report.command is not None:
+        console.print(Text(f"made again by: {report.command}"), soft_wrap=True)
 
 
 def _print_sources(report: MeasuredReport | DocumentsReport, console: Console, *, full: bool) -> None:

@@ -1,0 +1,48 @@
+"""Say how a finished output was made: the command that makes it again, and the tokenizer by the name that was given.
+
+Both stand in its `run.json`, beside what may differ between equal runs: manifests hold no paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from packtool.errors import DataError
+from packtool.formats import manifest as manifests
+from packtool.options.arguments import command_line
+from packtool.places.place import Place
+
+
+def command_again(place: Place) -> str | None:
+    """Return the command that makes a finished output again; None where its `run.json` does not tell.
+
+    Paths are absolute, as the command was given them on the machine that ran it.
+    """
+    from packtool.options.run import WRITING  # the options of all commands
+
+    run = _run(place)
+    command, arguments = run.get("command"), run.get("arguments")
+    if command not in WRITING or not isinstance(arguments, dict) or not arguments:
+        return None
+    return command_line(command, arguments, str(place.shown))
+
+
+def tokenizer_named(places: Iterable[Place]) -> str | None:
+    """Return the name that `tokenize` was given of the tokenizer of these outputs, which have one; None if unknown."""
+    for place in places:
+        run = _run(place)
+        arguments = run.get("arguments")
+        name = run.get("tokenizer")
+        if isinstance(arguments, dict):
+            name = arguments.get("tokenizer", name)
+        if isinstance(name, str):
+            return name
+    return None
+
+
+def _run(place: Place) -> dict[str, Any]:
+    try:
+        return manifests.read_run(place)
+    except (OSError, DataError):
+        return {}

@@ -1,0 +1,91 @@
+"""What is said of how an output was made: its choice, its tokenizer by name, and the command that makes it again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.formats import manifest as manifests
+from packtool.report.page import page
+from packtool.report.schema import MeasuredReport
+from tests.stores import contents
+
+CASES: dict[str, dict[str, Any]] = {
+    "mixture": {"strategy": "concat", "mix": "web=40%,wiki=60%", "tokens": "1k", "shuffle": False},
+    "chosen": {"strategy": "bfd", "where": "n > 3 and store == 'web'", "holdout": "10%", "part": "train", "keep": "n"},
+    "ordered": {"strategy": "best-fit-in-order", "order_by": ["-n:number"], "exclude": ["list of documents"]},
+    "without copies": {"strategy": "seamless", "drop_duplicates": True, "seed": 7, "epoch": 2, "mix_rows": True},
+    "of its shares": {"strategy": "buckets", "buckets": [16, 32], "sample": "50%", "max_documents_per_row": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("made by")
+    for name in ("web", "wiki"):
+        lines = [json.dumps({"text": f"{name} word " * (1 + n % 9), "n": n}) for n in range(60)]
+        (place / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        tokenizer = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
+        packtool.tokenize(place / f"{name}.jsonl", place / name, columns=["n"], tokenizer=tokenizer, workers=1)
+    (place / "list of documents").write_text("web.jsonl:7\nwiki.jsonl:9\n", encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_command_makes_the_same_bytes(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    options = {"sequence_length": 32, **CASES[name]} if name != "of its shares" else CASES[name]
+    packtool.pack(["web", "wiki"], name, **options)
+    report = packtool.stats(name)
+    assert isinstance(report, MeasuredReport)
+    assert report.command is not None
+    before = contents(place / name)
+    monkeypatch.chdir("/")
+    again = shlex.split(report.command)
+    again[again.index("-o") + 1] = str(place / f"{name} again")
+    assert run([*again[1:], "-q"]) == 0
+    assert contents(place / f"{name} again") == before
+    chosen = manifests.read(place / name).choice  # type: ignore[union-attr]
+    assert report.choice == (packtool.stats(place / f"{name} again").choice)  # type: ignore[union-attr]
+    facts = packtool.info(place / name).facts
+    assert ("chosen by" in facts) == (chosen is not None)
+    assert facts["made again by"] == report.command.replace(
+        f"-o {shlex.quote(name)}", f"-o {shlex.quote(str(place / name))}"
+    )
+    assert "made again by" in page(report)
+
+
+def test_shares_stand_by_the_names_of_the_stores(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.pack(
+        [place / "web", place / "wiki"], place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=1"
+    )
+    assert run(["info", str(place / "shares")]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"\n  from web +\d\d\.\d\d% of the tokens \(\d\d\.\d\d% asked\)\n", said)
+
+
+def test_the_tokenizer_has_the_name_that_was_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = json.loads((Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_text(encoding="utf-8"))
+    (tmp_path / "mine.json").write_text(json.dumps(own | {"version": "1.0", "truncation": None}), encoding="utf-8")
+    (tmp_path / "a.txt").write_text("some text", encoding="utf-8")
+    packtool.tokenize(tmp_path / "a.txt", tmp_path / "store", tokenizer=tmp_path / "mine.json")
+    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="concat", sequence_length=4)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=1)
+    for name in ("store", "packed", "shuffled"):
+        for command in ("info", "stats"):
+            assert run([command, str(tmp_path / name)]) == 0
+            assert f"{tmp_path / 'mine.json'} (sha256 " in capsys.readouterr().out
+
+
+def test_a_run_that_is_lost_makes_no_command(place: Path) -> None:
+    packtool.pack(place / "web", place / "lost", strategy="concat", sequence_length=32)
+    (place / "lost" / "run.json").unlink()
+    assert packtool.stats(place / "lost").command is None  # type: ignore[union-attr]
+    assert "made again by" not in packtool.info(place / "lost").facts
