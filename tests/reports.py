@@ -41,5 +41,10 @@ def store_report(
 def measured(report: PackedReport, mixing: Sequence[Mixed] = ()) -> MeasuredReport:
     """A packed dataset's report as `stats` gives it."""
     return MeasuredReport(
-        **msgspec.structs.asdict(report), path="packed", mixing=list(mixing), training=None, sample_rows=[]
+        **msgspec.structs.asdict(report),
+        path="packed",
+        tokenizer=TOKENIZER,
+        mixing=list(mixing),
+        training=None,
+        sample_rows=[],
     )

@@ -180,7 +180,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     else:
         facts["shards"] = _shards(manifest, files)
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
-    facts["made again by"] = command_again(place)
+    facts["made by"] = command_again(place)
     known = {name: value for name, value in facts.items() if value is not None}
     kind = manifest.format.removeprefix("packtool ")
     gone = _gone(place, manifest)

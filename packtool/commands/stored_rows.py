@@ -121,7 +121,7 @@ def _write(
         base, packtool_version=__version__, options=_options(base, record, order), shuffle=record
     )
     mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
-    report = _report(dataset, manifest, plans, tallies, mix)
+    report = _report(dataset, manifest, plans, tallies, mix, moved=order is not None)
     manifest = msgspec.structs.replace(
         manifest,
         lengths=_array(output, LENGTHS, lengths),
@@ -192,13 +192,18 @@ def _report(
     plans: Sequence[StoredPlan],
     tallies: Sequence[Tally],
     mix: Sequence[BatchMix],
+    *,
+    moved: bool,
 ) -> PackedReport:
     """Make the report of the shuffled rows.
 
     Without segments nothing can be counted again, but where whole rows moved the counts are what they were.
+
+    Args:
+        moved: the rows, or parts of them, have another order than before.
     """
     before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
-    whole = all(plan.unit == plan.sequence_length for plan in plans)
+    whole = not moved or all(plan.unit == plan.sequence_length for plan in plans)
     if whole and not tallies:
         return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
     return report_of_rows(

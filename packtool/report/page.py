@@ -102,7 +102,7 @@ def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
         yield "documents", _listed(report.choice)
     yield from _tokenizer(report)
     if report.command is not None:
-        yield "made again by", report.command
+        yield "made by", report.command
     if report.shuffle:
         yield "order", _listed(msgspec.to_builtins(report.shuffle))
     else:

@@ -447,9 +447,9 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     """
 
     path: str
-    command: str | None
+    command: str | None = None
     tokenizer: TokenizerInfo
-    tokenizer_name: str | None
+    tokenizer_name: str | None = None
     mixing: list[Mixed]
     training: TrainingCost | None
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
@@ -482,7 +482,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     packtool_version: str = __version__
     kind: Literal["store"] = "store"
     tokenizer: TokenizerInfo
-    tokenizer_name: str | None
+    tokenizer_name: str | None = None
     dtype: str
     counts: dict[str, int]
     sources: list[StoredSourceFigures]
@@ -521,7 +521,7 @@ class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
     packtool_version: str = __version__
     kind: Literal["corpus"] = "corpus"
     tokenizer: TokenizerInfo | None
-    tokenizer_name: str | None
+    tokenizer_name: str | None = None
     counts: dict[str, int]
     batch_size: int | None
     lengths: Lengths

@@ -177,7 +177,7 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
 def _print_made(report: MeasuredReport, console: Console) -> None:
     """Print the command that makes the dataset again, on one line, to be copied."""
     if report.command is not None:
-        console.print(Text(f"made again by: {report.command}"), soft_wrap=True)
+        console.print(Text(f"made by: {report.command}"), soft_wrap=True)
 
 
 def _print_sources(report: MeasuredReport | DocumentsReport, console: Console, *, full: bool) -> None:

@@ -69,7 +69,7 @@ def test_pages_that_were_written_are_named(place: Path) -> None:
     compared = packtool("stats", "store", "--compare", "concat,bfd", "-L", "32", "--html", "a.html").stdout
     assert "\nWrote a.html.\n" in compared
     assert "--full" not in compared
-    assert packtool("stats", "rows", "--html", "b.html").stdout.endswith("\nWrote b.html.\n")
+    assert "\nWrote b.html.\n" in packtool("stats", "rows", "--html", "b.html").stdout
     assert "charts: --html FILE;" in packtool("stats", "store", "--compare", "concat,bfd", "-L", "32").stdout
     Path("c.toml").write_text(
         '[tokenize]\n[pack]\nstrategy = "bfd"\nsequence-length = 32\n[[stats]]\nhtml = "r.html"\n'

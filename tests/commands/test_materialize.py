@@ -81,7 +81,7 @@ def test_a_document_is_found_and_shown_as_with_tokens(tmp_path: Path) -> None:
 
 def test_stats_are_those_with_tokens(place: Path) -> None:
     index, packed = (packtool.stats(place / name) for name in ("index", "packed"))
-    assert msgspec.structs.replace(index, path="") == msgspec.structs.replace(packed, path="")  # type: ignore[type-var]
+    assert msgspec.structs.replace(index, path="", command="") == msgspec.structs.replace(packed, path="", command="")  # type: ignore[type-var]
 
 
 def test_a_flipped_bit_of_the_table_is_named(place: Path) -> None:

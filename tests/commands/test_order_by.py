@@ -178,6 +178,14 @@ def test_the_bytes_depend_on_neither_workers_nor_memory(
         assert contents(tmp_path / "whole") == contents(whole.place.path)  # type: ignore[attr-defined]
 
 
+def test_rows_that_are_written_later_have_the_same_share(stores: list[Path], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"strategy": "padding", "order_by": "repo", "sequence_length": 64, "atom_size": 16}
+    pack(stores, tmp_path / "a", shuffle=False, **options)
+    pack(stores, tmp_path / "index", shuffle=False, index_only=True, **options)
+    packtool.materialize(tmp_path / "index", tmp_path / "b", store=stores)
+    assert contents(tmp_path / "b") == contents(tmp_path / "a")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

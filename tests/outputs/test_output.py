@@ -35,6 +35,7 @@ def test_a_new_output_is_created_and_finished(tmp_path: Path) -> None:
         "command": "tokenize",
         "key": "k",
         "manifest": xxhash.xxh3_128_hexdigest((path / "manifest.json").read_bytes()),
+        "arguments": {},
         "workers": 2,
     }
     assert manifests.read(path) == MANIFEST
