@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
+import packtool
 from packtool.options import exchange, inspecting
 from packtool.options.declare import declared, flag
 from packtool.options.pack import PackOptions
@@ -29,18 +31,37 @@ def words(directory: str, pattern: str, without: str = "\0") -> set[str]:
     return found
 
 
+OPTIONS = set().union(*map(declared, COMMANDS.values()))
+TAKE_OPTIONS = {*packtool.__all__, *COMMANDS}
+
+
+def passed(tree: ast.AST) -> set[str]:
+    """Options that a test passes by name: to what takes options, or in a dictionary of nothing but options.
+
+    A word that only occurs, such as the `value` of a message or the keyword of another function, tests no option of
+    that name.
+    """
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in TAKE_OPTIONS:
+            found.update(keyword.arg for keyword in node.keywords if keyword.arg)
+        elif isinstance(node, ast.Dict):
+            keys = {ast.literal_eval(key) for key in node.keys if isinstance(key, ast.Constant)}
+            found.update(keys if keys <= OPTIONS else ())
+    return found
+
+
 CODE = words("packtool", r"\w+", without="packtool/options")
-TESTS = words("tests", r"--[\w-]+")
-"""Flags, and what tests pass: a word that only occurs in one, such as `value`, tests no option of that name."""
-for passed in (r"\b(\w+)=", r"[\"'](\w+)[\"']", r"^\s*(\w+) ="):
-    TESTS |= words("tests", passed)
+TESTED = words("tests", r"--[\w-]+")
+for path in (ROOT / "tests").rglob("*.py"):
+    TESTED |= passed(ast.parse(path.read_bytes()))
 
 
 def missing(name: str, *, named: bool = True) -> list[str]:
     """List what an option lacks."""
     known = {
         "used nowhere in packtool/": name in CODE,
-        "in no test": not named or name in TESTS or flag(name) in TESTS,
+        "in no test": not named or name in TESTED or flag(name) in TESTED,
     }
     return [place for place, knows in known.items() if not knows]
 
@@ -60,5 +81,18 @@ def test_options_of_plans_are_compared() -> None:
 
 def test_what_an_option_lacks_is_named() -> None:
     assert missing("max_" + "bucket" + "_of") == ["used nowhere in packtool/", "in no test"]
-    occurs = "mono" + "tonic"  # as time.monotonic does, which is no option that is passed
-    assert missing(occurs) == ["in no test"]
+    assert missing("value") == ["in no test"], "tests are full of the word, and pass no option of this name"
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("packtool.pack(store, seed=1)", {"seed"}),
+        ("PackArguments(store, seed=1)", {"seed"}),
+        ("piece(seed=1)", set()),
+        ("options = {'seed': 1, 'tokens': 2}", {"seed", "tokens"}),
+        ("message = {'seed': 1, 'value': 2}", set()),
+    ],
+)
+def test_an_option_is_tested_where_it_is_passed(source: str, options: set[str]) -> None:
+    assert passed(ast.parse(source)) == options
