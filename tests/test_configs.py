@@ -90,8 +90,6 @@ def test_atoms_of_a_quarter_to_four_rows(name: str, lengths: tuple[int, ...], co
     assert set(made) == names | {f"{name}-epoch-1" for name in names}
     for name in names:
         first, second = made[name].shuffle, made[f"{name}-epoch-1"].shuffle
-        assert first is not None
-        assert second is not None
         assert (first.seed, first.epoch, second.seed, second.epoch) == (42, 0, 42, 1)
         assert made[name].ledger == made[f"{name}-epoch-1"].ledger
     counts = store(tmp_path).counts
@@ -113,7 +111,6 @@ def test_buckets(corpus: Path, tmp_path: Path) -> None:
     assert set(made) == fixed | {"multi-bucket", "algorithm-1", "batches"}
     assert {made[name].strategy for name in fixed} == {"concat"}
     assert made["algorithm-1"].ledger == made["batches"].ledger
-    assert made["batches"].shuffle is not None
     assert made["batches"].shuffle.batch_tokens == 2048 * 24 * 16 * 8
     assert (tmp_path / "report.html").exists()
 

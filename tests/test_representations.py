@@ -22,7 +22,6 @@ def test_short_representations(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert repr(found) == f"<TokenizeResult: tokens, {held}>"
     assert repr(packtool.tokenize("corpus.jsonl", "tokens", resume=True)) == f"<TokenizeResult: tokens, {held}, kept>"
     made = packtool.pack("tokens", "packed", strategy="bfd", sequence_length=64)
-    assert made.report is not None
     rows = made.report.ledger.rows
     assert repr(made.report) == f"<PackedReport: bfd, {rows:,} rows of 64 tokens, padding 0.27%>"
     assert repr(made) == f"<DatasetResult: packed, {made.report!r}>"

@@ -82,7 +82,6 @@ def test_what_the_command_line_sets_lasts_as_long_as_the_command(
 
 def test_what_a_strategy_decides_can_be_turned_off() -> None:
     pack = app.get_command(None, "pack")
-    assert pack is not None
     [mix_rows] = [each for each in pack.params if each.name == "mix_rows"]
     assert (mix_rows.opts, mix_rows.secondary_opts) == (["--mix-rows"], ["--no-mix-rows"])
 

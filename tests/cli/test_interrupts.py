@@ -46,7 +46,6 @@ def interrupt(program: list[str], arguments: list[str], number: signal.Signals) 
         env=ENVIRONMENT,
         start_new_session=True,
     )
-    assert process.stdout is not None
     process.stdout.readline()
     os.killpg(process.pid, number)  # as a terminal and a scheduler do: to all processes
     _, error = process.communicate(timeout=60)

@@ -47,8 +47,6 @@ def test_no_colour_unless_on_a_terminal(place: Path) -> None:
 
 def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
     report = package.pack("store", "rows", strategy="concat", sequence_length=4096).report
-    assert report is not None
-    assert report.metrics is not None
     per_row = report.metrics.documents_per_row.mean
     assert key_figures(report.metrics).startswith("padding ")
     assert f" {per_row:.2f} documents per row, " in key_figures(report.metrics)
@@ -149,7 +147,6 @@ def test_quiet_stats_print_no_table_and_write_what_was_asked_for(
 def test_make_lists_every_target_with_what_it_does() -> None:
     root = Path(__file__).parents[2]
     targets = re.search(r"^\.PHONY: (.*?[^\\])$", (root / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
-    assert targets is not None
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     listed = subprocess.run(
         ["make", "--no-print-directory"], cwd=root, env=outside, capture_output=True, text=True, check=True

@@ -93,7 +93,6 @@ def test_shares_by_temperature_are_those_of_a_mixture(stores: list[Path], tmp_pa
     sizes = [Corpus([store]).tokens for store in stores]
     for temperature, wanted in ((1, sizes[0] / sum(sizes)), (1000, 0.5)):
         dataset = pack(stores, tmp_path / str(temperature), tokens=500, temperature=temperature)
-        assert dataset.manifest.choice is not None
         shares = [Fraction(source.asked) for source in dataset.manifest.choice.sources]
         assert sum(shares) == 1
         assert float(shares[0]) == pytest.approx(wanted, abs=1e-3)
@@ -115,19 +114,16 @@ def test_stats_and_export_take_the_documents_that_pack_takes(
     web = stores[0]
     packed = pack([web], tmp_path / "packed", shuffle=False, **options)
     documents = packed.chosen()
-    assert documents is not None
     report = packtool.stats(web, compare="bfd", sequence_length=32, **options)
     assert report.kind == "store"
     assert report.lengths.documents == len(documents[0])
     assert report.lengths.total == int(packed.lengths().sum())
-    assert report.comparison is not None
     (entry,) = report.comparison.entries
     assert entry.ledger.rows == packed.manifest.ledger.rows
     exported = packtool.export(web, tmp_path / "exported", format="parquet", **options)
     store = Corpus([web]).stores[0]
     rows = [row for file in sorted((tmp_path / "exported").glob("*.parquet")) for row in pq.read_table(file)[0]]
     assert [row.as_py() for row in rows] == [store.document(number).tolist() for number in documents[0].tolist()]
-    assert exported.manifest is not None
     assert packed.manifest.choice is not None
     assert exported.manifest.choice == msgspec.structs.replace(packed.manifest.choice, documents=None)
 

@@ -60,7 +60,6 @@ def trained(place: Path) -> list[list[tuple[str, int]]]:
     """Each document's tokens, joined where they are alike, and whether they train."""
     store = TokenStore(place)
     tokenizer = Tokenizer.from_file(str(place / "tokenizer.json"))
-    assert store.loss is not None
     tokens, loss, offsets = store.shards[0], store.loss[0], store.offsets[0]
     out = []
     for begin, end in itertools.pairwise(offsets):
@@ -277,7 +276,6 @@ def test_a_template_at_fault_is_not_to_be_skipped(tmp_path: Path, model: Path, s
     given = lines(tmp_path / "a.jsonl", *TALKS)
     with pytest.raises(PacktoolError) as error:
         packtool.tokenize(given, tmp_path / "s", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=1)
-    assert error.value.remedy is not None
     assert error.value.remedy.startswith(remedy)
     assert "--on-error" not in error.value.remedy
 

@@ -70,7 +70,6 @@ def test_what_is_too_long_is_dropped_and_counted(tmp_path: Path, store: Path, st
     sizes = lengths(store)
     packtool.pack(store, tmp_path / "p", strategy=strategy, sequence_length=sizes[1], too_long="drop")
     choice = _packed(tmp_path / "p").choice
-    assert choice is not None
     left_out = choice.sources[0].left_out["too_long"]
     assert (left_out.documents, left_out.tokens) == (1, sizes[2])
     assert choice.options["too_long"] == "drop"
@@ -83,7 +82,6 @@ def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path)
         [tmp_path / "web", store], tmp_path / "p", strategy="bfd", sequence_length=lengths(store)[1], too_long="drop"
     )
     choice = _packed(tmp_path / "p").choice
-    assert choice is not None
     assert [source.chosen_documents for source in choice.sources] == [1, 2]
 
 
@@ -125,7 +123,6 @@ def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: 
     sizes = lengths(store)
     report = packtool.stats(store, compare="all", sequence_length=[sizes[1], 64], buckets=[16, 64])
     assert isinstance(report, StoreReport)
-    assert report.comparison is not None
     found = {(entry.strategy, entry.sequence_length): entry for entry in report.comparison.entries}
     assert sorted(found) == sorted((name, size) for name in WHOLE for size in (sizes[1], 64))
     for (strategy, size), entry in found.items():
@@ -147,7 +144,6 @@ def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: 
 def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Path, store: Path) -> None:
     report = packtool.stats(store, compare="all", sequence_length=16, buckets=[16, 64], too_long="cut")
     assert isinstance(report, StoreReport)
-    assert report.comparison is not None
     assert [entry.strategy for entry in report.comparison.entries] == list(STRATEGIES)
     assert all("--too-long cut" in entry.command for entry in report.comparison.entries)
     assert all(not entry.dropped_conversations for entry in report.comparison.entries)
@@ -170,7 +166,6 @@ def test_texts_beside_conversations_are_compared_whole(tmp_path: Path, store: Pa
     row = lengths(store)[1]
     report = packtool.stats([tmp_path / "web", store], compare="bfd", sequence_length=row)
     assert isinstance(report, StoreReport)
-    assert report.comparison is not None
     (entry,) = report.comparison.entries
     assert entry.dropped_conversations == 1
     assert entry.metrics.documents == 3

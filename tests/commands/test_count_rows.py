@@ -26,7 +26,6 @@ def test_parts_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ste
 
     class Backwards(Processes):
         def run(self, function: Any, tasks: Any, *, work: Path | None = None, **_: Any) -> Any:
-            assert work is not None
             assert work.exists()
             tasks_sent.append(len(tasks))
             yield from ((number, function(tasks[number], Worker())) for number in reversed(range(len(tasks))))

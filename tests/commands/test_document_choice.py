@@ -62,7 +62,6 @@ def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
         options |= {"buckets": [16, 32], "sequence_length": None}
     dataset = pack(stores, tmp_path / "p", **options)
     choice = dataset.manifest.choice
-    assert choice is not None
     web, wiki = choice.sources
     assert abs(web.chosen_tokens - 0.4 * web.tokens) <= 30
     assert abs(wiki.chosen_tokens - 2.5 * wiki.tokens) <= 30
@@ -195,13 +194,11 @@ def test_copies_shards_and_lists(stores: list[Path], tmp_path: Path) -> None:
     (tmp_path / "list").write_text("web.jsonl:2\n\nwiki.jsonl:100\n")
     dataset = pack(stores, tmp_path / "without", exclude=tmp_path / "list")
     assert {(0, 1), (1, 99)}.isdisjoint(packed(dataset, stores))
-    assert dataset.manifest.choice is not None
     assert [source.left_out["excluded"].documents for source in dataset.manifest.choice.sources] == [1, 1]
 
 
 def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
     dataset = pack(stores, tmp_path / "p", mix=["web=0.75", "wiki=0.25"], tokens=2000)
-    assert dataset.manifest.choice is not None
     for source, wanted in zip(dataset.manifest.choice.sources, (1500, 500), strict=True):
         assert abs(source.chosen_tokens - wanted) <= 30
 
@@ -247,7 +244,6 @@ def test_filters_and_samples_of_lengths(stores: list[Path], tmp_path: Path) -> N
     assert sorted(taken) == [(s, d) for s in (0, 1) for d, size in enumerate(lengths[s]) if 8 <= size <= 20]
     dataset = pack(stores, tmp_path / "s", sample="25%", sample_interval=8)
     taken = packed(dataset, stores)
-    assert dataset.manifest.choice is not None
     for number, source in enumerate(dataset.manifest.choice.sources):
         mine = lengths[number][[d for s, d in taken if s == number]]
         for interval in range(1, 8):
@@ -279,7 +275,6 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
             pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
         )
         chosen = choose(Corpus(pool), options)
-        assert chosen.choice is not None
         return chosen.choice.sources
 
     shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -309,7 +304,6 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
     threading.Thread(target=edited, daemon=True).start()
     chosen = choose(Corpus(stores), PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe))
-    assert chosen.choice is not None
     assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
     left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
     assert [document for document in range(4) if document not in left] == [2]

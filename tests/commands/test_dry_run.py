@@ -104,7 +104,6 @@ def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> No
             yield {"text": str(number)}
 
     preview = packtool.tokenize(records(), tmp_path / "o", dry_run=True).preview
-    assert preview is not None
     assert (preview.options["inputs"], preview.known, read) == ("-", {"files": 0, "bytes": 0}, [0])
     assert not (tmp_path / "o").exists()
 

@@ -35,11 +35,9 @@ def test_what_is_lost_of_batches_and_repeated_tokens_is_said(stores: dict[str, P
     batches = "which rows make a batch"
     for source, expected in (("several", []), ("batches", [batches])):
         manifest = packtool.export(tmp_path / source, tmp_path / "out", format="parquet", overwrite=True).manifest
-        assert manifest is not None
         assert manifest.lost == expected
     packtool.pack(stores["small"], tmp_path / "rows", strategy="seamless", sequence_length=32)
     manifest = packtool.export(tmp_path / "rows", tmp_path / "out", format="parquet", overwrite=True).manifest
-    assert manifest is not None
     assert [what for what in manifest.lost if "repeated" in what] == [
         f"which tokens are repeated ({packtool.open(tmp_path / 'rows').manifest.ledger.repeated} are)"
     ]

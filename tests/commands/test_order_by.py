@@ -131,7 +131,6 @@ def test_each_pass_of_a_mixture_is_in_the_order(stores: list[Path], tmp_path: Pa
     mixed = pack(stores, tmp_path / "p", strategy="concat", order_by="repo", shuffle=False, mix=["one=2", "two=1.5"])
     begun, counts = documents_of(mixed), mixed.manifest.store_documents
     chosen = mixed.chosen()
-    assert chosen is not None
     stored = np.concatenate([chosen[0], chosen[1] + 190])[begun].tolist()
     both = stored[:300]
     assert both == by_definition(list(range(300)), ["repo"])
@@ -146,7 +145,6 @@ def test_the_report_says_what_share_of_pairs_is_alike(stores: list[Path], tmp_pa
     packed = pack(stores, tmp_path / "p", strategy=strategy, sequence_length=64, order_by="-repo,date", mix=weights)
     repos = [record["repo"] for part in RECORDS for record in part]
     chosen = packed.chosen()
-    assert chosen is not None
     stored = np.concatenate([chosen[0], chosen[1] + 190]).tolist()
     (bucket,) = packed.buckets
     pairs = alike = 0

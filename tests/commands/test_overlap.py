@@ -90,10 +90,8 @@ def test_the_list_leaves_out_what_overlaps(
     assert names == [f"web.jsonl:{number + 1}" for number in range(0, 60, 10)]
     (tmp_path / "list.txt").write_text(listed)
     choice = pack(stores[:1], tmp_path / "p", exclude=tmp_path / "list.txt").manifest.choice
-    assert choice is not None
     assert choice.sources[0].left_out["excluded"].documents == 6
     found = packtool.find(stores[0], overlap=stores[1]).overlaps
-    assert found is not None
     web, asked = map(TokenStore, stores)
     for each in found.found:
         here = web.document(each.document)[each.start : each.start + 13]
@@ -104,7 +102,6 @@ def test_the_list_leaves_out_what_overlaps(
 
 def test_several_stores_to_compare_with_are_told_apart(stores: list[Path]) -> None:
     found = packtool.find(stores[1], overlap=stores, tokens=20).overlaps
-    assert found is not None
     assert [(each.other_store, each.other_document, each.other_start) for each in found.found] == [
         (str(stores[1]), number, 0) for number in range(6)
     ]

@@ -188,7 +188,6 @@ def test_a_part_that_is_decided_is_not_looked_at(path: Path, tmp_path: Path) -> 
     (tmp_path / "plain.jsonl").write_text('{"text": "without a score"}\n' * 3)
     packtool.tokenize(tmp_path / "plain.jsonl", tmp_path / "plain", workers=1, encoder="tokenizers")
     dataset = pack([path, tmp_path / "plain"], tmp_path / "p", where="store == 'plain' or lang == 'en'")
-    assert dataset.manifest.choice is not None
     web, plain = dataset.manifest.choice.sources
     assert plain.chosen_documents == 3
     assert web.left_out["not_where"].documents == sum(not hit for hit in taken(path, "lang == 'en'"))
@@ -205,14 +204,12 @@ def test_documents_that_are_not_taken_are_in_the_ledger_and_come_before_duplicat
     packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["n"], workers=1, encoder="tokenizers")
     dataset = pack([tmp_path / "in"], tmp_path / "p", where="n >= 2", drop_duplicates=True)
     choice = dataset.manifest.choice
-    assert choice is not None
     assert choice.options["where"] == "n >= 2"
     assert {reason: left.documents for reason, left in choice.sources[0].left_out.items()} == {
         "not_where": 1,
         "duplicates": 1,
     }
     chosen = dataset.chosen()
-    assert chosen is not None
     assert chosen[0].tolist() == [1, 3]  # the first copy that is taken
     assert packtool.verify(tmp_path / "p", store=[tmp_path / "in"]).problems == []
 
@@ -226,7 +223,6 @@ def test_the_same_bytes_for_any_workers_memory_and_way(path: Path, records: list
     packtool.materialize(tmp_path / "index", tmp_path / "written", store=[path])
     assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "written")
     chosen = PackedDataset(tmp_path / "one").chosen()
-    assert chosen is not None
     wanted = by_python(path, records, where)
     assert wanted is not None
     assert np.flatnonzero(wanted).tolist() == chosen[0].tolist()

@@ -160,7 +160,6 @@ def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Si
         [sys.executable, str(script), when], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
     with parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"started\n"
         started = time.monotonic()
         parent.send_signal(how)

@@ -79,7 +79,6 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
     with parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"started\n"
         started = time.monotonic()
         parent.send_signal(how)

@@ -38,7 +38,6 @@ def documents(path: Path, name: str) -> list[list[int]]:
 @pytest.mark.parametrize("name", EXPORTS)
 def test_documents_of_several_stores_follow_each_other(stores: list[Path], tmp_path: Path, name: str) -> None:
     result = packtool.export(stores, tmp_path / "out", format=name)
-    assert result.manifest is not None
     assert len(result.manifest.further_inputs or ()) == 2
     assert packtool.verify(tmp_path / "out").problems == []
     found = documents(tmp_path / "out", name)
@@ -61,10 +60,8 @@ def test_a_mixture_is_one_megatron_dataset(stores: list[Path], tmp_path: Path) -
     assert tokens == rows[: len(tokens)].tolist()
     assert len(rows) - len(tokens) <= 1  # padding
     assert found[:5] == found[5:10]
-    assert result.manifest is not None
     assert result.manifest.choice is not None
     whole = packtool.export(stores[1:], tmp_path / "some", format="megatron", max_tokens=20)
-    assert whole.manifest is not None
     assert whole.manifest.sequences == sum(size <= 20 for name in ("wiki", "code") for size in LENGTHS[name])
 
 

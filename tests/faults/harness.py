@@ -71,8 +71,6 @@ class Faults:
         """Run several commands at once."""
         fault = {"below": str(below), "at": at, "how": how, "stays": how == FULL, "after": after}
         tasks = [{"arguments": each, **fault} for each in commands]
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(tasks) + "\n")
         self._process.stdin.flush()
         return [Outcome(*each) for each in json.loads(self._process.stdout.readline())]
@@ -110,7 +108,6 @@ def faults(scratch: Path) -> Iterator[Faults]:
         cwd=HERE.parents[1],
     ) as process:
         yield Faults(process)
-        assert process.stdin is not None
         process.stdin.close()
 
 

@@ -86,7 +86,6 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cu
         (shard.segment_offsets, ROWS.offsets),
         (shard.atoms, np.array([0, 2])),
     ):
-        assert entry is not None
         assert entry.name.endswith("-00007.npy")
         np.testing.assert_array_equal(np.load(tmp_path / entry.name), expected)
     assert len(list(tmp_path.iterdir())) == 4

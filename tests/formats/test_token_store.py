@@ -66,7 +66,6 @@ def test_stores_of_different_tokenizers_are_no_corpus(tmp_path: Path) -> None:
 
 def test_which_tokens_train_lies_beside_the_tokens(tmp_path: Path) -> None:
     store = TokenStore(write_store(tmp_path / "a", [3, 5, 1, 4], per_shard=3, loss=document_loss))
-    assert store.loss is not None
     assert [loss.tolist() for loss in store.loss] == [
         document_loss(0, 3) + document_loss(1, 5) + document_loss(2, 1),
         document_loss(3, 4),

@@ -102,7 +102,6 @@ def test_rows_without_segments_are_masked(tmp_path: Path) -> None:
     dataset = packtool.open(tmp_path / "packed")
     assert isinstance(dataset, Dataset)
     loss = dataset.loss([0, 1])
-    assert loss is not None
     batch = dataset.batch([0, 1], labels="same", documents=False, fields=["input_ids", "labels"])
     np.testing.assert_array_equal(batch["labels"][:, 1:] != -100, loss[:, 1:] == 1)
 

@@ -22,7 +22,6 @@ def test_comes_back_from_its_json(report: PackedReport) -> None:
 
 def test_agrees_with_the_tally(report: PackedReport, tally: Tally) -> None:
     metrics = measure([tally], 8)
-    assert report.metrics is not None
     assert report.lengths is not None
     assert report.metrics.padding_ratio == metrics.padding_ratio
     assert report.metrics.steps_per_epoch == -(-tally.rows // 8)
@@ -49,7 +48,6 @@ def test_without_segments_only_the_ledger_is_known() -> None:
 def test_of_no_documents() -> None:
     none = Tally(np.zeros(0, np.uint32), 8)
     report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
-    assert report.metrics is not None
     assert report.metrics.rows == 0
     assert report.documents_per_row == report.context == []
 

@@ -74,7 +74,6 @@ def test_a_strategy_that_is_not_recommended_is_measured_but_never_named(monkeypa
 def test_corpora_of_different_shapes(lengths: I64, choice: str, runner_up: str) -> None:
     verdict = judged(lengths)
     assert verdict.choice.strategy == choice
-    assert verdict.runner_up is not None
     assert verdict.runner_up.strategy == runner_up
     assert f"--strategy {choice} --sequence-length 2048" in verdict.choice.command
 
@@ -107,9 +106,7 @@ def test_the_reason_has_the_figures_of_the_corpus() -> None:
 def test_wide_lengths_whose_tokens_fit_a_row_suggest_buckets() -> None:
     lengths = np.concatenate([np.full(9800, 100), np.full(200, 5000)])
     verdict = store_report(lengths, ["all"], [8192], [1024, 8192]).comparison
-    assert verdict is not None
     rival = verdict.verdicts[0].runner_up
-    assert rival is not None
     assert rival.strategy == "buckets"
     assert rival.reason.startswith("if your trainer takes batches of several row lengths: ")
     assert "--strategy buckets --buckets 1024,8192" in rival.command
@@ -128,7 +125,6 @@ def test_a_verdict_for_each_row_length_and_among_those_compared() -> None:
 
 def test_longer_documents_suggest_padding_where_data_is_scarce() -> None:
     verdict = judged(ONE_LENGTH, "concat", "padding")
-    assert verdict.runner_up is not None
     assert verdict.runner_up.reason.startswith("if data is scarce and time is not: it takes ")
     assert verdict.runner_up.source is not None
     assert "each model was scored on its own packing" in verdict.runner_up.source
@@ -229,7 +225,6 @@ def test_what_a_multiple_costs_is_told_and_held_against_no_strategy() -> None:
     told = re.search(
         r"padding \((\d+\.?\d*)% since documents begin at multiples of 32\)", padded.verdicts[0].choice.reason
     )
-    assert told is not None
     each = entry.ledger.rounding / entry.metrics.documents  # type: ignore[operator]
     assert 14 < each < 17, "half a multiple"
     assert float(told[1]) == pytest.approx(100 * each * entry.metrics.documents / entry.ledger.output, abs=0.05)
@@ -291,7 +286,6 @@ def test_degenerate_entries_are_not_marked() -> None:
 
 def test_the_command_is_there_to_paste() -> None:
     comparison = store_report(SHORT, ["concat"], [64]).comparison
-    assert comparison is not None
     assert comparison.entries[0].command == "packtool pack store -o packed --strategy concat --sequence-length 64"
 
 

@@ -47,7 +47,6 @@ def test_workers_end_with_the_process_that_trains(tmp_path: Path, start: str) ->
     (tmp_path / "train.py").write_text(TRAIN)
     command = [sys.executable, "-W", "ignore", str(tmp_path / "train.py"), str(tmp_path / "rows"), start]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
-        assert training.stdout is not None
         workers = [int(each) for each in training.stdout.readline().split()]
         training.send_signal(signal.SIGKILL)
         try:

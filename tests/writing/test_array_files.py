@@ -26,7 +26,6 @@ def test_what_is_written_is_in_the_file(tmp_path: Path) -> None:
     first, second = arrays.empty(5, np.uint16), arrays.empty(3, np.int64)
     first[:], second[:] = range(5), 7
     file = ArrayFile.of(first)
-    assert file is not None
     assert type(first) is np.ndarray
     assert np.fromfile(file.path, np.uint16).tolist() == [0, 1, 2, 3, 4]
     assert ArrayFile(file.path, np.dtype("<u2"), (2, 2)).open().tolist() == [[0, 1], [2, 3]]
@@ -36,7 +35,6 @@ def test_what_is_written_is_in_the_file(tmp_path: Path) -> None:
         (first[1:5].reshape(2, 2)[1], 6, [3, 4]),
     ):
         part = ArrayFile.of(later)
-        assert part is not None
         assert (part.path, part.offset, part.open().tolist()) == (file.path, offset, items)
     again = ArrayFile.of(file.open()[3:])
     assert again == ArrayFile(file.path, np.dtype("<u2"), (2,), 6)
@@ -50,7 +48,6 @@ def test_what_is_written_is_in_the_file(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_is_an_error_and_no_signal(tmp_path: Path) -> None:
     array = FileArrays(tmp_path).empty(2000, np.int64)
     file = ArrayFile.of(array[500:])
-    assert file is not None
     os.truncate(file.path, 8 * 1999)
     with pytest.raises(DataError, match=r"planned-00000: has 15992 bytes where 16000 were written") as caught:
         file.open()

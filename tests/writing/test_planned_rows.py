@@ -74,7 +74,6 @@ def test_what_the_last_row_lacks_is_padding() -> None:
     segments, tokens = source.read(np.array([0, 1, 2]))
     joined, padded, _ = rows_of(plan, (segments, tokens), 99)
     assert padded.reshape(2, 8).tolist() == [ROWS[0] + ROWS[1], ROWS[2] + [99] * 4]
-    assert joined is not None
     assert joined.tokens().tolist() == [8, 8]
     assert joined.document.tolist() == [0, 1, PADDING, 2, PADDING]
     assert rows_of(plan, (None, tokens), 99)[0] is None

@@ -296,7 +296,6 @@ def test_rows_are_not_read_without_stores(index: Path) -> None:
 
 def test_no_row_gathers_nothing(index: Path) -> None:
     gather = open_packed(index).buckets[0].gather
-    assert gather is not None
     empty = np.empty(0, np.int64)
     assert len(gather(Segments(empty, empty, empty, empty, np.zeros(1, np.int64)))) == 0
 

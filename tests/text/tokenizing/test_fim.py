@@ -197,7 +197,6 @@ def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[st
     result = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "o", **options)
     store = TokenStore(tmp_path / "o")
     known = sentinels(tokenizer.get_vocab())
-    assert known is not None
     names = known.texts
     before, after, middle, *end = ids = tuple(tokenizer.token_to_id(name) for name in names)
     how = fim(texts=names, ids=ids, rate=Fraction(4, 5), guard="\1" if spec is MARKED else "")
