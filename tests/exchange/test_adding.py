@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.added import copy_of, examples_of, replace, run
 from tests.stores import write_store
 
-ROOT = Path(__file__).parents[2]
-NEEDED = ("tests/__init__.py", "tests/stores.py", "pyproject.toml", "docs/coming-from.md")
+COPIED = (
+    "packtool", "tests/exchange", "tests/__init__.py", "tests/stores.py", "pyproject.toml", "docs/coming-from.md",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and of the tests of formats, with the format of CONTRIBUTING, which no page documents."""
-    place = tmp_path_factory.mktemp("added")
-    for directory in ("packtool", "tests/exchange"):
-        shutil.copytree(ROOT / directory, place / directory, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in NEEDED:
-        (place / file).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / file, place / file)
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding a format")[2]
-    code, reader = [found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL)][:2]
+    place = copy_of(tmp_path_factory.mktemp("added"), *COPIED)
+    code, reader, *_ = examples_of("Adding a format")
     (place / "packtool/exchange/formats/lines.py").write_text(code, encoding="utf-8")
     for file, before, after in (
         ("packtool/options/names.py", '    "megatron": (', '    "lines": ("*.ids",),\n    "megatron": ('),
@@ -39,17 +31,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             '    "lines": lines,\n    "megatron": megatron,\n',
         ),
     ):
-        source = (place / file).read_text(encoding="utf-8")
-        assert source.count(before) == 1, (file, before)
-        (place / file).write_text(source.replace(before, after), encoding="utf-8")
+        replace(place / file, before, after)
     write_store(place / "store", [3, 2])
     return place
-
-
-def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(place), "COLUMNS": "100"}
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_laws_hold_and_what_is_missing_is_named(place: Path) -> None:

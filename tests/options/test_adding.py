@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,41 +10,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.added import copy_of, examples_of, manifest, packtool, replace
 from tests.stores import write_store
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with the option of CONTRIBUTING added to `decompose`, and a token store."""
-    place = tmp_path_factory.mktemp("added")
-    shutil.copytree(ROOT / "packtool", place / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding an option")[2]
-    text = text.partition("## Adding a filter")[0]
-    declaration, use, rule = (found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL))
+    place = copy_of(tmp_path_factory.mktemp("added"), "packtool")
+    declaration, use, rule = examples_of("Adding an option")
     options = place / "packtool/options/pack.py"
-    source = options.read_text(encoding="utf-8")
-    source = source.replace("    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[", 1)
-    options.write_text(source, "utf-8")
-    ruled = source.replace(
-        declaration, declaration.replace("            recorded=True,\n", f"            recorded=True,\n{rule}")
-    )
-    (place / "ruled.py").write_text(ruled.replace("import Excludes, Option", "import Excludes, Needs, Option"), "utf-8")
-    strategy = place / "packtool/planning/packing/decompose.py"
-    source = strategy.read_text(encoding="utf-8")
+    replace(options, "    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[")
+    shutil.copy(options, place / "ruled.py")
+    ruled = declaration.replace("            recorded=True,\n", f"            recorded=True,\n{rule}")
+    replace(place / "ruled.py", declaration, ruled)
+    replace(place / "ruled.py", "import Excludes, Option", "import Excludes, Needs, Option")
     before = "    top = 1 << (options.row_length.bit_length() - 1)\n"
-    assert before in source
-    strategy.write_text(source.replace(before, use), "utf-8")
+    replace(place / "packtool/planning/packing/decompose.py", before, use)
     write_store(place / "store", [5, 9, 20, 3])
     return place
-
-
-def packtool(place: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "packtool", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(place), "COLUMNS": "100"}
-    result = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    return result.stdout + result.stderr
 
 
 def test_it_is_in_the_help(place: Path) -> None:
@@ -59,18 +41,18 @@ def test_it_is_in_the_help(place: Path) -> None:
 def test_the_manifest_records_it_and_the_strategy_obeys(place: Path) -> None:
     base = ("pack", "store", "--strategy", "decompose", "-L", "16", "-q")
     assert packtool(place, *base, "-o", "p", "--max-bucket", "4") == ""
-    manifest = json.loads((place / "p/manifest.json").read_text(encoding="utf-8"))
-    assert manifest["options"]["max_bucket"] == 4
-    assert max(bucket["sequence_length"] for bucket in manifest["buckets"]) == 4
+    made = manifest(place / "p")
+    assert made["options"]["max_bucket"] == 4
+    assert max(bucket["sequence_length"] for bucket in made["buckets"]) == 4
     assert packtool(place, *base, "-o", "q") == ""
-    assert "max_bucket" not in json.loads((place / "q/manifest.json").read_text(encoding="utf-8"))["options"]
+    assert "max_bucket" not in manifest(place / "q")["options"]
 
 
 def test_a_file_may_have_it_and_is_blamed(place: Path) -> None:
     (place / "c.toml").write_text("[pack]\nmax-bucket = 2\n", encoding="utf-8")
     base = ("pack", "store", "-L", "16", "-q", "--config", "c.toml")
     assert packtool(place, *base, "-o", "r", "--strategy", "decompose") == ""
-    assert json.loads((place / "r/manifest.json").read_text(encoding="utf-8"))["options"]["max_bucket"] == 2
+    assert manifest(place / "r")["options"]["max_bucket"] == 2
     assert packtool(place, *base, "-o", "s", "--strategy", "concat") == (
         "packtool: error[option-not-taken]: c.toml:2: max-bucket: --strategy concat does not take this option. "
         "Leave it out, or use --strategy decompose.\n"

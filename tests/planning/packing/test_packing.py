@@ -1,20 +1,17 @@
 """A strategy is one file and one line in the registry, as CONTRIBUTING says; the example there is the one added."""
 
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from packtool.errors import UsageError
 from packtool.planning.packing import STRATEGIES, plan, strategy
+from tests.added import copy_of, examples_of, replace, run
 from tests.test_laws import options_of
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_a_strategy_that_is_not_there():
@@ -29,27 +26,21 @@ def test_a_plan_is_frozen(name):
             only.dropped = 1
 
 
-@pytest.mark.parametrize("windowed", [True, False])
+@pytest.mark.parametrize("windowed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_strategy_is_added_as_contributing_says(tmp_path, windowed):
-    example = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
-    code = example[1].replace("windowed=True", f"windowed={windowed}")
+    [example] = examples_of("Adding a strategy")
+    code = example.replace("windowed=True", f"windowed={windowed}")
     assert f"windowed={windowed}" in code
     if not windowed:  # it is given arrays, and may ask them for its own
         code = code.replace("options: PackOptions)", "options: PackOptions, arrays: Arrays = IN_MEMORY)")
         code = code.replace(
             "numpy as np\n", "numpy as np\n\nfrom packtool.planning.arrays import IN_MEMORY, Arrays\n", 1
         )
-    shutil.copytree(ROOT / "packtool", tmp_path / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_of(tmp_path, "packtool", "pyproject.toml", "tests/__init__.py", "tests/test_laws.py")
     (tmp_path / "packtool/planning/packing/apart.py").write_text(code, encoding="utf-8")
-    registry = tmp_path / "packtool/options/names.py"
-    lines = registry.read_text(encoding="utf-8").replace("STRATEGIES = (\n", 'STRATEGIES = (\n    "apart",\n')
-    registry.write_text(lines, encoding="utf-8")
-    for file in ("pyproject.toml", "tests/__init__.py", "tests/test_laws.py"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / file, tmp_path / file)
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "apart"]
-    command += ["tests/test_laws.py", "packtool/planning/packing/apart.py"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    replace(tmp_path / "packtool/options/names.py", "STRATEGIES = (\n", 'STRATEGIES = (\n    "apart",\n')
+    command = ["pytest", "-v", "-p", "no:cacheprovider", "-k", "apart"]
+    result = run(tmp_path, *command, "tests/test_laws.py", "packtool/planning/packing/apart.py")
     assert result.returncode == 0, result.stdout
     assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 15
     program = (
