@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
 from packtool.commands.document_choice import Chosen, check_choice, choose
@@ -62,6 +64,7 @@ def pack(options: PackArguments) -> DatasetResult:
         row_length = options.sequence_length or max(options.buckets)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             chosen = choose(corpus, options, row_length, arrays, longest)
+            _require_whole(corpus, chosen, options)
             ordered = _ordered(job, options, corpus, chosen, work, arrays)
             stored_order = groups = None
             if ordered is not None:
@@ -160,7 +163,6 @@ def _longest_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
 
     Raises:
         UsageError: the strategy would cut conversations without `--too-long cut`; or there are none.
-        DataError: one is too long for a row, and `--too-long` is not given.
     """
     stores = [store for store in corpus.stores if store.manifest.conversations]
     if not stores and options.too_long != "error":
@@ -174,20 +176,35 @@ def _longest_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
         keeping = ", ".join(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
         remedy = f"give --too-long cut, or a strategy that keeps documents whole: {keeping}"
         raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
-    row = min(options.atom, options.row_length)
     if options.too_long == "drop":
-        return row
-    for store in stores:
+        return min(options.atom, options.row_length)
+    return None
+
+
+def _require_whole(corpus: Corpus, chosen: Chosen, options: PackArguments) -> None:
+    """Require that the chosen conversations fit rows, where no option says what becomes of those that don't.
+
+    Raises:
+        DataError: one of them is too long for a row.
+    """
+    if options.too_long != "error":
+        return
+    row = min(options.atom, options.row_length)
+    for number, store in enumerate(corpus.stores):
+        if not store.manifest.conversations:
+            continue
         lengths = store.lengths()
-        longer = lengths > row
-        if options.max_tokens is not None:
-            longer &= lengths <= options.max_tokens
-        if longer.any():
-            count = plural(int(longer.sum()), "conversation")
-            what = f"{count} of {store.documents:,} do not fit a row of {row:,} tokens"
+        if chosen.passes is not None:
+            passes = chosen.passes[number]
+            taken = passes.part
+            if passes.whole:
+                taken = passes.kept
+            lengths = lengths[taken]
+        longer = int(np.count_nonzero(lengths > row))
+        if longer:
+            what = f"{plural(longer, 'conversation')} of {len(lengths):,} do not fit a row of {row:,} tokens"
             remedy = f"give --too-long drop or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
             raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
-    return None
 
 
 def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:

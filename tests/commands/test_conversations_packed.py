@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.report.schema import MeasuredReport, StoreReport
 from packtool.report.tables import caveats
+from packtool.support.sizes import plural
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %};{% endfor %}"
@@ -35,7 +37,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b c d " * times}]}
         for times in (1, 4, 7)
     ]
-    packtool.tokenize(talks, place / "store", chat_template=place / "chat.jinja", workers=1)
+    (place / "talks.jsonl").write_text("\n".join(map(json.dumps, talks)))
+    packtool.tokenize(place / "talks.jsonl", place / "store", chat_template=place / "chat.jinja", workers=1)
     return place / "store"
 
 
@@ -56,13 +59,49 @@ def _packed(place: Path) -> PackedManifest:
 
 
 def test_what_is_too_long_is_refused(tmp_path: Path, store: Path) -> None:
-    short, middle, longest = lengths(store)
+    _, middle, longest = lengths(store)
     with pytest.raises(PacktoolError) as error:
         packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=middle - 1)
     assert (error.value.code, error.value.where) == ("conversations-too-long", str(store))
     assert error.value.what == f"2 conversations of 3 do not fit a row of {middle - 1} tokens"
     assert error.value.remedy.endswith(f"the longest has {longest} tokens")
-    packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=short, max_tokens=short)
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({}, [0, 1, 2]),
+        ({"max_tokens": 25}, [0, 1]),
+        ({"where": "line < 2"}, [0]),
+        ({"where": "line > 1"}, [1, 2]),
+        ({"exclude": "list.txt"}, [0, 1]),
+        ({"exclude": "list.txt", "where": "line != 2"}, [0]),
+        ({"mix": {"store": 0, "web": 1}}, []),
+        ({"mix": {"store": 2, "web": 1}, "exclude": "list.txt"}, [0, 1]),
+    ],
+)
+@pytest.mark.parametrize("row", [20, 25, 40])
+def test_only_what_is_chosen_can_be_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Path, row: int, options: dict[str, Any], chosen: list[int]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("list.txt").write_text("talks.jsonl:3\n")
+    stores = [store]
+    if "mix" in options:
+        packtool.tokenize([{"text": "some words"}], "web", workers=1)
+        stores.append(Path("web"))
+    sizes = [lengths(store)[number] for number in chosen]
+    longer = sum(size > row for size in sizes)
+    if longer == 0:
+        packtool.pack(stores, "p", strategy="bfd", sequence_length=row, **options)
+        packtool.verify("p")
+        return
+    with pytest.raises(PacktoolError) as error:
+        packtool.pack(stores, "p", strategy="bfd", sequence_length=row, **options)
+    assert (error.value.code, error.value.where) == ("conversations-too-long", str(store))
+    assert error.value.what == f"{plural(longer, 'conversation')} of {len(sizes)} do not fit a row of {row} tokens"
+    assert error.value.remedy.endswith(f"the longest has {max(sizes)} tokens")
+    assert not Path("p").exists()
 
 
 @pytest.mark.parametrize("strategy", WHOLE)
