@@ -39,8 +39,8 @@ class There:
     """What lies at a place: one of the four kinds below.
 
     Attributes:
-        names: every file, with its bytes.
-        marker: the bytes of the marker; None if there is none.
+        names: the size of every file in bytes, by its name.
+        marker: the contents of the marker; None if there is no marker.
     """
 
     names: Mapping[str, int] = field(default_factory=dict)
@@ -64,19 +64,22 @@ class Nothing(There):
 
 
 class Begun(There):
-    """Work with a marker, whose run goes on or was killed; `mark` is None if the marker is damaged, or just went."""
+    """Unfinished work with a marker: its run goes on, or was killed.
+
+    `mark` is None if the marker is damaged, or was removed after the files were listed.
+    """
 
 
 @dataclass(frozen=True)
 class Finished(There):
     """A dataset, an export or an order.
 
-    It may have a marker: of the run that made it and was killed just before its marker went, or of a run that was to
-    replace it and was killed before it had begun to.
+    A marker may lie beside it: the marker of the run that made it, killed just before it removed the marker; or the
+    marker of a run that was to replace it, killed before it removed anything.
 
     Attributes:
-        digest: of the manifest; of `run.json` if it is an order.
-        by: who made it; None if that is unknown.
+        digest: xxh3-128 of the manifest; of `run.json` if it is an order.
+        by: the command that made it, and its key; None if they are unknown.
     """
 
     digest: str = ""
@@ -88,7 +91,7 @@ class Finished(There):
 
 
 class Other(There):
-    """Files without marker and manifest: packtool's, of nobody knows which run, or not packtool's at all."""
+    """Files without a marker or a manifest: packtool's, from an unknown run, or another program's."""
 
 
 def look(place: Place) -> There:
@@ -106,19 +109,19 @@ def look(place: Place) -> There:
 
 
 def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
-    """Return the bytes of the marker; None if there is none."""
+    """Return the contents of the marker; None if there is no marker."""
     if MARKER not in names:
         return None
     try:
         return place.read(MARKER)
     except FileNotFoundError:  # its run has ended since the files were listed
         return None
-    except OSError:  # it is there, and can't be read: damaged
+    except OSError:  # listed, but unreadable: the place must not pass for one without a marker
         return b""
 
 
 def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
-    """Return the finished output at a place; None if there is none, or a manifest that finished nothing."""
+    """Return the finished output at a place; None if there is no manifest, or only a leftover of a killed run."""
     if manifests.MANIFEST in names:
         return _dataset(place, names, marker)
     # An order has no manifest: its `run.json` comes last. Beside a marker that may be the `run.json` of the run before,
@@ -130,7 +133,11 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
 
 
 def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
-    """Return the dataset whose manifest is here; None if the manifest finished nothing."""
+    """Return the dataset whose manifest is here; None if the manifest is a leftover of a killed run.
+
+    Beside a marker a manifest is a leftover if it is damaged, if there is no `run.json`, or if `run.json` has another
+    digest.
+    """
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
@@ -152,7 +159,7 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
 
 
 def _made_by(place: Place) -> Made | None:
-    """Return what `run.json` says of the run that finished; None if that is unknown."""
+    """Return the command and key of the run that finished, from `run.json`; None if it is missing or damaged."""
     try:
         return manifests.decode(place.read(manifests.RUN), Made)
     except (OSError, ValueError, PacktoolError):
@@ -195,11 +202,12 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
             if isinstance(place, LocalPlace):
-                there = _decided(output, options)  # again, now that the lock keeps other runs from changing it
+                # The decision above was made without the lock, and another run may have changed the place since.
+                there = _decided(output, options)
             if not output.finished:
                 _begin(output, options, there)
             elif isinstance(place, LocalPlace) or there.marker is None or output.state.same(there.mark):
-                output.leave()  # what a killed run had left to remove
+                output.leave()  # a killed run had finished, but not removed its unfinished files and marker
             else:
                 output.release()  # a store has no lock, and the marker is another run's
     except BaseException:
@@ -217,19 +225,20 @@ def preview(place: Place, state: State) -> Lies:
             place.require(files)
             return "finished"
     except (OSError, PacktoolError):
-        return "other"
+        return "other"  # a dry run never fails because of its output: the run itself reports what is wrong there
     if isinstance(there, Nothing):
         return "nothing"
     return "unfinished" if state.same(there.mark) else "other"
 
 
 def _output(place: Place, state: State, options: Writing) -> Output:
-    """Set up an output; one in a store has its lock and scratch files in the staging directory."""
+    """Set up an output. If it lies in an object store, its lock and scratch files lie in the staging directory."""
     if isinstance(place, LocalPlace):
         return Output(place, place.path / UNFINISHED, place.path / SCRATCH, state)
     staging = cache_directory()
     if options.staging is not None:
         staging = Path(options.staging).absolute()
+    # One directory for each URL, whatever the key: so runs of this machine that write to one place share a lock.
     work = staging / "outputs" / xxhash.xxh3_64_hexdigest(f"{place} ".encode())
     return Output(place, work, work / state.key, state)
 
@@ -294,7 +303,7 @@ def _resumed(place: Place, there: There, state: State) -> Way:
     if state.same(there.mark):
         return Way.GO_ON
     if there.mark is None and set(there.names) == {MARKER}:
-        return Way.GO_ON  # whoever began had made nothing yet
+        return Way.GO_ON  # no file of a dataset is there yet, so nothing can be mixed up
     raise _not_resumed(place, there, state, there.mark)
 
 
@@ -323,18 +332,19 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     elif output.way is Way.GO_ON and there.mark is not None:
         replaces = there.mark.replaces
     output.mark = _mark(output.state, options, replaces)
-    if not place.create(MARKER, output.mark, replaces=there.marker):
+    if not place.create(MARKER, output.mark, replaces=there.marker):  # rule 1
         raise taken(place)
-    now = look(place)
+    now = look(place)  # rule 2
     finished = now if isinstance(now, Finished) else None
     if output.way is Way.GO_ON and finished is not None and output.state.same(finished.by):
         output.way = Way.KEEP  # the manifest of the killed run was still on its way
         output.leave()
         return
     if finished is not None and finished.digest != replaces:
+        # A faster run finished here in the meantime: its dataset stays, and must not look like unfinished work.
         place.remove([MARKER])
         raise taken(place)
-    if finished is not None:
+    if finished is not None:  # rule 3
         place.remove([manifests.MANIFEST])
     if finished is not None or output.way is not Way.GO_ON:
         keep = (MARKER, f"{UNFINISHED}/{LOCK}")
@@ -343,29 +353,29 @@ def _begin(output: Output, options: Writing, there: There) -> None:
 
 
 def _mark(state: State, options: Writing, replaces: str) -> bytes:
-    """Return the marker of a run; a random part tells it from that of another run with the same options."""
+    """Return the marker of a run. Its random part tells runs with the same options apart."""
     return manifests.sealed(Mark(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, replaces))
 
 
 def _clear_scratch(output: Output) -> None:
-    """Make the scratch directory, without what this run can't use."""
+    """Make the scratch directory, and remove files in it that this run can't use."""
     if output.way is not Way.GO_ON:
         shutil.rmtree(output.scratch, ignore_errors=True)
     output.scratch.mkdir(parents=True, exist_ok=True)
     for attempt in output.scratch.glob("*.*/"):
-        shutil.rmtree(attempt)  # of a run that was killed
+        shutil.rmtree(attempt)  # of a run that was killed: this one holds the lock, so no other is at work
     if isinstance(output.place, LocalPlace):
         return
     for scratch in output.work.glob("*/"):
         if scratch != output.scratch:
-            shutil.rmtree(scratch)  # of work with another key, which this run has replaced
+            shutil.rmtree(scratch)  # of a run with another key, whose work this run has replaced
 
 
 def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
-    """Require that an output lies apart from its inputs, whatever is there.
+    """Require that an output lies apart from its inputs, whatever lies at the output.
 
     Raises:
-        UsageError: it does not; both `overwrite` and `resume`.
+        UsageError: it overlaps an input; both `overwrite` and `resume`.
     """
     if options.overwrite and options.resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
@@ -373,7 +383,7 @@ def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) 
 
 
 def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
-    """Refuse an output that is an input, or is inside one, or contains one. A URL never overlaps a local path."""
+    """Refuse an output that is an input, lies inside an input, or contains one. A URL never overlaps a local path."""
     local = isinstance(place, LocalPlace)
     target: PurePath = PurePosixPath(str(place))
     if isinstance(place, LocalPlace):
@@ -401,7 +411,7 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 
 
 def _require_whole(place: Place) -> None:
-    """Require all files of a finished output, as they were written."""
+    """Require all files of a finished output to be there with the sizes that they were written with."""
     try:
         files = manifests.files_at(place)
         place.require(files)
@@ -412,10 +422,10 @@ def _require_whole(place: Place) -> None:
 
 
 def _not_resumed(place: Place, there: There, state: State, by: State | None) -> UsageError:
-    """Return the error for what a run can neither go on with nor keep.
+    """Return the error for work that a run can neither continue nor keep.
 
     Args:
-        by: who made it; None if that is unknown.
+        by: the command that made it, and its key; None if they are unknown.
     """
     if by is None:
         what = "not empty, and not the output of an interrupted run"
@@ -431,7 +441,7 @@ def _not_resumed(place: Place, there: There, state: State, by: State | None) -> 
 
 
 def _not_empty(place: Place, there: There) -> UsageError:
-    """Return the error for a place that is not empty, where nothing was said of resuming or replacing."""
+    """Return the error for a place that is not empty, given neither --resume nor --overwrite."""
     if isinstance(there, Finished):
         what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
     elif isinstance(there, Begun):
@@ -445,7 +455,7 @@ def _not_empty(place: Place, there: There) -> UsageError:
 
 
 def _require_ours(place: Place, there: There) -> None:
-    """Refuse to remove anything but one readable dataset, and what packtool made of an unfinished one.
+    """Refuse to remove anything but the files of a readable dataset, or of unfinished work of packtool.
 
     Raises:
         UsageError: naming a file that packtool did not write, as far as that can be told.
@@ -477,12 +487,15 @@ def _known(place: Place) -> set[str]:
 
 
 def _is_work(name: str) -> bool:
+    """Return whether a file is one of unfinished work, by its name."""
     return (name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)) and is_ours(name)
 
 
 def _require_no_links(path: Path) -> None:
-    """Refuse an output with links to directories or in `unfinished`, which packtool never makes: it would write through
-    them."""
+    """Refuse an output with symbolic links to directories, or in `unfinished`.
+
+    packtool makes no links, and would write or remove files through them, outside of the output.
+    """
     for directory, folders, files in os.walk(path):
         for name in (*folders, *files):
             file = Path(directory, name)

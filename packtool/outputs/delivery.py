@@ -1,7 +1,7 @@
-"""Put finished files where they belong: the worker that has made them does, on any machine.
+"""Deliver finished files to the output, from the worker that made them, on whatever machine that is.
 
-Each run of a task writes to its own directory, its *attempt*: a task whose worker was taken for dead may run twice at
-once.
+Every try at a task has a directory of its own, its *attempt*: a task may run twice at once, if its first worker was
+taken for dead and was not.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from packtool.support.temporary import own_directory
 
 @dataclass(frozen=True)
 class Delivery:
-    """Puts the files that a task has finished where they belong; it is pickled and sent to workers.
+    """How the finished files of a task get to their places; it is pickled and sent to workers.
 
     Attributes:
-        place: of the files.
-        scratch: directory for attempts, on the file system of a local `place`; None for a temporary one of each worker.
+        place: where the files go.
+        scratch: directory for attempts, on the file system of a local `place`; None for a temporary directory of each
+            worker's own.
         output: the output that the files are part of.
-        mark: the contents of its marker, where no lock keeps others out; empty where one does.
+        mark: contents of the marker that this run made; empty if a lock keeps other runs out.
         durable: files must survive a crash of the machine.
     """
 
@@ -44,7 +45,7 @@ class Delivery:
         return not isinstance(self.place, LocalPlace)
 
     def below(self, directory: str) -> Delivery:
-        """Return the same for a directory of the place; for the place itself if the name is empty."""
+        """Return a delivery to a directory of the place; to the place itself if the name is empty."""
         return replace(self, place=self.place.below(directory))
 
     def attempt(self, prefix: str) -> AbstractContextManager[Path]:
@@ -52,11 +53,15 @@ class Delivery:
         return own_directory(self.scratch, prefix)
 
     def deliver(self, attempt: Path, entries: Sequence[Entry]) -> None:
-        """Put finished files of an attempt where they belong.
+        """Move or send finished files of an attempt to their places.
+
+        Args:
+            entries: of the files, by their names in the place; all lie side by side in the attempt.
 
         Raises:
             DataError: another run has taken the output over.
         """
+        # Before any file is sent, since the files of a run that lost the output must not overwrite the new owner's.
         require_mark(self.output, self.mark)
         for entry in entries:
             file = attempt / entry.name.rpartition("/")[2]
@@ -64,10 +69,20 @@ class Delivery:
 
 
 def require_mark(place: Place, mark: bytes) -> None:
-    """Stop if another run has begun to write to an output since it was marked, which nothing can prevent.
+    """Stop if another run has taken an output over: an object store has no lock that would prevent it.
+
+    | marker there                   | manifest | what happens                                                     |
+    | ------------------------------ | -------- | ---------------------------------------------------------------- |
+    | the one that this run made     | any      | go on                                                            |
+    | another                        | any      | stop: the output is another run's                                |
+    | gone                           | none     | mark again, and go on: a killed run's removal arrived late       |
+    | gone                           | there    | stop: another run took the output over, and has finished         |
+
+    Args:
+        mark: contents of the marker that this run made; empty if a lock keeps others out, so that no marker is needed.
 
     Raises:
-        DataError: the marker is another's; or it is gone, and another run has finished.
+        DataError: the output is another run's.
     """
     state = state_of_mark(place, mark)
     if state == "gone" and mark_again(place, mark):
@@ -80,7 +95,7 @@ def state_of_mark(place: Place, mark: bytes) -> Literal["ours", "gone", "another
     """Tell whose the marker of an output is, without touching it.
 
     Args:
-        mark: that this run has made; empty if a lock keeps others out, so that it needs no marker.
+        mark: as in `require_mark`.
     """
     if not mark:
         return "ours"
@@ -94,13 +109,13 @@ def state_of_mark(place: Place, mark: bytes) -> Literal["ours", "gone", "another
 
 
 def mark_again(place: Place, mark: bytes) -> bool:
-    """Make the marker again that is gone; return whether the output is still this run's.
+    """Make a marker again after it vanished; return whether the output is still this run's.
 
-    Two things take a marker away. An earlier run was killed as it removed its own, and that request arrived late: then
-    this run goes on. Or another run took the place over, finished, and removed the marker that was its own by then.
+    A marker vanishes in two ways. An earlier run was killed while it removed its own marker, and its request arrived
+    late: then this run goes on. Or another run took the output over, finished, and removed its marker at its end.
     """
     if not place.create(MARKER, mark):
-        return False  # another run was faster
+        return False  # another run has marked the place first
     if place.size(MANIFEST) is None:
         return True
     place.remove([MARKER])  # it would make the finished dataset look like unfinished work

@@ -1,4 +1,4 @@
-"""Lock a directory for one writer, by a file in it; the system unlocks it when its holder ends for whatever reason."""
+"""Lock a directory for one writer, by a file in it. The system unlocks it when the holder ends, even killed."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def take(directory: Path, command: str, where: str) -> Lock:
         try:
             _flock(handle, where)
             with suppress(FileNotFoundError):
+                # Its holder may have removed the file after it was opened here: a lock on that keeps nobody out.
                 if os.path.samestat(os.fstat(handle), path.stat()):
                     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
                     who = f"packtool {command} (process {os.getpid()} on {socket.gethostname()}, since {since})\n"
@@ -59,10 +60,15 @@ def take(directory: Path, command: str, where: str) -> Lock:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its holder has just ended, and removed it
+        os.close(handle)  # the file was removed: try again with a new one
 
 
 def _flock(handle: int, where: str) -> None:
+    """Lock an open file without waiting; warn if the file system has no locks.
+
+    Raises:
+        DataError: another run holds it.
+    """
     holder = os.pread(handle, 1 << 10, 0).decode(errors="replace").strip()
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

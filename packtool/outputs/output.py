@@ -68,7 +68,7 @@ class Made(State, frozen=True):
     """The contents of `run.json` that tell who finished.
 
     Attributes:
-        manifest: the digest of the manifest; "" if an earlier version of packtool finished, or it is an order.
+        manifest: xxh3-128 of the manifest; "" for an order, and for a dataset made by packtool 0.1.
         arguments: of the command, as in the marker; none if an earlier version finished.
     """
 
@@ -77,7 +77,7 @@ class Made(State, frozen=True):
 
 
 def read_mark(marker: bytes) -> Mark | None:
-    """Decode a marker; None if it is damaged."""
+    """Decode a marker; return None if it is damaged."""
     try:
         return manifests.decode(manifests.unsealed(marker), Mark)
     except ValueError:
@@ -95,7 +95,7 @@ class Way(Enum):
 
 
 Lies = Literal["nothing", "unfinished", "finished", "other"]
-"""What lies at an output: nothing, work of the same command with the same key, or anything else."""
+"""What lies at an output: nothing, unfinished or finished work with the same command and key, or anything else."""
 
 
 @dataclass
@@ -103,14 +103,14 @@ class Output:
     """An output that no other run writes to, until the end of its block.
 
     Attributes:
-        place: of the dataset, and of the files on the way to it.
+        place: where the dataset will lie, and where its unfinished files lie.
         work: directory of this machine for the lock and scratch files: `unfinished` in a local place.
-        scratch: directory in it for files that are not finished.
-        state: command and key.
+        scratch: directory in `work` for files that are not finished.
+        state: command and key of this run.
         way: what this run does here.
-        mark: the contents of the marker.
+        mark: the contents of the marker of this run.
         lock: held while this run works; None if there is nothing to do.
-        preview: what a dry run finds here; None if this run is none.
+        preview: what a dry run finds here; None for a real run.
     """
 
     place: Place
@@ -134,17 +134,18 @@ class Output:
 
     def delivery(self, engine: Engine) -> Delivery:
         """Return how the workers of an engine deliver the files of the dataset."""
-        if isinstance(self.place, LocalPlace):  # whose lock keeps others out
+        if isinstance(self.place, LocalPlace):  # its lock keeps others out, so no marker is compared
             return Delivery(self.place, self.scratch.absolute(), self.place)
         if engine.shares_directories:
             return Delivery(self.place, self.scratch.absolute(), self.place, self.mark)
         return Delivery(self.place, None, self.place, self.mark)
 
     def passing(self, engine: Engine, *, far: bool) -> Delivery:
-        """Return how the workers of an engine deliver files that other tasks read before the output is whole.
+        """Return how the workers of an engine deliver files that other tasks read before the output is finished.
 
         Args:
-            far: to the store of the output, if there is one, rather than to the disk of this machine.
+            far: put the files in the object store of the output, if it lies in one, rather than on a disk of this
+                machine.
         """
         delivery = self.delivery(engine)
         if delivery.sends and (far or not engine.shares_directories):
@@ -171,7 +172,7 @@ class Output:
         """Turn the files that are there into a dataset.
 
         Args:
-            manifest: written last, unless there is one.
+            manifest: is written last, unless a manifest is there already.
             run: facts that may differ between equal runs (timings, machine, workers), for `run.json`.
 
         Raises:
@@ -184,7 +185,7 @@ class Output:
         made = Made(self.state.command, self.state.key, digest, {} if mark is None else mark.arguments)
         self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(made), **(run or {})}))
         self._keep(listed(manifest), manifests.RUN)
-        if not manifests.write(self.place, manifest):  # there is one by now: another run has finished, and keeps it
+        if not manifests.write(self.place, manifest):  # another run has finished here since: its dataset stays
             raise taken(self.place)
         self.leave()
 
@@ -204,7 +205,7 @@ class Output:
         self.leave()
 
     def _keep(self, entries: Iterable[InputEntry], *others: str) -> None:
-        """Require the files that are listed, while nobody else writes here, and remove all but these and `others`."""
+        """Require the listed files, and the output to be still this run's; remove all but these files and `others`."""
         files = {each.name: each.bytes for each in entries}
         there = self.place.names()
         for name, size in files.items():
@@ -227,7 +228,7 @@ class Output:
         self.leave()
 
     def _remove(self, names: Mapping[str, int], keep: Collection[str] = ()) -> None:
-        """Remove files of datasets, except `keep`; what is unfinished goes last, with the marker (`leave`)."""
+        """Remove files of datasets, except `keep`. Files of unfinished work stay until `leave`."""
         gone = []
         for name in names:
             if name not in keep and is_ours(name) and not name.startswith(f"{UNFINISHED}/"):
@@ -235,13 +236,13 @@ class Output:
         self.place.remove(gone)
 
     def leave(self) -> None:
-        """Remove all that is unfinished, the marker last, and unlock the output.
+        """Remove the files of unfinished work, the marker last, and unlock the output.
 
         Raises:
             DataError: another run has taken the output over, so that the manifest is not to be relied on.
         """
         left = [name for name in self.place.names() if name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)]
-        last = (MARKER, f"{UNFINISHED}/{LOCK}")
+        last = (MARKER, f"{UNFINISHED}/{LOCK}")  # the lock is removed as it is released
         self.place.remove(name for name in left if is_ours(name) and name not in last)
         shutil.rmtree(self.scratch, ignore_errors=True)
         # As long as there is a marker, a run that is killed here leaves work that --resume ends. The marker may be
@@ -262,7 +263,7 @@ class Output:
             directories.append(self.work.parent.parent)
         for directory in directories:
             with suppress(OSError):
-                directory.rmdir()  # if there is nothing in it
+                directory.rmdir()  # which fails, as it should, if anything is left in it
 
     def __enter__(self) -> Output:
         return self
@@ -271,8 +272,8 @@ class Output:
         """Unlock the output for others, however the block ends.
 
         Raises:
-            DataError: in place of the system's error for a full disk, which names neither the output nor a remedy; in
-                place of an object store's, since uploaded files stay.
+            DataError: the disk is full: the system's error names neither the output nor a remedy. Or the object store
+                failed: uploaded files stay, so its remedy becomes to run again with --resume.
         """
         self.release()
         if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):

@@ -32,11 +32,16 @@ from packtool.places.place import Entry
 Done = TypeVar("Done")
 Task = TypeVar("Task")
 _AT_ONCE = 16
-"""Records that are read at the same time."""
+"""Records that are read at the same time: in an object store every record takes a request."""
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):
-    """A record: which piece it is of, with the output's key, so that no other is taken for it; and its contents."""
+    """The record of a piece.
+
+    Attributes:
+        piece: key of the output, kind and number, so that the record of another run is not taken for this one.
+        done: its contents.
+    """
 
     piece: str
     done: Done
@@ -47,11 +52,11 @@ class Pieces(Generic[Done]):
     """The pieces of one kind of an output.
 
     Attributes:
-        output: the output that they are part of.
-        kind: names the directory of the records.
-        type: of a record's contents.
-        files: returns the files of a piece from its record; left out where a piece has only a record.
-        directory: in the output's place, of the files; "" for the place itself.
+        output: the output that the pieces are part of.
+        kind: name of the pieces, and of the directory of their records.
+        type: type of the contents of a record.
+        files: function that returns the files of a piece from its record; left out if pieces have no files.
+        directory: directory of the files in the output's place; "" for the place itself.
     """
 
     output: Output
@@ -73,13 +78,13 @@ class Pieces(Generic[Done]):
         prepare: Callable[[], object] | None = None,
         work: Path | None = None,
     ) -> Iterator[tuple[int, Done]]:
-        """Run the pieces that are not done; yield (number, record) of all, done ones first, then as they end.
+        """Run the pieces that are not done; yield (number, record) of every piece: of done pieces first, then as they end.
 
         Args:
             function, on_advance, prepare, work: see `Engine.run`.
             tasks: the work, by the numbers of the pieces.
-            done: those that are done, with their records, such as `found` returns.
-            keep: calls the function that writes a record, once it may be written; by default at once.
+            done: the records of done pieces, by number, as `found` returns them.
+            keep: function that calls its argument, which writes a record, when it may be written; by default at once.
             then: called with the number of a piece once its record is written.
         """
         for number, record in done.items():
@@ -95,8 +100,10 @@ class Pieces(Generic[Done]):
                 yield todo[at], record
 
     def found(self, numbers: Iterable[int], engine: Engine) -> dict[int, Done]:
-        """Return the records of the pieces that are done, after checking their files: sizes and checksums, by the
-        engine; in an object store, which has checked what it was sent, sizes."""
+        """Return the records of the pieces whose files are as recorded, by number.
+
+        The engine compares sizes and checksums. In an object store sizes do: it has checked every file on arrival.
+        """
         records = self.recorded(numbers)
         files = {number: list(self.files(done)) for number, done in records.items()}
         place = self.output.place.below(self.directory)
@@ -107,7 +114,7 @@ class Pieces(Generic[Done]):
         return {number: done for number, done in records.items() if number not in damaged}
 
     def _damaged(self, place: LocalPlace, files: Mapping[int, Sequence[Entry]], engine: Engine) -> set[int]:
-        """Return the numbers of the pieces with files that are not as recorded, by their checksums."""
+        """Return the numbers of the pieces whose files differ from their recorded sizes or checksums."""
         numbers, tasks = [], []
         for number, entries in files.items():
             if entries:
@@ -128,7 +135,7 @@ class Pieces(Generic[Done]):
     def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
         """Return the records that exist and are as they were written, even if their files are not."""
         wanted = sorted(set(numbers).intersection(self.numbers()))
-        with ThreadPoolExecutor(_AT_ONCE) as pool:  # in a store each one is a request
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # in a store each is a request
             records = list(pool.map(self._read, wanted))
         found: dict[int, Done] = {}
         for number, record in zip(wanted, records, strict=True):
@@ -137,6 +144,7 @@ class Pieces(Generic[Done]):
         return found
 
     def _read(self, number: int) -> _Record[Done] | None:
+        """Return the record of a piece; None if it is missing, damaged, or of another run."""
         try:
             raw = manifests.unsealed(self.output.place.read(self.name(number)))
             record = manifests.decode(raw, _Record[self.type])  # type: ignore[name-defined]
@@ -167,10 +175,10 @@ class Pieces(Generic[Done]):
 
 
 def _differ(there: Mapping[str, int], files: Mapping[int, Sequence[Entry]]) -> set[int]:
-    """Return the numbers of the pieces with files that are not there with the bytes recorded.
+    """Return the numbers of the pieces whose files are missing or differ in size.
 
     Args:
-        there: every file, with its bytes.
+        there: the size of every file in bytes, by its name.
     """
     differ: set[int] = set()
     for number, entries in files.items():
@@ -183,5 +191,5 @@ def _differ(there: Mapping[str, int], files: Mapping[int, Sequence[Entry]]) -> s
 def _sound(files: tuple[LocalPlace, Sequence[Entry]], worker: Worker) -> bool:
     """Return whether files have the recorded sizes and checksums."""
     place, entries = files
-    worker.advance(0)
+    worker.advance(0)  # it stops here if the run was interrupted
     return all(place.problem(each) is None for each in entries)

@@ -44,7 +44,7 @@ def write_tokenizer(output: Output, files: Mapping[str, bytes]) -> list[OtherFil
 
 
 def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, bytes]:
-    """Return the files of a dataset's tokenizer, by name, after checking them; none where it has none."""
+    """Return the files of a dataset's tokenizer, by name, after checking them; {} if it has no tokenizer."""
     place = place_of(place)
     return {entry.name: place.checked(entry) for entry in entries}
 
