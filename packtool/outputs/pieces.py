@@ -78,7 +78,7 @@ class Pieces(Generic[Done]):
         prepare: Callable[[], object] | None = None,
         work: Path | None = None,
     ) -> Iterator[tuple[int, Done]]:
-        """Run the pieces that are not done; yield (number, record) of every piece: of done pieces first, then as they end.
+        """Run the pieces that are not done; yield (number, record) of every piece, the done pieces first.
 
         Args:
             function, on_advance, prepare, work: see `Engine.run`.

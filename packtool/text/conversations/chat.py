@@ -24,16 +24,16 @@ class Chat(msgspec.Struct, frozen=True):
 
     Attributes:
         templates: chat templates by name.
-        tokens: what templates call special tokens, and their texts.
+        tokens: texts of special tokens, by the names that templates have for them.
         special: texts of all special tokens of the tokenizer.
-        control: those, and the added tokens that the templates write.
+        control: texts of all special tokens, and of the added tokens that the templates write.
         stops: texts of the tokens that generation stops at, the EOS of the store first.
-        as_text: encode control tokens that a conversation spells as plain text.
+        as_text: where a conversation spells a control token, encode it as plain text.
         arguments: of the templates, apart from conversations, as JSON.
-        train_on: what trains.
+        train_on: the part of a conversation that trains.
         reasoning, tool_calls: how to treat them.
-        tags: of reasoning, opening and closing.
-        date: the present, for templates that ask, in ISO 8601; empty for none.
+        tags: pairs of tags of reasoning, opening and closing.
+        date: the date that templates are told, in ISO 8601; empty to refuse a template that asks.
     """
 
     templates: tuple[tuple[str, str], ...]
@@ -53,7 +53,7 @@ class Chat(msgspec.Struct, frozen=True):
         """Return the options of conversations, as the manifest has them.
 
         Args:
-            field: of the conversations, as it was named.
+            field: name of the field that holds the conversations.
         """
         return {
             "conversations": field,
@@ -69,16 +69,16 @@ class Chat(msgspec.Struct, frozen=True):
 
 
 def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the chat templates of a tokenizer, by name; none if it has none.
+    """Return the chat templates of a tokenizer, by name; {} if it has no template.
 
-    A chat_template.jinja, with those of additional_chat_templates, comes before a chat_template.json, and that before
-    what tokenizer_config.json says.
+    The first of these that is there counts: chat_template.jinja with additional_chat_templates; chat_template.json;
+    tokenizer_config.json.
 
     Args:
         files: of the tokenizer, by name.
 
     Raises:
-        ConversationError: a file is not what its name says.
+        ConversationError: a file is not UTF-8 or JSON, or its template is neither a text nor texts with names.
 
     >>> templates_of({"tokenizer_config.json": b'{"chat_template": "{{ messages }}"}'})
     {'default': '{{ messages }}'}
@@ -98,12 +98,14 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
             ) from None
         if isinstance(found, str):
             return {DEFAULT: found}
-        return found if isinstance(found, dict) else {template.name: template.template for template in found}
+        if isinstance(found, dict):
+            return found
+        return {template.name: template.template for template in found}
     return {}
 
 
 def _name_of(file: str) -> str:
-    """Return the name of the template that a file holds; "" if it holds none.
+    """Return the name of the template that a file holds; "" if it is another file.
 
     >>> _name_of("chat_template.jinja"), _name_of("additional_chat_templates/rag.jinja"), _name_of("tokenizer.json")
     ('default', 'rag', '')
@@ -115,14 +117,14 @@ def _name_of(file: str) -> str:
 
 
 class _Named(msgspec.Struct):
-    """One of several templates."""
+    """One of several templates in a list, as tokenizer_config.json has them."""
 
     name: str
     template: str
 
 
 def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the texts of what templates call special tokens, such as bos_token.
+    """Return the texts of special tokens, by the names that templates have for them, such as bos_token.
 
     >>> special_tokens_of({"tokenizer_config.json": b'{"bos_token": {"content": "<s>"}, "eos_token": "</s>"}'})
     {'bos_token': '<s>', 'eos_token': '</s>'}
@@ -132,7 +134,8 @@ def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
     for name in _SPECIAL:
         for config in configs:
             token = config.get(name)
-            token = token.get("content") if isinstance(token, dict) else token
+            if isinstance(token, dict):  # with its options, as Transformers saves added tokens
+                token = token.get("content")
             if isinstance(token, str):
                 tokens[name] = token
                 break

@@ -19,7 +19,7 @@ from packtool.text.conversations.record import ConversationError, template_argum
 
 
 def check_conversations(options: TokenizeArguments) -> None:
-    """Refuse options that make no sense with conversations, for reasons of their own.
+    """Refuse options that make no sense with conversations.
 
     Raises:
         UsageError: naming the option.
@@ -43,14 +43,14 @@ def choose_chat(
     """Choose how conversations become text.
 
     Args:
-        files: of the tokenizer, by name.
+        files: files of the tokenizer, by name.
         added: texts of its added tokens.
         special: texts of its special tokens.
-        stops: texts of those that generation stops at, the EOS of the store first.
-        where: it is, for messages.
+        stops: texts of the tokens that generation stops at, the EOS of the store first.
+        where: location of the tokenizer, for messages.
 
     Raises:
-        UsageError: there is no template, or it is not one; jinja2 is not installed.
+        UsageError: there is no template, or an invalid one; jinja2 is not installed.
         DataError: the template can't be read.
     """
     try:
@@ -63,6 +63,7 @@ def choose_chat(
         templates = templates_of(files)
         if options.chat_template is not None:
             where = str(options.chat_template)
+            # The name of one of the tokenizer's templates, or a file.
             templates = {DEFAULT: templates.get(where) or _read(options.chat_template, templates)}
         if DEFAULT not in templates:
             raise _no_default(templates, where)
@@ -71,11 +72,12 @@ def choose_chat(
         now = datetime.fromisoformat(date) if date else None
         ChatTemplate(used[DEFAULT], tokens, now=now)  # raises if it is invalid
         written = literals(used[DEFAULT])
-        with suppress(ConversationError):  # it matters only if a record needs it
+        with suppress(ConversationError):  # a fault of this template matters only if a conversation has tools
             written += f"\0{literals(used.get(WITH_TOOLS, ''))}"
     except ConversationError as error:
         remedy = "give another with --chat-template"
         raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
+    # An added token that the template writes has a meaning in conversations, such as the end of a turn.
     control = {text for text in added if text in written and not text.isspace()}
     return Chat(
         templates=tuple(sorted(used.items())),
@@ -100,7 +102,7 @@ def with_template(files: Mapping[str, bytes], chat: Chat) -> dict[str, bytes]:
 
 
 def _tags(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of tags of reasoning: the usual pair, then the named pairs."""
+    """Return the pairs of tags of reasoning: `THINK`, then the named pairs, without repetitions."""
     tags = [THINK]
     for pair in pairs:
         opening, _, closing = pair.partition(",")

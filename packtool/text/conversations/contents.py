@@ -19,13 +19,13 @@ def render(
 
 
 def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conversation, Rendered]:
-    """Render all messages; return that, and the conversation in the form that the template takes.
+    """Render all messages; return the conversation in the form that the template takes, and its rendering.
 
-    A template that takes strings writes out a content in parts, or nothing, or fails. One may fail, too, at a message
-    that calls tools and has no content, as OpenAI writes them. It is given strings then.
+    A template for strings fails at a content in parts, or leaves it out, or writes the list as Python does. It may also
+    fail at a message that calls tools and has no content, as OpenAI writes them. Then it is given strings.
 
     Raises:
-        ConversationError: it can't be rendered, or the template leaves out contents in this form.
+        ConversationError: the conversation can't be rendered, or the template leaves out contents in either form.
     """
     try:
         whole = render(conversation, template)
@@ -42,7 +42,7 @@ def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conver
 
 
 def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its content as a string, where it is in parts of text, or missing.
+    """Return a message with its content as a string, if the content is in parts of text, or missing.
 
     >>> _in_strings({"role": "user", "content": [{"type": "text", "text": "Hi "}, {"type": "text", "text": "Ann"}]})
     {'role': 'user', 'content': 'Hi Ann'}
@@ -56,23 +56,26 @@ def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_parts(conversation: Conversation, text: str) -> None:
-    """Require that contents in parts are in the text: templates for strings write out the list, or nothing."""
+    """Require that the text has all contents in parts: a template for strings may write the list, or no content."""
     for number, message in enumerate(conversation.messages, 1):
         content = message.get("content")
         if not isinstance(content, list):
             continue
-        said = [_answer(part["text"]) for part in content if "text" in part]
-        if str(content) in text or not all(spoken in text for spoken in said):
+        answers = [_answer(part["text"]) for part in content if "text" in part]
+        if str(content) in text or not all(answer in text for answer in answers):
             raise UnsuitedTemplateError(
                 f"the chat template takes no content in parts, as message {number} has it", "join them to one string"
             )
 
 
 def _require_strings(conversation: Conversation, template: ChatTemplate, text: str) -> None:
-    """Require that contents that are strings are in the text: templates for parts alone, as those of models that see
-    images, find none in a string and leave it out."""
+    """Require that the text has the contents that are strings: a template for parts alone leaves them out.
+
+    Templates of models that see images are such: they loop over the parts, and a string has no parts.
+    """
     messages = conversation.messages
     strings = (message["content"] for message in messages if isinstance(message.get("content"), str))
+    # The longest will do: a template that takes no strings leaves out all, and a short one may occur by chance.
     longest = max(map(_answer, strings), key=len, default="")
     if longest in text:
         return
@@ -85,7 +88,7 @@ def _require_strings(conversation: Conversation, template: ChatTemplate, text: s
     try:
         shown = longest in render(replace(conversation, messages=tuple(in_parts)), template).text
     except ConversationError:
-        return  # it is changed by a template that takes no parts
+        return  # the template takes no parts: it changes the strings that it writes, and leaves none out
     if shown:
         raise UnsuitedTemplateError(
             "the chat template takes content in parts alone", 'write it as [{"type": "text", "text": "…"}]'
@@ -93,5 +96,5 @@ def _require_strings(conversation: Conversation, template: ChatTemplate, text: s
 
 
 def _answer(content: str) -> str:
-    """Return what follows the reasoning, which templates may leave out."""
+    """Return a content without the reasoning before it, which templates may leave out."""
     return content.rpartition(THINK[1])[2].strip()

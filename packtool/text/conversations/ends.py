@@ -1,9 +1,9 @@
-"""The ends of turns: the token at which generation stops trains with the turn that it ends.
+"""The ends of turns: the token at which generation stops trains together with the turn that it ends.
 
 Templates write that token in one of three ways, here `<end>`:
 
     <user>Hi<assistant>Ho<end>         behind the message: it trains as it is
-    <user>Hi<assistant>Ho<end><user>…  only once another message follows, or as the first token of that: `with_stop`
+    <user>Hi<assistant>Ho<end><user>…  only if another message follows, which may begin with that token: `with_stop`
     <user>Hi<assistant>Ho              not at all: the EOS that ends the document trains, `takes_eos`
 
 Nothing else behind a message trains: generation would not stop at a token that only begins the next.
@@ -22,7 +22,7 @@ Span = tuple[int, int]
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """Leave out empty spans, and join spans without a gap between.
+    """Leave out empty spans, and join spans that touch or overlap.
 
     >>> joined([(0, 2), (2, 5), (6, 6), (7, 9)])
     [(0, 5), (7, 9)]
@@ -42,10 +42,10 @@ class Ended(NamedTuple):
     """The turns of a rendering that train, with their ends.
 
     Attributes:
-        turns: each with the stop that ends it.
-        eos: the EOS that the store adds trains, since nothing else ends the last turn.
-        token: the text of the token that ends the last turn; empty where it has no end.
-        open: turns without an end.
+        turns: spans of the turns, with the tokens that end them.
+        eos: whether the EOS that the store adds trains, because the text has no token that ends the last turn.
+        token: the text of the token that ends the last turn; empty if it has no end.
+        open: number of turns without an end.
     """
 
     turns: list[Span]
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
 
 
 class Ends:
-    """The tokens that end what an assistant says.
+    """The tokens that end a turn of the assistant.
 
     Args:
         special: texts of all special tokens; a turn that ends with one has its end.
@@ -73,14 +73,14 @@ class Ends:
         self._stop_follows = re.compile(rf"\s*({any_of(stops).pattern})")
 
     def ended(self, rendering: Rendered, turns: Iterable[Span], *, marked: bool) -> Ended:
-        """Give the turns their ends.
+        """Extend the turns by the tokens that end them.
 
         Args:
-            turns: (begin, end) of each message that trains; empty ones train nothing, and need no end.
-            marked: the template itself says to the token what is generated, so no stop is added.
+            turns: (begin, end) of the messages that train; empty turns train nothing, and get no end.
+            marked: the template marks exactly what is generated, so no stop is added to it.
         """
         text, apart = rendering.text, rendering.apart
-        spoken = joined(turns)  # some templates mark a text and its end apart
+        spoken = joined(turns)  # a template may mark a text and its end as two spans: they are one turn
         if not marked:
             spoken = [self.with_stop(text, turn, apart) for turn in spoken]
         tokens = [self.own(text, turn, apart) for turn in spoken]
@@ -90,26 +90,26 @@ class Ends:
         return Ended(spoken, eos, tokens[-1] if tokens else "", tokens.count(""))
 
     def own(self, text: str, turn: Span, apart: Iterable[Span] = ()) -> str:
-        """Return the token that a turn ends with, blanks aside; empty where it has no end.
+        """Return the token that a turn ends with, blanks aside; "" if it has no end.
 
         Args:
-            apart: see `Rendered`: a token that the assistant only spells ends nothing.
+            apart: see `Rendered`: a token that the conversation only spells ends nothing.
         """
         begin, end = turn
         end = begin + len(text[begin:end].rstrip())
-        for size in self._sizes:  # the longest first
+        for size in self._sizes:  # the longest first: a token may end with the text of another
             token = text[max(begin, end - size) : end]
             if token in self._tokens and (end - size, end) not in apart:
                 return token
         return ""
 
     def with_stop(self, text: str, turn: Span, apart: Iterable[Span] = ()) -> Span:
-        """Return a turn with the stop that follows at once, blanks aside, where it has no end of its own."""
+        """Return a turn with the stop that directly follows it, blanks aside, if it has no end of its own."""
         stop = self._stop_follows.match(text, turn[1])
         if stop is None or stop.span(1) in apart or self.own(text, turn, apart):
             return turn
         return turn[0], stop.end()
 
     def takes_eos(self, text: str, turn: Span) -> bool:
-        """Return whether the EOS of the store ends a turn that has no end: it is the last text of its document."""
+        """Return whether the EOS that the store adds ends a turn: if the turn is the last text of its document."""
         return turn[1] == len(text)

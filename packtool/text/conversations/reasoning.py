@@ -1,11 +1,11 @@
-"""The assistant's reasoning in the forms that records have: found, replaced, left out, or only suspected.
+"""The assistant's reasoning in the forms that records have: find it, replace it, leave it out.
 
     {"reasoning_content": "Hm.", "content": "Yes."}   a field, also called `thinking` or `reasoning`
     {"type": "thinking", "thinking": "Hm."}           a part of a content
     <think>Hm.</think>Yes.                            between tags, wherever in a text
-    Hm.</think>Yes.                                   before a closing tag that nothing opens: the prompt opened it
+    Hm.</think>Yes.                                   before a closing tag without an opening one, which the prompt has
 
-Other pairs of tags are reasoning only where they are named.
+Text between other pairs of tags is reasoning only if the user names them (`--reasoning-tags`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _QUOTES = frozenset("`'\"")
 
 
 class Block(NamedTuple):
-    """Reasoning in a text, in characters: `begin` to `end`, and `first` to `last` with its tags."""
+    """Reasoning in a text, in characters: from `begin` to `end`; with its tags from `first` to `last`."""
 
     first: int
     begin: int
@@ -36,8 +36,8 @@ class Thought(NamedTuple):
     """Reasoning in one place of a message.
 
     Attributes:
-        part: number of the part, where the content is a list.
-        begin, end: characters of the text; None where all of the part, or the message's fields, are reasoning.
+        part: number of the part of the content; None if the content is a string, or the reasoning is in a field.
+        begin, end: characters of the text; None if all of the part, or of the field, is reasoning.
     """
 
     part: int | None = None
@@ -46,9 +46,9 @@ class Thought(NamedTuple):
 
 
 def blocks(text: str, opening: str, closing: str) -> list[Block]:
-    """Find what lies between two tags, and what comes before a closing tag that nothing opens.
+    """Find the text between two tags, and the text before a closing tag without an opening one.
 
-    Tags in quotes are spoken of, not used.
+    A tag in quotes is text about the tag, and neither opens nor closes reasoning.
 
     >>> blocks("<think>Hm.</think>Yes.", "<think>", "</think>"), blocks("Hm.</think>Yes.", "<think>", "</think>")
     ([Block(first=0, begin=7, end=10, last=18)], [Block(first=0, begin=0, end=3, last=11)])
@@ -63,14 +63,14 @@ def blocks(text: str, opening: str, closing: str) -> list[Block]:
         elif opened is None:
             found = [Block(0, 0, tag.start(), tag.end())]  # all that comes before, blocks included
         else:
-            if _before(text, opened) not in _QUOTES:  # else a quotation that holds both tags
+            if _before(text, opened) not in _QUOTES:  # a quote before it: both tags are in one quotation
                 found.append(Block(opened.start(), opened.end(), tag.start(), tag.end()))
             opened = None
     return found
 
 
 def thoughts_of(message: Mapping[str, Any], tags: Tags = (THINK,)) -> Iterator[Thought]:
-    """Find the reasoning in a message of the assistant's, without blanks around it.
+    """Yield the reasoning in a message of the assistant, without blanks around it.
 
     >>> list(thoughts_of({"content": "<think> Hm. </think>Yes."}))
     [Thought(part=None, begin=8, end=11)]
@@ -89,7 +89,7 @@ def thoughts_of(message: Mapping[str, Any], tags: Tags = (THINK,)) -> Iterator[T
 
 
 def with_thought(message: Mapping[str, Any], thought: Thought, said: str) -> dict[str, Any]:
-    """Return the message with another text in the place of a thought.
+    """Return a message with another text in place of a thought.
 
     >>> message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
     >>> with_thought(message, next(thoughts_of(message)), "Oh!")
@@ -110,7 +110,7 @@ def with_thought(message: Mapping[str, Any], thought: Thought, said: str) -> dic
 
 
 def without_reasoning(conversation: Conversation, tags: Tags = (THINK,)) -> Conversation:
-    """Return the conversation without the assistant's reasoning. A message that held nothing else does not train.
+    """Return a conversation without the assistant's reasoning. A message of reasoning alone does not train then.
 
     >>> talk = Conversation(({"role": "assistant", "content": "<think>Hm.</think>Yes."},), (True,))
     >>> without_reasoning(talk).messages
@@ -131,20 +131,20 @@ def without_reasoning(conversation: Conversation, tags: Tags = (THINK,)) -> Conv
 
 
 def left_out(text: str, tags: Tags) -> str:
-    """Return a text without its reasoning, the tags and blanks around it.
+    """Return a text without its reasoning, the tags, and the blanks around them.
 
     >>> left_out("<think>Hm.</think> Yes. <think>Or?</think>\\nYes.", [THINK])
     'Yes. Yes.'
     """
     left = text
     for opening, closing in tags:
-        for block in reversed(blocks(left, opening, closing)):
+        for block in reversed(blocks(left, opening, closing)):  # from the end, so that earlier places stay right
             left = left[: block.first] + left[block.last :].lstrip()
     return text if left == text else left.lstrip()
 
 
 def _in_text(text: str, tags: Tags, part: int | None = None) -> Iterator[Thought]:
-    """Find the thoughts in a text of a message."""
+    """Yield the reasoning between tags in a text of a message."""
     for opening, closing in tags:
         for block in blocks(text, opening, closing):
             said = text[block.begin : block.end]
@@ -160,9 +160,10 @@ def in_quotes(text: str, tag: re.Match[str]) -> bool:
 
 
 def _before(text: str, tag: re.Match[str]) -> str:
-    """Return the character before a tag; nothing where it begins the text."""
+    """Return the character before a tag; "" if the tag begins the text."""
     return text[max(0, tag.start() - 1) : tag.start()]
 
 
 def _is_said(value: Any) -> bool:
+    """Return whether a value is a text that is not blank."""
     return isinstance(value, str) and bool(value.strip())

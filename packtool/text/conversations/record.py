@@ -21,30 +21,31 @@ Trained = Literal["assistant", "all", "last", "each", "completion"]
 Use = Literal["train", "mask", "drop"]
 """The treatment of reasoning or tool calls: they train, they are only shown, or they are left out."""
 _PARTS = ("text", "thinking")
-"""Types of parts of a content; each has a text under the same name."""
+"""Types of the parts of a content; a part has its text in the field that its type names."""
 REASONING = ("reasoning_content", "thinking", "reasoning")
-"""Fields of a message that hold what the assistant thinks."""
+"""Fields of a message that hold the assistant's reasoning."""
 _MARKS = ("train", "training", "trainable", "loss", "weight")
 """Fields of a message that say whether it trains: true or false, or 1 or 0."""
+# A word alone, between characters that are no letters, or in camel case.
 _OF_TRAINING = re.compile(
     r"(?:\A|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:train(?:ing|ed|able)?|loss|mask(?:ed)?|weights?|supervised?|learn(?:ed)?)"
     r"(?=\Z|[\W_\d]|[A-Z])"
 )
-"""Names of whatever else may say so, which is refused: `train_detail`, `loss_scale`, `trainOnTurn`."""
+"""Names of fields that seem to say so, too: `train_detail`, `loss_scale`, `trainOnTurn`. They are refused."""
 
 
 class ConversationError(Exception):
-    """A fault of a conversation, or of a template that is to render it, in words.
+    """A fault of a conversation, or of its template, in words.
 
     Attributes:
-        remedy: what to do about it; "" for mending the conversation.
+        remedy: what to do about it; "" if the conversation itself has to be mended.
     """
 
     remedy = ""
 
 
 class UnsuitedTemplateError(ConversationError):
-    """A template that can't render a conversation, or not so that it shows what trains: it fails for others alike."""
+    """The template can't render a conversation, or does not show what trains: it will fail for similar ones, too."""
 
     def __init__(self, what: str, remedy: str = "give another template with --chat-template") -> None:
         super().__init__(what)
@@ -60,11 +61,11 @@ class Conversation:
     """A conversation as chat templates take it.
 
     Attributes:
-        messages: each with a role and whatever the template reads, such as content, tool_calls and reasoning_content.
-        trains: of each message, whether it may train; only those of the assistant ever do.
+        messages: dictionaries with a role, and with fields for the template: content, tool_calls, reasoning_content …
+        trains: whether each message may train; a message of another role than the assistant never does.
         tools: JSON schemas of the functions that may be called; None for no tools.
-        prompt: how many of the messages are a prompt, where the record says it; else None.
-        arguments: what else the template is given, by name.
+        prompt: number of messages that are the prompt; None if the record has no prompt and completion.
+        arguments: further arguments of the template, by name.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -74,7 +75,11 @@ class Conversation:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def masked(self, messages: Sequence[bool]) -> Conversation:
-        """Return the same, but for messages that are not to train."""
+        """Return the conversation with some messages that do not train.
+
+        Args:
+            messages: whether each message is masked.
+        """
         trains = (may and not masked for may, masked in zip(self.trains, messages, strict=True))
         return replace(self, trains=tuple(trains))
 
@@ -82,12 +87,12 @@ class Conversation:
 def conversation_of(record: Mapping[str, Any]) -> Conversation:
     """Find the conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
 
-    A message that says so does not train, see `_may_train`. Reasoning is passed on under the names that templates
-    read, whichever of them the record has. A `system` text becomes the first message, `functions` become tools, and
-    `chat_template_kwargs` arguments of the template.
+    Marks such as `"train": false` keep a message from training, see `_may_train`. Reasoning gets all names that
+    templates read, whichever of them the record has. A `system` text becomes the first message, `functions` become
+    tools, and `chat_template_kwargs` become arguments of the template.
 
     Raises:
-        ConversationError: there is none, or a message is not one, or has no content.
+        ConversationError: the record holds no conversation, or a message is malformed, or has no content.
 
     >>> found = conversation_of({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]})
     >>> found.messages
@@ -109,22 +114,33 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     system = _one_of(record, SYSTEM)
     if system:
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
-        prompt = None if prompt is None else prompt + 1
+        if prompt is not None:
+            prompt += 1
     arguments = _parsed(record.get("chat_template_kwargs"), "chat_template_kwargs")
     tools = _tools(record)
     return Conversation(messages, trains, tools, prompt, template_arguments(arguments, "chat_template_kwargs"))
 
 
 def _given(record: Mapping[str, Any]) -> tuple[list[Any], int | None]:
-    """Return the messages of a record, and how many of them are a prompt, where it says so."""
+    """Return the messages of a record, and how many of them are the prompt; None if it has no prompt and completion.
+
+    >>> _given({"messages": '[{"role": "user", "content": "Hi"}]'})
+    ([{'role': 'user', 'content': 'Hi'}], None)
+    >>> _given({"prompt": "1 + 1", "completion": "2"})
+    ([{'role': 'user', 'content': '1 + 1'}, {'role': 'assistant', 'content': '2'}], 1)
+    """
     for name in ("messages", "conversations"):
-        if record.get(name) is not None:
-            given = record[name]
-            turns = _list(_parsed(given, name) if isinstance(given, str) and given.lstrip()[:1] == "[" else given, name)
-            shared = name == "conversations" or any(isinstance(turn, Mapping) and "from" in turn for turn in turns)
-            if not shared:
-                return turns, None
-            return [_of_shared(turn, number) for number, turn in enumerate(turns, 1)], None
+        given = record.get(name)
+        if given is None:
+            continue
+        if isinstance(given, str) and given.lstrip()[:1] == "[":  # CSV and some tables hold lists as JSON
+            given = _parsed(given, name)
+        turns = _list(given, name)
+        # Messages with from and value are usual in `conversations`, and some records have them in `messages`.
+        shared = name == "conversations" or any(isinstance(turn, Mapping) and "from" in turn for turn in turns)
+        if not shared:
+            return turns, None
+        return [_of_shared(turn, number) for number, turn in enumerate(turns, 1)], None
     if record.get("prompt") is None or record.get("completion") is None:
         raise ConversationError("no conversation: neither messages, conversations, nor prompt and completion")
     before = _past(record.get("history")) + _side(record["prompt"], "prompt", "user")
@@ -146,7 +162,7 @@ def _past(history: Any) -> list[dict[str, Any]]:
 
 
 def _require_training(record: Mapping[str, Any]) -> None:
-    """Refuse a record that is no conversation of text to train on."""
+    """Refuse a record that its fields keep from training: a rejected answer, a preference pair, images or sounds."""
     for name in TRAINING:
         if str(record.get(name)).lower() == "false":
             what = "the label of an unpaired preference" if name == "label" else f"{name} of the record"
@@ -159,10 +175,10 @@ def _require_training(record: Mapping[str, Any]) -> None:
 
 
 def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Return the value of the field of a record that has one of these names; None if it is empty.
+    """Return the value of the one field of these names that is not empty; None if all are empty or missing.
 
     Raises:
-        ConversationError: several of them say something.
+        ConversationError: several of the fields hold something.
     """
     held = [name for name in names if record.get(name) not in (None, "", [])]
     if len(held) > 1:
@@ -172,31 +188,37 @@ def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def _tools(record: Mapping[str, Any]) -> list[Any] | None:
     """Return the JSON schemas of the functions that may be called; None for no tools."""
-    name = next((name for name in TOOLS if record.get(name)), "tools")
+    named = list(filter(record.get, TOOLS))
+    name = named[0] if named else "tools"
     tools = _parsed(_one_of(record, TOOLS), name)
     if tools is not None and not isinstance(tools, list):
         raise ConversationError(f"{name} is {_kind(tools)}, not a list of JSON schemas")
     if name == TOOLS[0]:
         return tools or None
-    # Functions without the envelope that `tools` have.
+    # OpenAI's older `functions` lack the envelope that templates expect around a tool.
     wrapped = []
     for tool in tools or ():
-        wrapped.append(tool if _is_wrapped(tool) else {"type": "function", "function": tool})
+        if _is_wrapped(tool):
+            wrapped.append(tool)
+        else:
+            wrapped.append({"type": "function", "function": tool})
     return wrapped or None
 
 
 def _is_wrapped(tool: Any) -> bool:
+    """Return whether a tool has its function inside, as `{"type": "function", "function": …}`."""
     return isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping)
 
 
 def template_arguments(value: Any, name: str) -> dict[str, Any]:
-    """Check the arguments of a template other than the conversation; leave out null ones, as tables have them.
+    """Check the arguments of a template apart from the conversation, and leave out null ones, which tables have.
 
     Args:
-        name: what messages call it.
+        value: the arguments, by name; None for no arguments.
+        name: name of the field that holds them, for error messages.
 
     Raises:
-        ConversationError: it is not an object, or names a part of the conversation.
+        ConversationError: the value is not an object, or names a part of the conversation.
 
     >>> template_arguments({"enable_thinking": False, "style": None}, "chat_template_kwargs")
     {'enable_thinking': False}
@@ -212,9 +234,9 @@ def template_arguments(value: Any, name: str) -> dict[str, Any]:
 
 
 def without_tool_calls(conversation: Conversation) -> Conversation:
-    """Return the conversation without tools, tool calls and their results.
+    """Return a conversation without tools, tool calls and their results.
 
-    A message of the assistant's that holds nothing else goes, too.
+    A message of tool calls alone goes, too.
 
     >>> call = {"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}
     >>> talk = Conversation(({"role": "user", "content": "1 + 1"}, call, {"role": "tool", "content": "2"}), (True,) * 3)
@@ -225,7 +247,8 @@ def without_tool_calls(conversation: Conversation) -> Conversation:
     for number, (message, may) in enumerate(zip(conversation.messages, conversation.trains, strict=True)):
         kept = {name: value for name, value in message.items() if name != "tool_calls"}
         if message["role"] in ("tool", "function", "ipython") or ("tool_calls" in message and not kept.get("content")):
-            prompt = prompt - 1 if prompt is not None and number < (conversation.prompt or 0) else prompt
+            if prompt is not None and number < (conversation.prompt or 0):
+                prompt -= 1
             continue
         messages.append(kept)
         trains.append(may)
@@ -240,7 +263,7 @@ def texts_of(value: Any) -> list[str]:
     """
     texts: list[str] = []
     waiting = [value]
-    for item in waiting:  # which grows meanwhile
+    for item in waiting:  # the loop also reaches the items that it appends: no recursion, however deep a value is
         if isinstance(item, str):
             texts.append(item)
         elif isinstance(item, dict):
@@ -251,7 +274,11 @@ def texts_of(value: Any) -> list[str]:
 
 
 def _of_shared(message: Any, number: int) -> dict[str, Any]:
-    """Rename from and value to the names that messages use."""
+    """Return a message with `from` and `value` renamed to role and content; `from: function_call` becomes a tool call.
+
+    >>> _of_shared({"from": "human", "value": "Hi"}, 1)
+    {'role': 'user', 'content': 'Hi'}
+    """
     if isinstance(message, Mapping) and "from" in message and "value" in message:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
         if message["from"] == _CALL:
@@ -263,29 +290,38 @@ def _of_shared(message: Any, number: int) -> dict[str, Any]:
 
 
 def _role(sender: Any) -> Any:
-    """Return the role of a sender, whatever its case; another name as it is.
+    """Return the role of a sender, whatever its case; an unknown name stays as it is.
 
     >>> _role("Human"), _role("GPT"), _role("System"), _role("Critic")
     ('user', 'assistant', 'system', 'Critic')
     """
     name = str(sender).lower()
-    return _ROLES.get(name, name if name in ROLES else sender)
+    if name in _ROLES:
+        return _ROLES[name]
+    if name in ROLES:
+        return name
+    return sender
 
 
 def _calls(value: Any, number: int) -> list[Any]:
-    """Read the JSON of a call, or of several, as templates take them."""
+    """Return the tool calls in a value, JSON of one call or of a list, in the form that templates take.
+
+    >>> _calls('{"name": "add", "arguments": {"a": 1}}', 2)
+    [{'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 1}}}]
+    """
     try:
         calls = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         calls = None
-    calls = calls if isinstance(calls, list) else [calls]
+    if not isinstance(calls, list):
+        calls = [calls]
     if not calls or not all(isinstance(call, dict) and {"name", "arguments"} <= call.keys() for call in calls):
         raise ConversationError(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
     return [{"type": "function", "function": {**call, "arguments": _arguments(call["arguments"])}} for call in calls]
 
 
 def _arguments(value: Any) -> Any:
-    """Parse arguments that are JSON in a string, as OpenAI has them; others stay as they are."""
+    """Return the arguments of a call, parsed if they are an object in JSON, as OpenAI writes them."""
     try:
         parsed = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -294,7 +330,11 @@ def _arguments(value: Any) -> Any:
 
 
 def _system(text: Any, first: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the system says as a message that comes before the first."""
+    """Return a system text as a message.
+
+    Args:
+        first: the message that it is to come before, which can't be another system message.
+    """
     if not isinstance(text, str):
         raise ConversationError(f"system is {_kind(text)}, not a string")
     if first["role"] in ("system", "developer"):
@@ -303,7 +343,11 @@ def _system(text: Any, first: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(value: Any, name: str) -> Any:
-    """Parse JSON in a string, as tables hold it, whose columns have one type."""
+    """Parse JSON in a string, as tables hold it, whose columns have one type; return other values unchanged.
+
+    Args:
+        name: name of the field, for error messages.
+    """
     if not isinstance(value, str):
         return value
     if not value:
@@ -320,21 +364,27 @@ def _parsed(value: Any, name: str) -> Any:
 
 
 def _side(value: Any, name: str, role: str) -> list[Any]:
-    """Return one of prompt and completion, a text or messages, as messages."""
+    """Return a prompt or a completion as messages: a text as one message with this role."""
     if isinstance(value, list) and value and isinstance(value[0], int | float):
         raise ConversationError(f"{name} is a list of numbers, not a text: name fields with --prompt and --completion")
-    return [{"role": role, "content": value}] if isinstance(value, str) else _list(value, name)
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    return _list(value, name)
 
 
 def _is_plain(message: Any) -> bool:
-    """Return whether a message is a role and a text, and no more."""
+    """Return whether a message is a role and a text, and nothing else: such messages need no further checks."""
     return (
         type(message) is dict and len(message) == 2 and type(message.get("role")) is type(message.get("content")) is str
     )
 
 
 def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
-    """Read a message; return it as templates do, and whether it may train."""
+    """Return a message in the form that templates take, and whether it may train.
+
+    Args:
+        number: of the message, from 1, for error messages.
+    """
     if not isinstance(message, Mapping):
         raise ConversationError(f"message {number} is {_kind(message)}, not an object")
     role = message.get("role")
@@ -345,7 +395,7 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         if message.get(name):
             raise ConversationError(f"message {number} has {name}, which are not read: conversations are text")
     may = _may_train(message, number)
-    # As in Transformers: what is null is not there, since templates ask for keys.
+    # Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
     kept = {name: value for name, value in message.items() if value is not None and name not in _MARKS}
     if isinstance(kept.get("content"), list):
         kept["content"] = list(map(_part, kept["content"]))
@@ -355,13 +405,14 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         kept["tool_calls"] = _calls(kept.pop(_CALL), number)
     reasoning = next((kept[name] for name in REASONING if name in kept), None)
     if reasoning is not None:
+        # Templates ask for either name. One that the message has already keeps its value.
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
 
 
 def _part(part: Any) -> Any:
-    """Return a part of a content under the name that templates know: texts have other ones in other interfaces.
+    """Return a part of a content with the type `text` if it is a text: interfaces have other names for that type.
 
     >>> _part({"type": "input_text", "text": "Hi"}), _part({"text": "Ho"})
     ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
@@ -372,10 +423,10 @@ def _part(part: Any) -> Any:
 
 
 def _may_train(message: Mapping[str, Any], number: int) -> bool:
-    """Return whether a message may train, by the marks that people write on it.
+    """Return whether a message may train, by the fields that mark it, such as `"train": false` or `"weight": 0`.
 
     Raises:
-        ConversationError: a mark is in a form that is not read, or asks to train on another's message.
+        ConversationError: the form of a mark is unknown, or it asks to train on a message not of the assistant.
 
     >>> _may_train({"role": "assistant", "content": "Hi", "loss": False}, 1)
     False
@@ -397,7 +448,7 @@ def _may_train(message: Mapping[str, Any], number: int) -> bool:
 
 
 def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], number: int) -> None:
-    """Require a message to have what templates make its text of.
+    """Require a message to have contents of text, or else tool calls or reasoning.
 
     Args:
         message: the message with null fields removed.
@@ -408,28 +459,31 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
         return
     if content is None:
         if not any(map(message.get, ("tool_calls", "reasoning_content"))):
-            names = ", ".join(str(name)[:40] for name in [*given][:12])
+            names = ", ".join(str(name)[:40] for name in [*given][:12])  # a record may have any number of fields
             null = "is null" if "content" in given else "is missing"
             raise ConversationError(f"the content of message {number} {null}; its fields are {names}")
         return
     if not isinstance(content, list):
         raise ConversationError(f"the content of message {number} is {_kind(content)}, neither a string nor parts")
     for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        mark = next(filter(_OF_TRAINING.search, part if isinstance(part, Mapping) else ()), None)
+        fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {}
+        kind = fields.get("type")
+        mark = next(filter(_OF_TRAINING.search, fields), None)
         if mark:
             raise ConversationError(f"a part of the content of message {number} has {mark!r}: parts train together")
-        if kind not in _PARTS or not isinstance(part.get(kind), str):
+        if kind not in _PARTS or not isinstance(fields.get(kind), str):
             what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"
             raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")
 
 
 def _list(value: Any, name: str) -> list[Any]:
+    """Return a value, which must be a list, the value of the field of this name."""
     if not isinstance(value, list):
         raise ConversationError(f"{name} is {_kind(value)}, not a list of messages")
     return value
 
 
 def _kind(value: Any) -> str:
+    """Return the kind of a JSON value in words."""
     names = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

@@ -27,22 +27,23 @@ from packtool.text.conversations.template import ChatTemplate, any_of
 
 
 class Renderer:
-    """Renders conversations.
+    """Renders conversations as documents.
 
     Args:
-        chat: how.
-        unsafe: control tokens that the tokenizer makes of plain text, too.
+        chat: how conversations become texts.
+        unsafe: control tokens that the tokenizer makes even of text that it is told to encode as plain text.
 
     Attributes:
-        chat: how.
-        spelled: control tokens that messages spell out, and how often: the tokenizer can't tell them from those that
-            the template writes. The assistant's may spell those that are not special, such as what reasoning lies
-            between.
+        chat: as given.
+        spelled: control tokens that messages spell, and how often: the tokenizer can't tell them from the tokens that
+            the template writes. Tokens that are not special, such as tags of reasoning, count in messages of others
+            than the assistant only.
     """
 
     def __init__(self, chat: Chat, unsafe: Collection[str] = ()) -> None:
         self.chat = chat
         now = datetime.fromisoformat(chat.date) if chat.date else None
+        # `apart` of a rendering serves to encode control tokens as text, and costs time.
         control = chat.control if chat.as_text else ()
         self._compiled = partial(ChatTemplate, tokens=dict(chat.tokens), now=now, control=control)
         self._templates: dict[str, ChatTemplate] = {}
@@ -50,15 +51,16 @@ class Renderer:
         self._arguments: dict[str, Any] = json.loads(chat.arguments)
         self._ends = Ends(chat.special, chat.stops)
         self._special, self._control = any_of(chat.special), any_of({*chat.special, *chat.control})
+        # Two characters tell that most texts spell no control token, in a fraction of the time of a regex.
         self._beginnings = tuple({token[:2] for token in (*chat.special, *chat.control)})
         self._unsafe = any_of(unsafe) if unsafe else None
         self.spelled: Counter[str] = Counter()
 
     def rendered(self, talk: Conversation) -> list[Document]:
-        """Render a conversation; return the documents that are made of it.
+        """Render a conversation, and return its documents.
 
         Raises:
-            ConversationError: it can't be rendered, or nothing would train; the template that it needs is invalid.
+            ConversationError: it can't be rendered, or nothing would train; its template is invalid.
         """
         chat = self.chat
         if chat.reasoning == "drop":
@@ -69,7 +71,9 @@ class Renderer:
             talk = talk.masked(["tool_calls" in message for message in talk.messages])
         if self._arguments:
             talk = replace(talk, arguments={**self._arguments, **talk.arguments})
-        name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._sources else DEFAULT
+        name = DEFAULT
+        if talk.tools is not None and WITH_TOOLS in self._sources:
+            name = WITH_TOOLS
         if not ROLES.issuperset(message["role"] for message in talk.messages):
             self._require_known_roles(talk, name)
         self._require_no_tools(talk, name)
@@ -83,7 +87,11 @@ class Renderer:
         return documents
 
     def _look_for_tokens(self, talk: Conversation, together: str) -> None:
-        """Count the control tokens that texts spell, or refuse what can't be encoded as text."""
+        """Count the control tokens that texts spell; if they become plain text, refuse tokens that can't.
+
+        Args:
+            together: all texts of the conversation.
+        """
         if self.chat.as_text:
             found = self._unsafe and self._unsafe.search(together)
             if found:
@@ -97,12 +105,14 @@ class Renderer:
     def _require_no_tools(self, talk: Conversation, name: str) -> None:
         """Refuse tools in a message that the template does not look for there."""
         for message in talk.messages:
-            for field in TOOLS if len(message) > 2 else ():
+            if len(message) == 2:  # a role and a content, as nearly all have
+                continue
+            for field in TOOLS:
                 if message.get(field) and not re.search(rf"\.{field}\b|[\"']{field}[\"']", self._sources[name]):
                     raise ConversationError(f"a message has {field}, which the chat template does not read there")
 
     def _require_known_roles(self, talk: Conversation, name: str) -> None:
-        """Require that each role is one that every template may be given, or that this one asks for."""
+        """Require that every role is one that all templates know, or that the source of this template names."""
         for number, message in enumerate(talk.messages, 1):
             role = message["role"]
             if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", self._sources[name]):

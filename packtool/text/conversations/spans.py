@@ -3,8 +3,9 @@
     <user>Hi<assistant>Ho<end>
     ╰── before ───────╯╰ turn ╯   what comes before a message, with the generation prompt, then what the message adds
 
-A template that marks what is generated says where turns are. Any other is rendered with the beginnings of the
-conversation. Then each turn gets its end (`ends.py`), and reasoning that is not to train is cut out.
+A template that marks what is generated shows where turns are. With any other template, the beginnings of the
+conversation are rendered, too, and a turn is what one more message adds to the text. Then every turn gets its end
+(`ends.py`), and reasoning that is not to train is cut out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, count
 from typing import NamedTuple
 
 from packtool.text.conversations.contents import render, rendered
@@ -28,22 +28,22 @@ from packtool.text.conversations.record import (
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
 Spans = tuple[Span, ...]
-"""(begin, end) in characters, ascending, none overlapping."""
+"""(begin, end) in characters, ascending, without overlaps."""
 _OPENED = re.compile(r"[<\[][^<>\[\]\s]*\Z")
 _CLOSES = re.compile(r"[^<>\[\]\s]*[>\]]")
-"""The beginning of a tag at the end of a text, and the rest of it."""
+"""The beginning of a tag at the end of a text, and the rest of that tag."""
 
 
 class Document(NamedTuple):
     """The rendering of a conversation, or of a part of it.
 
     Attributes:
-        text: rendered.
-        spans: of it that train.
+        text: the rendering.
+        spans: the parts of the text that train.
         apart: see `Rendered`.
-        eos: the EOS that follows trains.
-        end: the token that ends the last turn that trains; empty where nothing does.
-        open: turns that train without an end.
+        eos: whether the EOS that the store adds after the text trains.
+        end: the token that ends the last turn that trains; empty if no token ends it.
+        open: number of turns that train and have no end.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Document(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """A rendering, the turns in it that train, and the reasoning that does not."""
+    """A rendering, the turns in it that train, and the reasoning in them that does not train."""
 
     rendering: Rendered
     turns: list[Span]
@@ -75,15 +75,16 @@ def documents_of(
     Args:
         conversation: as its record has it.
         template: the tokenizer's.
-        train_on: `assistant`, each message of the assistant's; `last`, the last of these; `completion`, what follows
-            the prompt; `all`, the whole text; `each`, each message of the assistant's as the model sees it when it
-            generates it. Messages that say so never train.
+        train_on: `assistant`, every message of the assistant; `last`, the assistant's last message; `completion`, what
+            follows the prompt; `all`, the whole text; `each`, every message of the assistant as the model sees it when
+            it generates the message. Messages that their record marks as not to train never do.
         ends: the tokens that end a turn.
-        masked: tags of reasoning, none of which trains; no tags where all reasoning does.
+        masked: tags of reasoning that does not train; no tags if reasoning trains.
 
     Returns:
-        One document; but with `each` one more for each message that the template renders differently once others
-        follow: it ends with that message. Messages whose rendering is a beginning of the next share one.
+        One document. With `each` another one for every message that the template renders differently once others
+        follow: it ends with that message. Messages share a document if the rendering up to one of them is the
+        beginning of the rendering up to the next.
 
     Raises:
         ConversationError: nothing would train, or what trains can't be found in the text.
@@ -114,11 +115,17 @@ def documents_of(
 
 
 def _without(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
-    """Cut thoughts out of turns."""
+    """Cut thoughts out of turns.
+
+    >>> _without([(0, 9), (12, 15)], [(2, 4)])
+    ((0, 2), (4, 9), (12, 15))
+    """
     left = turns
     for first, last in thoughts:
         pieces: list[Span] = []
         for begin, end in left:
+            # What lies before the thought, and what lies behind it. For a turn that the thought does not touch, one of
+            # the two is the whole turn, and the other ends before it begins.
             pieces += [(begin, min(end, first)), (max(begin, last), end)]
         left = [piece for piece in pieces if piece[0] < piece[1]]
     return tuple(joined(left))
@@ -127,7 +134,7 @@ def _without(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
 def _whole(
     conversation: Conversation, template: ChatTemplate, whole: Rendered, train_on: Trained, masked: Tags
 ) -> _Turns:
-    """Find what trains of a conversation as it is rendered whole; some turns may be empty."""
+    """Find which parts of a conversation train in the rendering of all of it; some turns may be empty."""
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
@@ -140,10 +147,11 @@ def _whole(
         and len(chosen) == len(conversation.messages) - (conversation.prompt or 0)
         and not masked
     ):
+        # All that follows the prompt trains, and what the template writes between its messages, too.
         return _Turns(whole, [(_begin(conversation, template, whole.text, chosen[0]), len(whole.text))], [])
     if not template.marks:
         turns = [_of_prefixes(conversation, template, whole.text, number) for number in chosen]
-    elif len(said) == len(chosen) and not masked:
+    elif len(said) == len(chosen) and not masked:  # all that is marked trains, whichever message it belongs to
         turns = list(whole.marked)
     else:
         turns = _of_marks(whole, said, chosen)
@@ -151,12 +159,13 @@ def _whole(
 
 
 def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, masked: Tags) -> list[_Turns]:
-    """Render up to each message that trains, and join those that are the beginning of the next.
+    """Render the conversation up to every message that trains; join a rendering that is the beginning of the next.
 
         up to turn 1   <user>Hi<assistant><think>Hm.</think>Ho
         up to turn 2   <user>Hi<assistant>Ho<user>Who?<assistant><think>Me.</think>I.
 
-    The template rewrites turn 1 once turn 2 is there: two documents. Else the second would have both turns.
+    The template rewrites turn 1 once turn 2 is there, so they make two documents. If it did not, the second rendering
+    would begin with the first, and one document would have both turns.
     """
     out: list[_Turns] = []
     for number in _chosen(conversation, _said(conversation), "assistant"):
@@ -175,24 +184,31 @@ def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, m
             before = out.pop()
             turns, thoughts = [*before.turns, *turns], [*before.thoughts, *thoughts]
         out.append(_Turns(upto, turns, thoughts))
-    if whole.text.startswith(out[-1].rendering.text):  # what follows is only read
+    if whole.text.startswith(out[-1].rendering.text):
+        # Messages after the last that trains stay in its document, as context that is read and does not train.
         out[-1] = out[-1]._replace(rendering=whole)
     return out
 
 
 def _said(conversation: Conversation) -> list[int]:
-    """List the assistant's messages."""
+    """List the numbers of the assistant's messages, from 0."""
     return [number for number, message in enumerate(conversation.messages) if message["role"] == "assistant"]
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
-    """List the messages that train."""
+    """List the numbers of the messages that train, from 0.
+
+    Args:
+        said: the assistant's messages.
+    """
     if train_on == "completion":
         if conversation.prompt is None:
             raise ConversationError("no completion: the record has no prompt and completion")
         wanted = [number for number in said if number >= conversation.prompt]
+    elif train_on == "last":
+        wanted = list(said[-1:])
     else:
-        wanted = list(said[-1:] if train_on == "last" else said)
+        wanted = list(said)
     chosen = [number for number in wanted if conversation.trains[number]]
     if not chosen:
         raise NothingTrainsError("nothing trains: no message of the assistant" + " may" * bool(wanted))
@@ -200,6 +216,12 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
 
 
 def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the marked spans of the chosen messages, if every message of the assistant has one marked span.
+
+    Args:
+        said: the assistant's messages.
+        chosen: the messages among them that train.
+    """
     if len(rendered.marked) != len(said):
         what = f"the chat template marks {len(rendered.marked)} spans for {len(said)} messages of the assistant"
         raise UnsuitedTemplateError(f"{what}, so it can't be told which of them train")
@@ -209,44 +231,67 @@ def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) ->
 def _thoughts(
     conversation: Conversation, template: ChatTemplate, text: str, chosen: Iterable[int], masked: Tags
 ) -> list[Span]:
-    """Find what the template makes of the reasoning of the chosen messages; of none without tags."""
+    """Find where the template writes the reasoning of the chosen messages, if it is masked."""
     found: list[Span] = []
-    for number in chosen if masked else ():
+    if not masked:
+        return found
+    for number in chosen:
         for thought in thoughts_of(conversation.messages[number], masked):
             found += _shown(conversation, template, text, number, thought)
     return found
 
 
 def _shown(conversation: Conversation, template: ChatTemplate, text: str, number: int, thought: Thought) -> list[Span]:
-    """Find what the template makes of a thought, by a rendering with a mark in its place.
+    """Find where the template writes a thought, by a second rendering with a mark in place of the thought.
 
         text     <assistant><think>Hm.</think>Yes. (Hm.)    the template shows the thought twice
         marked   <assistant><think>*</think>Yes. (*)        `others` are </think>Yes. ( and )
 
-    What is left of the text is as often what the thought became: here 2 × `size` characters. Nothing else may differ.
+    The text without `first` and `others` is the thought, as often as it is shown: here 2 × `size` characters. If a
+    template trims or escapes the thought, `size` is the length of what it wrote. Nothing else may differ.
+
+    >>> source = "<think>{{ messages[0].thinking }}</think>Yes. ({{ messages[0].thinking }})"
+    >>> talk = Conversation(({"role": "assistant", "thinking": "Hm.", "content": "Yes."},), (True,))
+    >>> _shown(talk, ChatTemplate(source), "<think>Hm.</think>Yes. (Hm.)", 0, Thought())
+    [(7, 10), (24, 27)]
     """
     message = conversation.messages[number]
-    mark = next(mark for mark in map("\ufdd2{}\ufdd3".format, count()) if mark not in text)
+    mark = _mark_for(text)
     messages = list(conversation.messages)
     messages[number] = with_thought(message, thought, mark)
     marked = render(replace(conversation, messages=tuple(messages)), template).text
     first, *others = marked.split(mark)
     if not others and marked == text:
-        return []  # it is not shown
-    size, rest = divmod(len(text) - len(marked) + len(mark) * len(others), max(1, len(others)))
+        return []  # the template leaves it out
+    of_thoughts = len(text) - (len(marked) - len(mark) * len(others))
+    size, rest = divmod(of_thoughts, max(1, len(others)))
     shown = text[len(first) : len(first) + size]
     if not others or rest or size < 0 or shown.join([first, *others]) != text:
         raise UnsuitedTemplateError(
             f"the chat template changes more of its text with the reasoning of message {number + 1}, so it can't be "
             "told which tokens are reasoning"
         )
-    begins = accumulate(map(len, others[:-1]), lambda at, length: at + size + length, initial=len(first))
-    return [(begin, begin + size) for begin in begins]
+    spans, begin = [], len(first)
+    for other in others:
+        spans.append((begin, begin + size))
+        begin += size + len(other)
+    return spans
+
+
+def _mark_for(text: str) -> str:
+    """Return a mark that a text does not contain, between characters that Unicode reserves for programs."""
+    number = 0
+    while f"\ufdd2{number}\ufdd3" in text:
+        number += 1
+    return f"\ufdd2{number}\ufdd3"
 
 
 def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text: str) -> int:
-    """Find where the text of a first message begins, with a template that renders no empty conversation: behind what it
-    writes before an answer."""
+    """Find where the text of a first message begins, with a template that can't render an empty conversation.
+
+    The generation prompt is what such a template adds to a question when it asks for the answer. The message begins
+    behind it.
+    """
     asked = replace(conversation, messages=({"role": "user", "content": "?"},))
     before, asking = render(asked, template).text, render(asked, template, prompt=True).text
     prompt = asking.removeprefix(before)
@@ -259,27 +304,35 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     """Find where the text that the assistant generates for one message begins.
 
     Usually the rendered prompt is a prefix of the text. Some prompts open a tag that the text lacks; then the answer
-    begins behind the common prefix, without the `<` of a tag that begins like another:
+    begins behind the common prefix. If that ends inside a tag, the tag belongs to the answer from its `<` on:
 
         before   <user>Hi<assistant><think>     the prompt of the message
         text     <user>Hi<assistant><b>Ho</b>   the answer is <b>Ho</b>, not b>Ho</b>
 
     Args:
-        text: up to the end of this message, or further.
+        text: the rendering up to the end of this message, or further.
+
+    >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    >>> source += "{% if add_generation_prompt %}<assistant><think>{% endif %}"
+    >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "<b>Ho</b>"}]
+    >>> text = "<user>Hi<assistant><b>Ho</b>"
+    >>> text[_begin(Conversation(tuple(chat), (True, True)), ChatTemplate(source), text, 1) :]
+    '<b>Ho</b>'
     """
     try:
         before = render(conversation, template, number, prompt=True).text
     except ConversationError:
         if number:
             raise
+        # Nothing comes before the first message, and some templates refuse a conversation without messages.
         return _begin_of_greeting(conversation, template, text)
     if text.startswith(before):
         return len(before)
     shared = _shared(before, text)
     opened = _OPENED.search(before, 0, shared)
-    if opened and _CLOSES.match(before, shared):  # two tags that begin alike share neither
+    if opened and _CLOSES.match(before, shared):  # the common prefix ends inside a tag of the prompt
         shared = opened.start()
-    # All of the earlier messages must lie in what is shared, or the answer would begin in the middle of one.
+    # All earlier messages must lie in the common prefix, or the answer would begin in the middle of one of them.
     if shared < len(render(conversation, template, number).text):
         raise UnsuitedTemplateError(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
@@ -289,7 +342,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the characters that two texts begin with.
+    """Return the length of the common prefix of two texts, by bisection: slices are compared faster than characters.
 
     >>> _shared("abcd", "abx"), _shared("", "a")
     (2, 0)
@@ -305,9 +358,14 @@ def _shared(one: str, other: str) -> int:
 
 
 def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> tuple[int, int]:
-    """Return the span of one message: the text that it adds to the rendering."""
-    last = number == len(conversation.messages) - 1
-    upto = text if last else render(conversation, template, number + 1).text
+    """Return the span of one message: the text that it adds to the rendering.
+
+    Args:
+        text: the rendering of all messages.
+    """
+    upto = text
+    if number < len(conversation.messages) - 1:
+        upto = render(conversation, template, number + 1).text
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):
         raise UnsuitedTemplateError(

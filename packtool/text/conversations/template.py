@@ -42,8 +42,8 @@ class Rendered:
 
     Attributes:
         text: what the template made.
-        marked: (begin, end) of what it marks as generated, in characters, ascending.
-        apart: the same of control tokens that the conversation spells; empty where the template split one.
+        marked: (begin, end) of the parts that it marks as generated, in characters, ascending.
+        apart: (begin, end) of control tokens that the conversation spells; two empty spans for one that was split.
     """
 
     text: str
@@ -56,14 +56,14 @@ class ChatTemplate:
 
     Args:
         source: Jinja, as in `chat_template` of tokenizer_config.json or chat_template.jinja.
-        tokens: what templates call special tokens, such as bos_token, and their texts.
-        now: what `strftime_now` tells; a template that asks is refused where it is None, since the same input must
-            give the same text.
-        control: texts of control tokens to keep `Rendered.apart` where the conversation spells them.
-        seconds: of CPU time for all renderings of one conversation.
+        tokens: texts of special tokens, by the names that templates have for them, such as bos_token.
+        now: the time that `strftime_now` tells; None refuses a template that asks, since the same input must give the
+            same text.
+        control: texts of control tokens; where the conversation spells one, it is in `Rendered.apart`.
+        seconds: CPU time for all renderings of one conversation.
 
     Attributes:
-        marks: it marks what is generated.
+        marks: whether the template marks what is generated, with `{% generation %}`.
 
     Raises:
         ConversationError: it is not a valid template.
@@ -97,7 +97,7 @@ class ChatTemplate:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a conversation: the limit of seconds is for its renderings together."""
+        """Begin a conversation: its renderings together may take the limit of seconds."""
         self._environment.deadline = time.thread_time() + self._seconds
 
     def render(
@@ -112,7 +112,7 @@ class ChatTemplate:
 
         Args:
             messages, tools, arguments: see `Conversation`.
-            prompt: end with what comes before the assistant's next message.
+            prompt: add the generation prompt, which comes before the assistant's next message.
 
         Raises:
             ConversationError: the template refuses them, fails, or takes too long.
@@ -123,7 +123,7 @@ class ChatTemplate:
         try:
             if self._control is not None:
                 given = _replaced(given, self._apart)
-            given["messages"] = list(given["messages"])
+            given["messages"] = list(given["messages"])  # templates add lists to it, which a tuple does not take
             self._environment.tick()
             names = {**self._names, **given, "add_generation_prompt": prompt}
             for part in self._template.root_render_func(self._template.new_context(names, shared=True)):
@@ -147,7 +147,7 @@ class ChatTemplate:
         if key in said:
             raise ConversationError("a message spells the mark of generated text")
         rendered = _unmarked(text, key, self._control)
-        # Its digits are left where a template writes escapes for the characters round them.
+        # A part of the key that no message has is left of a mark that the template cut or escaped.
         if any(part in rendered.text and part not in said for part in (key[0], key[1:-1], key[-1])):
             raise UnsuitedTemplateError(_CUT)
         return rendered
@@ -167,13 +167,14 @@ class _Environment(ImmutableSandboxedEnvironment):
     """Jinja's sandbox, set up as by Transformers.
 
     Args:
-        now: what `strftime_now` tells.
+        now: the time that `strftime_now` tells.
 
     Attributes:
-        marks: the template marks what is generated.
-        key: what marks are made of. It is random, so no text can contain it but by chance, and that is checked; it is
-            digits between characters that Unicode keeps for the use of programs, so filters for text leave it alone.
-        deadline: until when a template may run, in `time.thread_time`, which other work on the machine does not change.
+        marks: whether the template marks what is generated.
+        key: the text that marks are made of. It is random, so a message contains it only by chance, and `render` checks
+            that; it is digits between characters that Unicode reserves for programs, which text filters leave alone.
+        deadline: the `time.thread_time` until which a template may run. That is CPU time of this thread, so other work
+            on the machine does not shorten it.
     """
 
     def __init__(self, now: datetime | None) -> None:
@@ -188,18 +189,20 @@ class _Environment(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        # Jinja compiles what this returns, so every template gets its ticks here.
         parsed: nodes.Template = _Ticking().visit(super()._parse(source, name, filename))
         return parsed
 
     def tick(self) -> None:
-        """Look at the time. The code that templates become calls it."""
+        """Raise an error once the time is up. Compiled templates call this, see `_Ticking`."""
         if time.thread_time() > self.deadline:
             raise _LateError
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return what a dot names, as Jinja's sandbox does: an attribute, or else an item.
+        """Return the value behind a dot, as Jinja's sandbox does: an attribute, or else an item.
 
-        Most dots are of messages. These are read without the error that Python makes of a missing attribute.
+        Most of them are fields of messages, which are dictionaries. Their items are read at once: the sandbox would try
+        an attribute first, and the error that Python makes of a missing one takes most of the time of rendering.
         """
         if type(obj) is dict and attribute not in _OF_DICTS:
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
@@ -207,7 +210,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class _Ticking(NodeTransformer):
-    """Look at the time in each turn of a loop and each call of a macro: without them, no template runs for long."""
+    """Insert a look at the time into every loop and macro: a template without loops and macros can't run for long."""
 
     def _tick(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -236,7 +239,7 @@ class _Generation(Extension):
 
 
 def any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for any of these texts, the longest first.
+    """Return a pattern that finds any of these texts, the longest first; without texts it finds nothing.
 
     >>> any_of(["<a", "<a>"]).findall("<a><a")
     ['<a>', '<a']
@@ -245,7 +248,7 @@ def any_of(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def literals(source: str) -> str:
-    """Return the text that a template writes: outside of expressions, and the constants in them.
+    """Return the texts that a template may write, between zeros: outside of expressions, and constants inside them.
 
     >>> literals("<a>{{ m ~ '<b>' if x }}").split(chr(0))
     ['<a>', '<b>']
@@ -262,7 +265,7 @@ def literals(source: str) -> str:
 
 
 def _replaced(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with each of its texts changed."""
+    """Return a JSON value with a function applied to every text in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -273,11 +276,19 @@ def _replaced(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
-    """Return the text without marks, and where they were. A mark is the key, here *, and a character that says which.
+    """Return a text without its marks, and the spans that they enclose. A mark is the key, here *, and one character.
 
-    *(Ho *(ho*)*)        generated, (0, 5): marks may lie in each other, and the outermost counts
+    *(Ho *(ho*)*)        generated, (0, 5): marks may be nested, and the outermost counts
     *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
-    *{<en    d>*}        one that the template took apart: two empty spans keep its parts from joining again
+    *{<en    d>*}        a control token that the template split: two empty spans keep its parts from joining again
+
+    >>> _unmarked("Hi *(Ho *(ho*)*)", "*", None)
+    Rendered(text='Hi Ho ho', marked=((3, 8),), apart=())
+    >>> _unmarked("*{<end>*}*{<en    d>*}", "*", re.compile("<end>"))
+    Rendered(text='<end><en    d>', marked=(), apart=((0, 5), (5, 5), (14, 14)))
+
+    Raises:
+        UnsuitedTemplateError: a mark without its partner, or a damaged one: the template cut what it marks.
     """
     marks = re.compile(f"{re.escape(key)}(.?)", re.DOTALL)
     marked: list[tuple[int, int]] = []
@@ -289,7 +300,8 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
         at += len(said)
         last = mark.end()
         if kind == "(":
-            begin = begin if depth else at
+            if depth == 0:
+                begin = at
             depth += 1
         elif kind == ")" and depth:
             depth -= 1
@@ -319,10 +331,13 @@ def _tojson(
 
 
 def _raise_exception(message: str) -> NoReturn:
+    """Refuse a conversation: templates call this by the name `raise_exception`."""
     raise TemplateError(message)
 
 
 def _clock(now: datetime | None) -> Callable[[str], str]:
+    """Return the function that tells a template the time."""
+
     def strftime_now(format: str) -> str:
         if now is None:
             raise UnsuitedTemplateError("the chat template asks for today's date", "give --template-date")
@@ -332,5 +347,5 @@ def _clock(now: datetime | None) -> Callable[[str], str]:
 
 
 def _said(error: BaseException) -> str:
-    """Return in one line what an error says."""
+    """Return the message of an error in one line, or the name of its type if it has no message."""
     return re.sub(r"\s+", " ", str(error)[:_REASON]).strip().rstrip(".") or type(error).__name__
