@@ -1,4 +1,4 @@
-"""Blends as people write them: named sources, and stages of weights; in a file or in Python.
+"""Blends as users write them, in a file or in Python: named sources, and stages of weights.
 
     tokens = "40B"                              the run: tokens, rows or steps (of batch-size rows)
 
@@ -17,7 +17,7 @@
     ramp = true                                 in a straight line until the next stage or the end; or until "80%"
     weights = { web = 0.3, code = 0.7 }
 
-Without stages weights are by size, and without a length of the run every row comes once.
+Without stages the weights are the sizes of the sources; without a length of the run every row comes once.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from packtool.places.typed import Typed
 
 _UNITS = ("tokens", "rows", "steps")
-"""Units of the length of a run, and of where a stage begins."""
+"""Units of the length of a run, and of the begin of a stage."""
 MOST_SAMPLES = 10**12
-"""Samples of the longest run. The number of rows of each source is known for every block of a few thousand samples, and
-for that memory must do."""
+"""Samples of the longest run. The rows of each source are counted for every block of a few thousand samples, and these
+counts must fit in memory."""
 _KEYS = ("sources", "stages", *_UNITS, "batch_size", "batch_tokens")
 
 
@@ -68,14 +68,14 @@ class WrittenSource:
     """A source as it was written.
 
     Attributes:
-        where: the place in the file, or its name in Python.
-        path: path or URL of a packed dataset; None for one whose rows are all in the past of a run that is resumed.
-        max_epochs: how often it may be read; None for no limit.
-        stop: where it would be read more often, the others have its weight; else that is an error.
-        repack: its documents are packed anew for every epoch.
-        shuffle: each epoch in its own order; else as stored.
-        seed: of the orders; None for that of the dataset.
-        stores: the token stores of a dataset without tokens, where they do not lie where its manifest says.
+        where: file and line, or the name of the argument in Python, for messages.
+        path: path or URL of a packed dataset; None if all of its rows lie in the past of a run that is resumed.
+        max_epochs: how often the source may be read; None for no limit.
+        stop: at that limit the other sources share its weight; without `stop` it is an error to reach beyond.
+        repack: pack its documents anew for every epoch.
+        shuffle: read every epoch in its own order; otherwise in stored order.
+        seed: of the orders; None for the seed of the dataset.
+        stores: the token stores of a dataset without tokens, if they are not at the places in its manifest.
     """
 
     where: str
@@ -95,7 +95,7 @@ class Amount:
     Attributes:
         where: as in `WrittenSource`.
         unit: ``tokens``, ``rows``, ``steps``, or ``share`` of the run.
-        number: how many.
+        number: of these units; a share is from 0 to 1.
     """
 
     where: str
@@ -110,9 +110,9 @@ class WrittenStage:
     Attributes:
         where: as in `WrittenSource`.
         weights: by source, or by row length.
-        begin: where it begins; None for the begin of the run.
+        begin: where the stage begins; None for the begin of the run.
         ramp: where a ramp reaches the weights; True for the end of the stage, False for no ramp.
-        places: where each weight was written.
+        places: where the weights are written, by name, as `where`.
     """
 
     where: str
@@ -126,17 +126,18 @@ class Blend:
     """Several packed datasets, read by weights that may change on a schedule.
 
     Args:
-        sources: each dataset by its name: a path or URL, or a mapping with `path` and any of `max_epochs` (how often it
-            may be read), `stop` (there the others have its weight, in place of an error), `repack`, `shuffle`, `seed`
-            and `stores`, as in `packtool.torch.Loader`.
-        stages: each a mapping with `weights` by source; but for the first `from`, where it begins, as ``"60%"``,
-            ``"24B tokens"``, ``"12M rows"`` or ``"6000 steps"``; and `ramp`, True where the weights are reached in a
-            straight line at the next stage or the end, or ``"80%"`` where they are reached there. Without stages
-            weights are by size. Where there is one dataset, of several row lengths, weights are by row length.
-        tokens, rows, steps: the length of the run, one of them; ``"40B"`` is 40 billion. Without stages by default
-            every row once.
-        batch_size: rows in a step, where something is given in steps.
-        batch_tokens: tokens in a batch of a dataset of several row lengths, by default as its own batches.
+        sources: packed datasets by name. A source is a path or URL, or a mapping with `path` and any of `max_epochs`
+            (how often it may be read), `stop` (at that limit the others share its weight, in place of an error),
+            `repack`, `shuffle`, `seed` and `stores`, as in `packtool.torch.Loader`.
+        stages: mappings in order, with `weights` by source. Every stage but the first has `from`, where it begins:
+            ``"60%"``, ``"24B tokens"``, ``"12M rows"`` or ``"6000 steps"``. It may have `ramp`: True to reach its
+            weights in a straight line at the next stage or the end, or a place such as ``"80%"`` to reach them there.
+            Without stages the weights are the sizes of the sources. If there is one dataset, of several row lengths,
+            weights are by row length.
+        tokens, rows, steps: the length of the run, one of the three; ``"40B"`` is 40 billion. By default, without
+            stages, every row comes once.
+        batch_size: rows in a step, if anything is given in steps.
+        batch_tokens: tokens in a batch of a dataset of several row lengths; by default as its own batches.
 
     Raises:
         UsageError: an unknown key; a value of the wrong kind; stages out of order; weights that are all zero.
@@ -167,7 +168,7 @@ class Blend:
 
         Raises:
             DataError: the file can't be read.
-            UsageError: as in `Blend`; with the line.
+            UsageError: as in `Blend`, with the line in the file.
         """
         file = read_toml(path)
         if "sources" not in file.values:
@@ -177,10 +178,10 @@ class Blend:
         return blend
 
     def _set(self, name: str, base: Path | None, reader: _Reader, values: Mapping[str, Any]) -> None:
-        """Check what was written, and keep it.
+        """Check the values of a blend, and set its attributes.
 
         Args:
-            base: what paths are relative to; None for the working directory.
+            base: directory that paths are relative to; None for the working directory.
         """
         self.name = name
         top = reader.table((), values, _KEYS)
@@ -208,6 +209,7 @@ class Blend:
         """Return the digest of the stages, as they are written."""
         plain = []
         for stage in self.stages:
+            # As text, which stays the same: states of loaders hold the digest.
             plain.append([_plain(stage.begin), _plain(stage.ramp), *map(str, sorted(stage.weights.items()))])
         return xxhash.xxh3_64_hexdigest(repr(plain).encode())
 
@@ -215,7 +217,7 @@ class Blend:
         """Return an amount in samples, rounded down.
 
         Raises:
-            UsageError: rows where samples are batches; steps of an unknown size; more than `MOST_SAMPLES`.
+            UsageError: an amount in rows, where samples are batches; in steps of an unknown size; above `MOST_SAMPLES`.
         """
         samples = self._samples(amount, sizes)
         if samples > MOST_SAMPLES:
@@ -224,6 +226,7 @@ class Blend:
         return samples
 
     def _samples(self, amount: Amount, sizes: Sizes) -> int:
+        """Return an amount in samples, as `samples` does, but of any size."""
         if amount.unit == "rows" and sizes.batches:
             remedy = "give tokens, steps or a share of the run"
             raise UsageError("bad-option", "rows of several lengths", remedy=remedy, where=amount.where)
@@ -232,21 +235,24 @@ class Blend:
         if amount.unit == "tokens":
             return int(amount.number / sizes.tokens)
         if amount.unit == "rows" or sizes.batches:
-            return int(amount.number)
+            return int(amount.number)  # where samples are batches, a step is one sample
         if self.batch_size is None:
             remedy = "give batch-size, the rows of a step over all ranks"
             raise UsageError("missing-option", "steps of an unknown size", remedy=remedy, where=amount.where)
         return int(amount.number * self.batch_size)
 
     def resolved(self, sizes: Sizes) -> list[Stage]:
-        """Return the stages in samples.
+        """Return the stages, with places in samples.
 
         Raises:
             UsageError: as in `samples`; stages out of order; ramps that end before they begin.
         """
         begins = []
         for stage in self.stages:
-            begins.append(self.samples(stage.begin, sizes) if stage.begin is not None else 0)
+            if stage.begin is None:
+                begins.append(0)
+            else:
+                begins.append(self.samples(stage.begin, sizes))
         ends = [*begins[1:], sizes.samples]
         out: list[Stage] = []
         for stage, first, after in zip(self.stages, begins, ends, strict=False):
@@ -266,10 +272,10 @@ class Blend:
 
 
 def weights_of(written: Mapping[str, float]) -> dict[str, Fraction]:
-    """Return weights exactly as written.
+    """Return weights as exact fractions of the written decimals.
 
     Raises:
-        UsageError: not numbers of 0 or more, or all zero.
+        UsageError: a weight is not a number of 0 or more; or all are zero.
 
     >>> weights_of({"web": 0.3})
     {'web': Fraction(3, 10)}
@@ -278,7 +284,7 @@ def weights_of(written: Mapping[str, float]) -> dict[str, Fraction]:
 
 
 def names_blend(path: str | Path) -> bool:
-    """Return whether a path is that of the file of a blend.
+    """Return whether a path is the file of a blend, by its suffix.
 
     >>> names_blend("blend.toml"), names_blend("packed")
     (True, False)
@@ -287,8 +293,8 @@ def names_blend(path: str | Path) -> bool:
 
 
 def _require_no_options(file: TomlFile) -> None:
-    """Refuse a file of options of the commands that make datasets."""
-    from packtool.options.declare import declared  # to read rows takes none of them
+    """Refuse a file with options of commands, which `packtool run` takes, in place of a blend."""
+    from packtool.options.declare import declared  # here, so that reading rows does not load options
     from packtool.options.run import STAGES
 
     options = {*STAGES, *chain.from_iterable(map(declared, STAGES.values()))} - {*_KEYS}
@@ -305,7 +311,7 @@ class Sizes:
     Attributes:
         tokens: in a sample.
         samples: of the run.
-        batches: samples are batches, and not rows.
+        batches: whether samples are batches, rather than rows.
     """
 
     tokens: int
@@ -314,10 +320,10 @@ class Sizes:
 
 
 class _Reader:
-    """Check values by their keys.
+    """Checks the values of a blend by their keys, and converts them.
 
     Args:
-        place: where a value was written; by default its name in Python.
+        place: function that returns where the value of some keys was written; by default its name in Python.
     """
 
     def __init__(self, place: Callable[..., str] | None = None) -> None:
@@ -325,7 +331,7 @@ class _Reader:
         self._spelled: dict[tuple[Key, ...], Key] = {}
 
     def _place(self, *keys: Key) -> str:
-        """Return where a value was written, with each key as it was spelled there."""
+        """Return where a value was written, with its keys as they are spelled there: `max-epochs` or `max_epochs`."""
         spelled = [self._spelled.get(keys[: size + 1], key) for size, key in enumerate(keys)]
         return self._named(*spelled)
 
@@ -341,7 +347,7 @@ class _Reader:
         return value
 
     def table(self, keys: tuple[Key, ...], value: Any, known: Sequence[str]) -> dict[str, Any]:
-        """Return a table by the names that Python has for its keys."""
+        """Return a table with the keys that Python has: `max_epochs` for `max-epochs`."""
         if not isinstance(value, Mapping):
             raise self.error("bad-type", keys, f"{shown(value)} is not a table", "give a path, or a table of options")
         out: dict[str, Any] = {}
@@ -358,7 +364,7 @@ class _Reader:
         return out
 
     def value(self, kind: Kind, keys: tuple[Key, ...], value: Any) -> Any:
-        """Return a value as its kind has it."""
+        """Return a value, parsed and checked by its kind."""
         name = str(keys[-1]).replace("_", "-")
         return read_value(kind, name, value, self._place(*keys))
 
@@ -373,8 +379,10 @@ class _Reader:
         return WrittenSource(self._place(*keys), path, stores=stores, **given)
 
     def count(self, key: str, value: Any) -> int | None:
-        """Return a number of the blend; None where it is not given."""
-        number: int | None = None if value is None else self.value(POSITIVE, (key,), value)
+        """Return a positive number of the blend; None if it is not given."""
+        if value is None:
+            return None
+        number: int = self.value(POSITIVE, (key,), value)
         return number
 
     def length(self, unit: str, value: Any) -> Amount:
@@ -418,7 +426,7 @@ class _Reader:
 
 
 def _parse_place(value: Any) -> Any:
-    """Parse the path or URL of a dataset, which can't be empty."""
+    """Parse the path or URL of a dataset. An empty one is refused: it would be the working directory."""
     if not value:
         raise ValueError(value)
     return PLACE.parse(value)
@@ -433,11 +441,13 @@ def _parse_weight(value: Any) -> Fraction:
     number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     if not number or not 0 <= value <= _MOST_WEIGHT:
         raise ValueError(value)
-    return value if isinstance(value, Fraction) else parse_exact(str(value))
+    if isinstance(value, Fraction):
+        return value
+    return parse_exact(str(value))  # of the decimals that were written: 0.3 is 3/10, which the float is not
 
 
 def _parse_begin(value: Any) -> tuple[str, Fraction]:
-    """Parse a part of a run: its unit, and how many; the unit of a percentage is the ``share`` of the run.
+    """Parse a part of a run to its unit and number; the unit of a percentage is ``share``.
 
     >>> _parse_begin("60%"), _parse_begin("6000 steps"), _parse_begin(0)
     (('share', Fraction(3, 5)), ('steps', Fraction(6000, 1)), ('rows', Fraction(0, 1)))
@@ -469,10 +479,11 @@ _OF_SOURCE = {
     "seed": WHOLE,
     "stores": Kind("a list of paths or URLs", "", list[str | Path] | str, PLACES.parse),
 }
-"""The kinds of what is written of a source."""
+"""The kinds of the values of a source, by key."""
 
 
 def _plain(amount: Amount | bool | None) -> str:
+    """Return the begin or ramp of a stage as a text that does not depend on where it is written."""
     if isinstance(amount, Amount):
         return f"{amount.number} {amount.unit}"
     return str(amount)

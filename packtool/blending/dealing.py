@@ -1,9 +1,9 @@
-"""Deal the samples of a blend to its sources: which one sample n is from, and which of its rows it is.
+"""Deal the samples of a blend to its sources: the source of sample n, and the number of its row in that source.
 
-Samples are dealt in blocks. A block brings each source's rows as near as whole rows can to the integral of its share at
-the end of the block, so errors do not add up, however small a share is. Inside a block the rows of each source are
-spread evenly, and those of sources with equal shares begin apart, so that they do not all come at once. A block of
-4,096 is short enough to follow a ramp, and its counts are all that is kept of it.
+Samples are dealt in blocks. At the end of a block, every source has given as many rows as the integral of its share up
+to there, as near as whole rows can: so errors do not add up, however small a share is. Inside a block the rows of a
+source are spread evenly. The first rows of the sources are staggered, since sources with equal shares would come all at
+once otherwise. A block of 4,096 is short enough to follow a ramp; only the counts of a block are kept.
 
     pieces ──integrals at the ends of blocks──▶ targets ──floor, largest remainders──▶ counts ──due times──▶ order
 """
@@ -22,9 +22,9 @@ from packtool.blending.schedule import Exhausted, Piece, Schedule, Shares
 from packtool.planning.plan import I64, by_value, distinct, offsets_of
 
 BLOCK = 4096
-"""Samples in a block, but where a piece begins inside one: there it is cut in two."""
+"""Samples in a block. If a piece of the schedule begins inside a block, the block is cut in two there."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
-"""Its multiples, whole numbers left out, lie far from each other, however many there are."""
+"""The golden ratio's fraction: the fractions of its multiples lie far apart, however many there are."""
 _AT_ONCE = 1 << 12  # blocks whose targets are held
 _NO_LIMIT = np.iinfo(np.int64).max
 
@@ -34,19 +34,20 @@ class _NoRoom(Exception):  # noqa: N818 - never seen outside
 
 
 class Dealing:
-    """The source of each sample, and which of its rows it is.
+    """The source of each sample of a run, and the number of its row in that source.
 
     Args:
         schedule: of the run.
-        base: the sample at which dealing begins, and the rows of each source before it.
-        gone: exhausted sources.
+        base: the sample at which dealing begins, and the rows that each source has given before it, by name; None for
+            the begin of the run.
+        gone: names of sources that give no more rows.
 
     Raises:
         Exhausted: no source has rows left.
 
     Attributes:
-        ends: (blocks + 1) where blocks begin, and where the last one ends.
-        given: (blocks + 1, sources) rows of each source before these samples.
+        ends: (blocks + 1) the first samples of the blocks, and the sample after the last block.
+        given: (blocks + 1, sources) rows that each source has given before these samples.
 
     >>> from fractions import Fraction
     >>> from packtool.blending.schedule import Stage
@@ -76,10 +77,10 @@ class Dealing:
             except _NoRoom:
                 raise Exhausted(self.ends[block]) from None
         self._pieces, self._firsts = pieces, [piece.first for piece in pieces]
-        self._last: tuple[int, I64, I64] | None = None
+        self._last: tuple[int, I64, I64] | None = None  # what `_order` returned last, after the number of its block
 
     def before(self, sample: int) -> I64:
-        """Count the rows of each source before a sample: (sources)."""
+        """Count the rows that each source gives before a sample: (sources)."""
         block = int(np.searchsorted(self.ends, sample, side="right")) - 1
         rows: I64 = self.given[block].copy()
         if self.ends[block] < sample:
@@ -88,7 +89,7 @@ class Dealing:
         return rows
 
     def locate(self, samples: I64) -> tuple[I64, I64]:
-        """Return the source of each sample, and which of its rows it is, from 0 through all epochs."""
+        """Return the source of each sample, and the number of its row there, counted from 0 through all epochs."""
         blocks = np.searchsorted(self.ends, samples, side="right") - 1
         source, row = np.empty((2, len(samples)), np.int64)
         for block, which in by_value(blocks):
@@ -98,7 +99,7 @@ class Dealing:
         return source, row
 
     def sample_of(self, source: int, row: int) -> int | None:
-        """Return the sample that is a row of a source; None where the run has fewer rows of it."""
+        """Return the sample that is this row of a source; None if the run takes fewer rows of the source."""
         block = int(np.searchsorted(self.given[:, source], row, side="right")) - 1
         if block + 1 == len(self.ends):
             return None
@@ -107,15 +108,20 @@ class Dealing:
         return int(self.ends[block] + inside[0])
 
     def next_block(self, sample: int) -> int:
-        """Return the first sample of a block from a sample on."""
+        """Return the first sample at or after this one with which a block begins."""
         return int(self.ends[np.searchsorted(self.ends, sample)])
 
     def _order(self, block: int) -> tuple[I64, I64]:
-        """Return the source of each sample of a block, and which of its rows it is.
+        """Return the source of each sample of a block, and the number of its row in that source.
 
-        Row j of c is due where (j + begin) / c of the source's share of the block is passed. `begin` is ½ for the first
-        source that has rows, and for each other one apart from those before it. Consecutive batches are in one block,
-        which is kept.
+        Row j of the c rows of a source is due where (j + begin) / c of its share of the block have passed, and rows are
+        sorted by that. `begin` is ½ for the first source that has rows in the block, and a golden ratio more for every
+        further one:
+
+            a, 3 rows, begin 0.50    due at 0.17  0.50  0.83
+            b, 2 rows, begin 0.12    due at 0.06  0.56              the order is b a a b a
+
+        The block is kept, since batch after batch lies in it.
         """
         if self._last is None or self._last[0] != block:
             counts = self.given[block + 1] - self.given[block]
@@ -133,11 +139,14 @@ class Dealing:
 
 
 def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:
-    """Return the places in a block before which these parts of a source's rows lie, where its share is a straight line.
+    """Return the places in a block, from 0 to 1, at which parts of a source's rows have passed, on a ramp.
+
+    A share that goes from `begin` to `end` in a straight line has given the part `due` of its rows at the place x with
+    begin x + (end - begin) x² / 2 = due (begin + end) / 2. The root is written so that it also holds for begin = end.
 
     Args:
-        due: parts of its rows, from 0 to 1.
-        begin, end: its share at the begin and at the end of the block.
+        due: parts of the source's rows, from 0 to 1.
+        begin, end: the share of the source at the begin and at the end of the block.
 
     >>> _on_a_ramp(np.array([0.25, 0.25]), np.array([1.0, 0.0]), np.array([1.0, 2.0])).tolist()
     [0.25, 0.5]
@@ -147,8 +156,8 @@ def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:
 
 
 def _targets(pieces: Sequence[Piece], ends: I64) -> Iterator[npt.NDArray[Any]]:
-    """Yield the integral of each source's share up to the end of each block: (sources)."""
-    begun = np.zeros(len(pieces[0].begin))
+    """Yield, for the end of each block, the integrals of the sources' shares up to there: (sources)."""
+    begun = np.zeros(len(pieces[0].begin))  # the integrals up to the begin of the piece
     for piece in pieces:
         first, last = np.searchsorted(ends, [piece.first, piece.last], side="right").tolist()
         for block in range(first, last, _AT_ONCE):
@@ -157,12 +166,15 @@ def _targets(pieces: Sequence[Piece], ends: I64) -> Iterator[npt.NDArray[Any]]:
 
 
 def _counts(due: npt.NDArray[Any], samples: int, room: I64) -> I64:
-    """Divide the samples of a block: whole rows that are due, then one more where most of a row is.
+    """Divide the samples of a block among the sources: whole rows that are due, then one more by the largest rest.
 
     Args:
-        due: rows of each source up to its target; less than 0 where it is ahead.
-        samples: in the block.
-        room: rows that a source has left.
+        due: rows that each source lacks to its target; negative for a source that is ahead of it.
+        samples: number of samples in the block.
+        room: rows that each source has left.
+
+    Raises:
+        _NoRoom: the sources have fewer rows left than the block has samples.
 
     >>> _counts(np.array([2.4, 1.9, 0.7]), 5, np.array([9, 9, 9]))
     array([2, 2, 1])
@@ -172,13 +184,16 @@ def _counts(due: npt.NDArray[Any], samples: int, room: I64) -> I64:
     counts: I64 = np.minimum(np.maximum(np.floor(due), 0), room).astype(np.int64)
     rest = samples - int(counts.sum())
     while rest > 0:
-        owed = np.where(counts < room, due - counts, -np.inf)
-        those = np.argsort(-owed, kind="stable")[: min(rest, int(np.count_nonzero(counts < room)))]
-        if not len(those):
+        has_room = counts < room
+        owed = np.where(has_room, due - counts, -np.inf)
+        most = min(rest, int(np.count_nonzero(has_room)))
+        next_ones = np.argsort(-owed, kind="stable")[:most]  # of equal ones the first, so that the order is fixed
+        if not len(next_ones):
             raise _NoRoom
-        counts[those] += 1
-        rest -= len(those)
-    while rest < 0:  # a source that is ahead has what others are owed: less of those that are owed least
+        counts[next_ones] += 1
+        rest -= len(next_ones)
+    # Some source ran ahead, so more rows are due to the others than the block has: take them from the least owed.
+    while rest < 0:
         counts[np.argmin(np.where(counts > 0, due - counts, np.inf))] -= 1
         rest += 1
     return counts

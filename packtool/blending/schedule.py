@@ -1,8 +1,8 @@
-"""The schedule of a blend: which share of the samples each source has, from the first to the last.
+"""The schedule of a blend: the share of the samples that each source has, from the first sample to the last.
 
-Stages are what people write: weights from a sample on, at once or reached in a straight line. Pieces follow from them:
-stretches in which every share is a straight line, which is what is integrated. Sources are numbered by their names in
-alphabetical order, so that the order in which they are written means nothing.
+Users write stages: weights that apply from a sample on, at once or after a ramp. Pieces are computed from stages:
+stretches of samples in which every share is a straight line, so that it can be integrated exactly. Sources are numbered
+in alphabetical order of their names, so the order in which they are written does not matter.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 Shares = npt.NDArray[np.float64]
-"""The share of each source: (sources), 1 in all."""
+"""The shares of the sources: (sources); their sum is 1."""
 Exact = npt.NDArray[np.object_]
-"""The same in fractions: (sources) of `Fraction`."""
+"""The shares of the sources in exact fractions: (sources) of `Fraction`."""
 _CLOSE = 1e-6
-"""Rows, or samples, that count as none: the rounding error of a ramp over a billion samples."""
+"""Fractions of a row, or of a sample, that count as zero: the rounding error of a ramp over a billion samples."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Weights from a sample on.
+    """Weights that apply from a sample on.
 
     Attributes:
         first: the sample.
-        weights: by source, in any unit; those it does not name have none.
-        reached: the sample at which these weights are reached, in a straight line from those that were; None where they
-            hold at once.
+        weights: by source, in any unit; a source that is not named has the weight 0.
+        reached: the sample at which a ramp from the previous weights reaches these; None for weights without a ramp.
     """
 
     first: int
@@ -42,10 +41,10 @@ class Stage:
 
 
 class Exhausted(Exception):  # noqa: N818 - whoever asked makes an error of it
-    """No source that has weight has rows left.
+    """No source with a weight has rows left.
 
     Args:
-        sample: from which on.
+        sample: the first one for which there is no row.
     """
 
     def __init__(self, sample: Fraction) -> None:
@@ -55,10 +54,10 @@ class Exhausted(Exception):  # noqa: N818 - whoever asked makes an error of it
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of samples in which each share is a straight line. Where a source stops lies between samples.
+    """A stretch of samples in which every share is a straight line.
 
     Attributes:
-        first, last: where it begins and ends.
+        first, last: where the piece begins and ends; a source may stop between two samples, so these are no integers.
         begin, end: the shares at these places.
     """
 
@@ -74,7 +73,7 @@ class Piece:
         return self.begin + (place - self.first) / (self.last - self.first) * (self.end - self.begin)
 
     def until(self, place: float) -> Piece:
-        """Return the part of it before a place."""
+        """Return the part of the piece before a place."""
         return replace(self, last=place, end=self.at(place))
 
     def rows(self, places: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -87,10 +86,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class _Line:
-    """A `Piece` in fractions, while it is cut where sources stop.
+    """A `Piece` in exact fractions, which is cut where sources stop.
 
-    Floating-point numbers, added up, let sources seem to have used up their rows before the last sample of a run that
-    needs all of them.
+    With sums of floating-point numbers a source might seem to have used up its rows before the last sample of a run
+    that needs all of them.
     """
 
     first: Fraction
@@ -103,35 +102,35 @@ class _Line:
         return shares
 
     def until(self, place: Fraction) -> _Line:
-        """Return the part of it before a place."""
+        """Return the part of the line before a place."""
         return replace(self, last=place, end=self._at(place))
 
     def since(self, place: Fraction) -> _Line:
-        """Return the part of it from a place on."""
+        """Return the part of the line from a place on."""
         return replace(self, first=place, begin=self._at(place))
 
     def rows(self) -> Exact:
-        """Integrate the shares over all of it: (sources)."""
+        """Integrate the shares over the line: (sources)."""
         whole: Exact = (self.last - self.first) * (self.begin + self.end) / 2
         return whole
 
     def rounded(self) -> Piece:
-        """Return it in floating-point numbers, in which many samples are integrated at once."""
+        """Return the line in floating-point numbers, with which NumPy integrates many samples at once."""
         begin, end = self.begin.astype(np.float64), self.end.astype(np.float64)
         return Piece(float(self.first), float(self.last), begin, end)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The share of the samples of a run that each source has, and which sources have an end.
+    """The shares of the sources in the samples of a run, and the limits of the sources.
 
     Attributes:
-        names: of the sources, in their order.
-        samples: of the run.
-        stages: by their first samples; the first begins with sample 0, at once.
-        limits: rows that a source has, where that is bounded.
-        stops: sources whose weight the others have once their limit is reached.
-        use_all: where all that have weight have stopped, the others share by the rows that they have left.
+        names: of the sources, in alphabetical order.
+        samples: number of samples of the run.
+        stages: sorted by their first samples; the first stage begins with sample 0, without a ramp.
+        limits: number of rows that may be taken from a source, by name; a source that is not named has no limit.
+        stops: sources that stop at their limit: from there on the other sources share their weight.
+        use_all: once all sources with a weight have stopped, the others share by the rows that they have left.
     """
 
     names: tuple[str, ...]
@@ -143,7 +142,11 @@ class Schedule:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """The shares as straight lines; raises `Exhausted` where all that have weight have stopped."""
+        """The shares as straight lines.
+
+        Raises:
+            Exhausted: all sources with a weight have stopped before the end of the run.
+        """
         stops = {name: limit for name, limit in self.limits.items() if name in self.stops}
         return pieces_of(self.stages, self.names, self.samples, stops, use_all=self.use_all)
 
@@ -157,7 +160,7 @@ class Schedule:
         return past_of(self.pieces, self.names, sample)
 
     def also(self, stage: Stage) -> Schedule:
-        """Return the schedule with one more stage, which holds until the next begins."""
+        """Return the schedule with one more stage, which applies until the next stage begins."""
         return replace(self, stages=tuple(sorted((*self.stages, stage), key=lambda stage: stage.first)))
 
 
@@ -172,14 +175,12 @@ def pieces_of(
     """Return the pieces of a schedule, in order.
 
     Args:
-        stages: by their first samples; the first begins with sample 0, at once.
-        names: of the sources.
-        samples: of the run.
-        limits: rows after which a source stops; from there on the others have its weight, in proportion to theirs.
-        use_all: where all that have weight have stopped, the others share by the rows that they have left.
+        stages, names, samples, use_all: as in `Schedule`.
+        limits: number of rows after which a source stops; the other sources then share its weight in proportion to
+            their own.
 
     Raises:
-        Exhausted: all that have weight have stopped.
+        Exhausted: all sources with a weight have stopped before the end of the run.
 
     >>> half, most = Fraction(1, 2), Fraction(9, 10)
     >>> stages = [Stage(0, {"a": half, "b": half}), Stage(100, {"a": most, "b": 1 - most}, reached=200)]
@@ -187,15 +188,17 @@ def pieces_of(
     [(0.0, 100.0, [0.5, 0.5]), (100.0, 200.0, [0.9, 0.1]), (200.0, 300.0, [0.9, 0.1])]
     """
     lines: list[_Line] = []
-    reached: Exact | None = (
-        None  # the weights at the end of the last stage, also of one that another takes the place of at once
-    )
+    # The weights that a ramp begins with: those at the end of the stage before, even if it has no samples.
+    reached: Exact | None = None
     for number, stage in enumerate(stages):
         wanted, first = _shares(stage.weights, names), Fraction(stage.first)
-        last = Fraction(min(stages[number + 1].first if number + 1 < len(stages) else samples, samples))
+        until = samples
+        if number + 1 < len(stages):
+            until = min(stages[number + 1].first, samples)
+        last = Fraction(until)
         if first < last and stage.reached is not None and stage.reached > first and reached is not None:
             ramp = _Line(first, Fraction(stage.reached), reached, wanted)
-            first = min(ramp.last, last)
+            first = min(ramp.last, last)  # the next stage may begin before the ramp ends
             lines.append(ramp.until(first))
         if first < last:
             lines.append(_Line(first, last, wanted, wanted))
@@ -206,32 +209,38 @@ def pieces_of(
 
 
 def _shares(weights: Mapping[str, Fraction], names: Sequence[str]) -> Exact:
+    """Return weights as shares, whose sum is 1."""
     whole = sum(weights.values())
     return np.array([weights.get(name, Fraction(0)) / whole for name in names], object)
 
 
 def _stopped(lines: Sequence[_Line], names: Sequence[str], limits: Mapping[str, int], *, use_all: bool) -> list[_Line]:
-    """Cut lines where sources stop, and give their shares to the others."""
+    """Cut lines where sources stop, and give their shares to the others.
+
+    Args:
+        limits: number of rows after which a source stops.
+    """
     left: list[Fraction | float] = [Fraction(limits[name]) if name in limits else math.inf for name in names]
     out: list[_Line] = []
     for line in lines:
         rest = line
         while rest.first < line.last:
             going = np.array([rows > _CLOSE for rows in left])
-            if not going.any() and line.last - rest.first <= _CLOSE:  # what the rounding of a ramp has left over
+            if not going.any() and line.last - rest.first <= _CLOSE:
+                # All rows are used up, and nothing is left of the line but the rounding error of a ramp.
                 out[-1] = replace(out[-1], last=line.last)
                 break
             instead = np.array(left if use_all else [Fraction(0)] * len(left), object)
             whole = _without(rest, going, instead)
             stops = [_reaches(whole, number, left[number]) for number in range(len(left))]
             last = min([whole.last, *(stop for stop in stops if stop is not None)])
-            part = whole.until(last)
+            part = whole.until(last)  # up to the first source that stops; the rest of the line has other shares
             out.append(part)
             for number, rows in enumerate(part.rows().tolist()):
                 left[number] -= rows
                 stop = stops[number]
                 if stop is not None and stop <= last + _CLOSE:
-                    left[number] = Fraction(0)  # also where its place was rounded
+                    left[number] = Fraction(0)  # exactly, though the place where it stops was rounded
             rest = rest.since(last)
     return out
 
@@ -240,15 +249,15 @@ def _without(line: _Line, going: npt.NDArray[np.bool_], instead: Exact) -> _Line
     """Give the shares of sources that have stopped to the others.
 
     Args:
-        going: the others.
-        instead: their weights where all that have a share have stopped.
+        going: whether each source still has rows.
+        instead: weights of the sources, for a line on which all sources with a share have stopped.
     """
     begin, end = line.begin * going, line.end * going
     if not begin.any() and not end.any():
         begin = end = instead * going
-    if not begin.any():  # a ramp from sources that have stopped
+    if not begin.any():  # a ramp whose first weights are of sources that have stopped
         begin = end
-    if not end.any():  # a ramp to sources that have stopped
+    if not end.any():  # a ramp whose last weights are of sources that have stopped
         end = begin
     if not begin.any():
         raise Exhausted(line.first)
@@ -256,7 +265,7 @@ def _without(line: _Line, going: npt.NDArray[np.bool_], instead: Exact) -> _Line
 
 
 def _reaches(line: _Line, source: int, rows: Fraction | float) -> Fraction | None:
-    """Return where a source reaches this many rows of a line; None if it does not, or had them before."""
+    """Return where on a line a source reaches this many rows; None if it does not, or if it has stopped already."""
     if rows <= _CLOSE or line.rows()[source] < rows - _CLOSE:
         return None
     begin: Fraction = line.begin[source]

@@ -15,21 +15,21 @@ from packtool.reading.state import restore, written
 from packtool.reading.stream import LENGTH, Stream
 from packtool.warnings import warn
 
-_DEALT = 512  # global batches that are dealt at once, by what their rows cost
-_LOCATED = 64  # global batches whose rows are located at once, else
+_DEALT = 512  # global batches that are dealt at once, by the costs of their rows
+_LOCATED = 64  # global batches whose rows are located at once, without costs
 _EMPTY_LOOPS = 10_000
-"""Loops without a batch, one after another, of a trainer that would go on for ever; they take seconds."""
+"""Empty loops in a row after which a trainer is stopped that would go on for ever. They take a few seconds."""
 
 
 class Turn(NamedTuple):
-    """What a rank trains on at a time: its share of a global batch, or a micro-batch of that.
+    """The rows that a rank trains on at a time: its share of a global batch, or a micro-batch of its share.
 
     Attributes:
-        addresses: of its rows: (rows, 4), as in `Stream.addresses`; there may be none.
+        addresses: of the rows: (rows, 4), as in `Stream.addresses`; (0, 4) for a turn without rows.
         length: of the rows of the global batch.
-        consumed: samples of the stream that are consumed after training on them, whatever the rank.
-        ahead: samples of the stream up to the end of their global batch.
-        filled: how many of the rows, at the end, are there to be as many as other ranks have: they train nothing.
+        consumed: number of samples of the stream that are consumed after this turn, the same on every rank.
+        ahead: number of samples of the stream up to the end of the global batch.
+        filled: number of rows at the end that only make up the number that other ranks have: they train nothing.
     """
 
     addresses: I64
@@ -40,7 +40,7 @@ class Turn(NamedTuple):
 
 
 class _Global(NamedTuple):
-    """A global batch: the samples ``first:last`` of the stream, and the number of their rows."""
+    """A global batch: the samples ``first:last`` of the stream, and the number of rows in them."""
 
     first: int
     last: int
@@ -48,11 +48,11 @@ class _Global(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What one rank reads of a global batch.
+    """The share of one rank in a global batch.
 
     Attributes:
-        addresses: of its rows.
-        first: (1, 4) the first row of the global batch.
+        addresses: of the rows of this rank.
+        first: address of the first row of the global batch: (1, 4).
         length: of the rows.
     """
 
@@ -62,35 +62,35 @@ class _Share(NamedTuple):
 
 
 class GlobalBatches:
-    """The batches of one rank, pass after pass, and the place in them: a batch sampler, as PyTorch calls it.
+    """The batches of one rank, pass after pass, and the place of the run in them: a batch sampler of PyTorch.
 
-    A global batch is the next `batch_size` samples of the stream; its row i goes to rank ``i % world_size``. Where
-    samples are batches of rows of one length, a global batch is one sample. So what a step trains on does not depend on
-    the number of ranks, and a run that stopped goes on with any other number.
+    A global batch is the next `batch_size` samples of the stream; its row i goes to rank ``i % world_size``. If samples
+    are batches of rows of one length, a global batch is one sample. So the rows of a step do not depend on the number
+    of ranks, and a run that stopped goes on with any other number.
 
-    Each iteration is a pass: the epochs of the stream, then those that follow. It continues a pass that was left early,
-    or that of a loaded state even if nothing is left of it; else it begins the next, or the one of `set_epoch`. A blend
-    is one pass, and later ones are empty. One iteration reads at a time: one that something else moved on raises when
-    it is continued.
+    An iteration is a pass: the first one is the epochs of the stream, the next one as many epochs after them. An
+    iteration continues a pass that was left early, or the pass of a loaded state, even if nothing is left of it.
+    Otherwise it begins the next pass, or the one that `set_epoch` chose. A blend is one pass, and
+    later passes are empty. Only the latest iteration can be continued: an earlier one raises an error.
 
     Args:
         stream: the samples.
-        batch_size: samples in a global batch, a multiple of `world_size`; not where samples are batches. By default
-            what the stream's batch_tokens make, or its blend says, or 1.
+        batch_size: samples in a global batch, a multiple of `world_size`; not to be given if samples are batches. By
+            default as many as the stream's batch_tokens or its blend ask for; otherwise 1.
         rank, world_size: of this process.
         micro_batch_size: rows that a rank reads at a time; a global batch then takes several turns.
-        drop_last: leave out samples that do not fill a global batch, at the end of a pass. Else the last is smaller, on
-            some ranks by a row, or empty.
+        drop_last: leave out samples at the end of a pass that do not fill a global batch. Otherwise the last one is
+            smaller, and ranks may differ by a row in it.
         balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
             step, ``turn`` where they meet at every micro-batch, as FSDP makes them. Global batches and states stay the
             same. A last batch that ranks can't share equally is dealt as without it.
-        fill: where a global batch can't be shared equally, give ranks with fewer rows its first one again: in `begin`,
-            whose turns say how many of their rows train nothing.
+        fill: if ranks can't share a global batch equally, give ranks with fewer rows its first row again: only in the
+            turns of `begin`, which have the number of these rows in `filled`.
 
     Attributes:
-        even: batches are as equal as possible, rather than all but the last one full: for a pass without `drop_last`.
-        consumed: samples of the stream before the next global batch, whatever the rank.
-        turn: changes whenever the place does other than by the iteration at work.
+        even: without `drop_last`, make all batches of a pass as equal as possible, rather than the last one small.
+        consumed: number of samples of the stream before the next global batch, the same on every rank.
+        turn: a number that changes whenever anything but the present iteration moves the place.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class GlobalBatches:
         self._pass = 0
         self._end = len(stream)  # of the pass
         self._iteration = 0, self._end  # the samples of the last iteration that began
-        self._ahead = 0  # samples that batches were made of, whoever read ahead
+        self._ahead = 0  # samples in batches that were made so far, those that workers read ahead included
         self._resumed = False  # a state was loaded, and nothing was read since
         self._read = False
         self._empty = 0  # loops without a batch, one after another
@@ -142,9 +142,9 @@ class GlobalBatches:
         self.end(number)
 
     def __len__(self) -> int:
-        """Count the batches that this rank reads in a pass; of a blend in its run, also after it has ended.
+        """Count the batches that this rank reads in a pass; in the run of a blend, even after it has ended.
 
-        Lightning asks a loader for nothing at all, and for ever, if its length is 0.
+        If a length is 0, Lightning takes no batch from the loader, now or later.
         """
         return self._count(*self._whole)
 
@@ -155,11 +155,13 @@ class GlobalBatches:
 
     @property
     def left_out(self) -> int:
-        """Rows of a pass, of every length, that are in no global batch, and are dropped."""
+        """The number of rows of a pass, of every length, that are in no global batch."""
         if self.stream.several:
             return self.stream.left_out(self._pass)
+        if not self.drop_last:
+            return 0
         first, last = self._whole
-        return (last - first) % self.batch_size if self.drop_last else 0
+        return (last - first) % self.batch_size
 
     @property
     def _whole(self) -> tuple[int, int]:
@@ -168,22 +170,22 @@ class GlobalBatches:
 
     @property
     def finished(self) -> bool:
-        """Nothing is left of this pass."""
+        """Whether no batch is left in this pass."""
         return self._end - self.consumed < (self.batch_size if self.drop_last else 1)
 
     @property
     def passed(self) -> int:
-        """Samples of this pass before the next global batch."""
+        """The number of samples of this pass before the next global batch."""
         return self.consumed - self.stream.order.bounds(self._pass)[0]
 
     @property
     def rows(self) -> dict[str, int]:
-        """Samples that each source has given so far, by the name of the source: "" for that of a dataset."""
+        """The number of samples that each source has given so far, by name; the source of a dataset has the name ""."""
         given = self.stream.order.before(self.consumed).tolist()
         return dict(zip(self.stream.sources, given, strict=True))
 
     def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
-        """Give the sources of a blend other weights, as `Dealt.reweight` does, after all that was read ahead.
+        """Change the weights of a blend's sources, as `Dealt.reweight` does, behind all batches that were read ahead.
 
         Raises:
             UsageError: not a blend.
@@ -194,10 +196,10 @@ class GlobalBatches:
         return order.reweight(weights, self._ahead, ramp_rows)
 
     def settle(self, rank: int, world_size: int) -> None:
-        """Read as this rank from now on: a process may learn its rank after its loader was made.
+        """Read as this rank from now on, for a process that learns its rank after its loader was made.
 
         Raises:
-            UsageError: something was read as another rank; or no such rank.
+            UsageError: batches were read as another rank already; or there is no such rank.
         """
         if (rank, world_size) == (self.rank, self.world_size):
             return
@@ -206,10 +208,13 @@ class GlobalBatches:
         self._take_rank(rank, world_size)
 
     def require_turn(self, turn: int) -> None:
-        """Refuse to continue an iteration after something else moved on: another one, `set_epoch`, a state, `skip`.
+        """Refuse to continue an iteration after another one, `set_epoch`, `skip` or a loaded state moved the place.
+
+        Args:
+            turn: the number in `turn` when the iteration began.
 
         Raises:
-            UsageError: `turn` is not what it was when that iteration began.
+            UsageError: it is another number now.
         """
         what = "another loop, set_epoch, skip or load_state_dict has moved the loader since this loop began"
         _require(turn == self.turn, what, "finish or break out of the loop first", "loader")
@@ -219,21 +224,22 @@ class GlobalBatches:
         self._go_to(0, 0)
 
     def set_epoch(self, number: int) -> None:
-        """Begin a pass, from 0, as PyTorch samplers do; a state inside this pass is resumed.
+        """Begin the pass of this number, from 0, as samplers of PyTorch do; a loaded state inside this pass is resumed.
 
-        Call it before each pass where a trainer counts batches and leaves a loop at the last one: the loader can't tell
-        that from a loop that is to be continued.
+        A trainer that counts batches, and leaves a loop at its last batch, must call it before every pass: the loader
+        can't tell such a loop from one that is to be continued.
 
         Raises:
-            UsageError: a state was loaded that lies in the middle of another pass: whoever resumes would train other
-                samples than they think.
+            UsageError: the loaded state lies in the middle of another pass, so the run would train other samples than
+                its user expects.
         """
         _require(_whole(number) and number >= 0, f"{number!r} is no whole number from 0", "give 0 or more", "epoch")
         first, last = self.stream.order.bounds(number)
         if self._resumed and first < self.consumed <= last:
             return
         begins = self.consumed in (0, first)
-        over = self.finished and number == self._pass + 1  # what filled no batch at the end of a pass is left out
+        # A state may lie before the end of a pass though the pass is over: the rest of its samples filled no batch.
+        over = self.finished and number == self._pass + 1
         if self._resumed and not begins and not over:
             what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.consumed:,}"
             remedy = f"set epoch {self._pass}, where it lies, or call reset before to give it up"
@@ -241,10 +247,10 @@ class GlobalBatches:
         self._go_to(self._first_of(number), number)
 
     def skip(self, samples: int) -> None:
-        """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state.
+        """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it.
 
         Raises:
-            UsageError: a blend has fewer samples left.
+            UsageError: the run of a blend has fewer samples left.
         """
         right = _whole(samples) and samples >= 0
         _require(right, f"{samples!r} is no whole number from 0", "give 0 or more", "samples")
@@ -255,10 +261,10 @@ class GlobalBatches:
         self._resume_at(self.consumed + samples)
 
     def begin(self) -> Iterator[Turn]:
-        """Begin the rest of this pass, or the next one if nothing is left: all ranks take the same number of turns.
+        """Begin the rest of this pass, or the next pass if nothing is left. Every rank takes the same number of turns.
 
         Raises:
-            UsageError: the run ended many loops ago.
+            UsageError: the run of a blend ended many loops ago.
         """
         if self.finished and not self._resumed:
             self._next_pass()
@@ -270,16 +276,22 @@ class GlobalBatches:
         return self._turns(self.consumed, self._end)
 
     def end(self, turn: int) -> None:
-        """Move on to the next pass, after a loop has run out; but not where something else moved since."""
+        """Move on to the next pass after a loop has run out, unless something else moved the place since.
+
+        Args:
+            turn: as in `require_turn`.
+        """
         if turn == self.turn:
             iteration = self._iteration
             self._next_pass()
-            self._iteration = iteration  # workers ran ahead: the training loop may still ask for the state inside it
+            # Workers ran ahead: the training loop may still ask for a state inside the iteration that ends here.
+            self._iteration = iteration
 
     def together(self, turns: Iterable[Turn], rows: int) -> Iterator[list[Turn]]:
-        """Group turns that are read at once: one at first, so that it comes soon, then up to this many rows.
+        """Group turns that are read at once: first a single turn, so that training begins soon, then up to `rows` rows.
 
-        A group ends where a block of a blend does, so `reweight` does after each turn what it would if it were alone.
+        A group never reaches beyond a block of a blend: so `reweight` has the same effect as if turns were read one by
+        one.
         """
         group: list[Turn] = []
         size = most = settled = 0
@@ -297,18 +309,18 @@ class GlobalBatches:
             yield group
 
     def fewest(self) -> Iterator[tuple[int, int]]:
-        """Yield for each turn of a pass the rows of its global batch, and the fewest that a rank gets of them in it."""
+        """Yield for every turn of a pass the rows of its global batch, and the fewest of them that a rank gets."""
         for batch in self._batches(*self.stream.order.bounds(self._pass)):
             size = self._size(batch.rows)
             for turn in range(self._turns_of(batch.rows)):
                 yield batch.rows, max(0, min(size, batch.rows // self.world_size - turn * size))
 
     def state_dict(self, taken: int | None = None) -> dict[str, str]:
-        """Return the state to resume from: one text, with what was consumed of each source, and what that refers to.
+        """Return the state to resume from: one text, with the samples consumed of each source, and their identities.
 
         Args:
-            taken: batches of this iteration that the training loop has got, where workers of a plain `DataLoader` read
-                ahead; by default all.
+            taken: batches of this iteration that the training loop has received, if workers of a plain `DataLoader`
+                read ahead; by default all batches that were made.
         """
         if taken is not None:
             return written(self.stream, self._after(taken), over=False)
@@ -321,11 +333,11 @@ class GlobalBatches:
         """Continue where another run stopped, with any world size, batch size or number of epochs.
 
         Raises:
-            DataError: not a state; or that of another dataset, order or seed, or of a blend with another past. The
+            DataError: not a state; a state of another dataset, order or seed, or of a blend with another past. The
                 place stays as it is.
         """
         samples, over = restore(self.stream, state)
-        if over:  # another number of epochs may make it a place inside a pass
+        if over:  # but with another number of epochs in a pass it may lie inside one
             number = self.stream.order.pass_of(samples)
             if samples == self.stream.order.bounds(number)[0]:
                 self._go_to(samples, number)
@@ -333,7 +345,7 @@ class GlobalBatches:
         self._resume_at(samples)
 
     def _after(self, taken: int) -> int:
-        """Return the samples that are consumed after some turns of this iteration."""
+        """Return the number of samples that are consumed after some turns of this iteration."""
         consumed, end = self._iteration
         for batch in self._batches(consumed, end):
             taken -= self._turns_of(batch.rows)
@@ -343,13 +355,14 @@ class GlobalBatches:
         return consumed
 
     def _count(self, first: int, last: int) -> int:
-        """Count the batches that this rank reads of some samples."""
+        """Count the batches that this rank reads from the samples ``first:last``."""
         if self.stream.several or self.micro_batch_size is not None:
             return sum(self._turns_of(batch.rows) for batch in self._batches(first, last))
         whole, rest = divmod(last - first, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
     def _take_rank(self, rank: int, world_size: int) -> None:
+        """Become this rank, if there is such a rank and it can share global batches evenly."""
         _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
         what = f"{self.batch_size} samples can't be divided evenly among {world_size} ranks"
         even = self.stream.several or self.batch_size % world_size == 0
@@ -361,13 +374,14 @@ class GlobalBatches:
         self._go_to(self._first_of(self._pass + 1), self._pass + 1)
 
     def _first_of(self, number: int) -> int:
-        """Return the place where a pass begins. After the run of a blend, it stays where the run ended."""
+        """Return the sample with which a pass begins; after the run of a blend, the sample at which the run ended."""
         if not self.stream.order.endless and number > 0 and self.finished:
-            return self.consumed  # rows that filled no batch are not consumed: a longer run may begin with them
+            # Rows that filled no batch are not consumed: a run that is made longer begins with them.
+            return self.consumed
         return self.stream.order.bounds(number)[0]
 
     def _count_empty_loops(self) -> None:
-        """Say once that a run has ended; end a trainer that begins one empty loop after another."""
+        """Warn once that a run has ended; stop a trainer that begins one empty loop after another."""
         if not self.finished:
             self._empty = 0
             return
@@ -381,13 +395,15 @@ class GlobalBatches:
             warn("run-ended", f"{what}, so this loop is empty", remedy=remedy, where=self.stream.name)
 
     def _resume_at(self, samples: int) -> None:
+        """Move to the place after this many samples, to continue the pass that it lies in, or at whose end it lies."""
         number = 0
-        if len(self.stream) and samples:  # the end of a pass belongs to it
+        if len(self.stream) and samples:
             number = self.stream.order.pass_of(samples - 1)
         self._go_to(samples, number)
         self._resumed = True
 
     def _go_to(self, consumed: int, number: int) -> None:
+        """Move to the place after this many samples, in the pass of this number."""
         self.turn += 1
         self.consumed = self._ahead = consumed
         self._pass, self._end = number, self.stream.order.bounds(number)[1]
@@ -395,23 +411,24 @@ class GlobalBatches:
         self._resumed = False
 
     def _most(self, rows: int) -> int:
-        """Return the rows that the first rank gets of a global batch of this many rows: as many as any, or more."""
+        """Return the number of rows that the first rank gets of a global batch: no other rank gets more."""
         return -(-rows // self.world_size)
 
     def _size(self, rows: int) -> int:
-        """Return the rows of a turn of a global batch of this many rows: those of the first rank, or a micro-batch."""
+        """Return the rows of a turn: a micro-batch, or all rows of the first rank in a global batch of `rows`."""
         return self.micro_batch_size or max(1, self._most(rows))
 
     def _turns_of(self, rows: int) -> int:
-        """Count the turns of a global batch of this many rows. A rank without rows has as many as the others."""
+        """Count the turns of a global batch of this many rows: every rank has as many, even one without rows."""
         return -(-max(1, self._most(rows)) // self._size(rows))
 
     def _batches(self, consumed: int, end: int) -> Iterator[_Global]:
-        """Yield the global batches of some samples."""
+        """Yield the global batches of the samples ``consumed:end``."""
         while consumed < end:
             size, left = self.batch_size, end - consumed
             if self.even:
-                # As many batches as of the full size; each is at most a row larger than those that follow it.
+                # As many batches as there would be of the full size. Rounding up leaves less for later batches, so none
+                # is more than one sample larger than a later one.
                 batches = -(-left // size)
                 size = -(-left // batches)
             if self.drop_last and left < self.batch_size:
@@ -421,6 +438,7 @@ class GlobalBatches:
             consumed = last
 
     def _turns(self, consumed: int, end: int) -> Iterator[Turn]:
+        """Yield the turns of this rank in the samples ``consumed:end``."""
         while ahead := self._next_batches(consumed, end):
             consumed = ahead[-1].last
             for batch, share in zip(ahead, self._shares(ahead), strict=True):
@@ -431,13 +449,14 @@ class GlobalBatches:
                     if self.fill:
                         filled = min(size, self._most(batch.rows) - turn * size) - len(mine)
                         mine = np.concatenate([mine, np.repeat(share.first, filled, axis=0)])
+                    # A global batch counts as consumed with its last turn: until then a resumed run reads it again.
                     after = batch.last if turn + 1 == turns else batch.first
                     yield Turn(mine, share.length, after, batch.last, filled)
 
     def _next_batches(self, consumed: int, end: int) -> list[_Global]:
-        """Return the global batches whose rows are located at once: to ask for many costs little more than for one.
+        """Return the next global batches, whose rows are located at once: many take little more time than one.
 
-        All of them lie in one block of a blend, since after it other weights may hold by the time they are read.
+        All of them lie in one block of a blend. Behind the block weights may have changed before they are read.
         """
         most = _DEALT if self.balance else _LOCATED
         batches: list[_Global] = []
@@ -463,7 +482,8 @@ class GlobalBatches:
             shares.append(share)
         if self.balance is None:
             return shares
-        groups: dict[tuple[int, int], list[int]] = {}  # batches of one shape, which are dealt together
+        # Batches of as many rows, of the same length: an array of (batches, rows) can hold their costs.
+        groups: dict[tuple[int, int], list[int]] = {}
         for number, (batch, share) in enumerate(zip(batches, shares, strict=True)):
             if batch.rows % self.world_size == 0:
                 groups.setdefault((batch.rows, share.length), []).append(number)
@@ -475,7 +495,10 @@ class GlobalBatches:
         return shares
 
     def _require_even(self, batch: _Global, length: int) -> None:
-        """Refuse a batch of rows of several lengths that ranks can't share, unless it is the rest of its length."""
+        """Refuse a batch that ranks can't share evenly, of a dataset with several row lengths.
+
+        The last batch of a length in an epoch may be smaller than the others, and is not refused.
+        """
         if not self.stream.several or batch.rows % self.world_size == 0:
             return
         if self.stream.source(0).full_rows(length) in (None, batch.rows):
@@ -486,10 +509,10 @@ class GlobalBatches:
 
 
 def _agreed(stream: Stream, given: int | None) -> int:
-    """Return the samples in a global batch, as they were given, or as the stream says.
+    """Return the samples in a global batch: the given number, or that of the stream.
 
     Raises:
-        UsageError: the two contradict each other.
+        UsageError: the two differ.
     """
     samples, said = stream.batch_size
     if stream.several:
@@ -504,10 +527,11 @@ def _agreed(stream: Stream, given: int | None) -> int:
 
 
 def _whole(value: object) -> bool:
-    """Return whether a value is a whole number, and no truth value."""
+    """Return whether a value is a whole number; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _require(holds: bool, what: str, remedy: str, where: str) -> None:
+    """Raise a UsageError unless a condition holds."""
     if not holds:
         raise UsageError("bad-option", what, remedy=remedy, where=where)

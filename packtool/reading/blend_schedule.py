@@ -1,4 +1,4 @@
-"""From a blend as it was written, and the sizes of its sources, to its schedule in samples, or what is wrong."""
+"""Compute the schedule of a blend in samples, from the blend as it was written and the sizes of its sources."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Extent:
     """The size of a source.
 
     Attributes:
-        rows: in its first epoch.
-        limit: rows that a run may take of it; None for no limit.
+        rows: number of rows in the first epoch.
+        limit: number of rows that a run may take from the source; None for no limit.
     """
 
     rows: int
@@ -34,12 +34,12 @@ def schedule_of(blend: Blend, extents: Mapping[str, Extent], tokens: int) -> Sch
     """Return the schedule of a blend of sources.
 
     Args:
-        extents: of each source.
+        extents: the sizes of the sources, by name.
         tokens: in a row.
 
     Raises:
-        UsageError: a weight for no source, or a source without one; weights, but no length of the run; a run that
-            takes a source more often than it may.
+        UsageError: a weight for an unknown name, or a source without a weight; weights, but no length of the run; a
+            run that takes a source more often than it may.
     """
     names = tuple(sorted(extents))
     check_names(blend, names, "source")
@@ -63,17 +63,18 @@ def schedule_of(blend: Blend, extents: Mapping[str, Extent], tokens: int) -> Sch
 
 
 def lengths_schedule(blend: Blend, batches: Mapping[int, int], tokens: int) -> Schedule:
-    """Return the schedule of the row lengths of one dataset, each of whose batches comes once.
+    """Return the schedule of the row lengths of one dataset, whose batches all come once.
 
-    Where a length is used up the others have its weight; where all that have weight are used up, the rest comes by what
-    is left of it.
+    When the batches of a length are used up, the other lengths share its weight. When all lengths with a weight are
+    used up, the others share by the batches that they have left.
 
     Args:
-        batches: of each length.
+        batches: number of batches of each row length.
         tokens: in a batch.
 
     Raises:
-        UsageError: weights of no such length, or a length without one; what the dataset says itself.
+        UsageError: a weight for an unknown length, or a length without a weight; a length of the run, or options of the
+            source, which an epoch of one dataset does not have.
     """
     names, samples = tuple(map(str, sorted(batches))), sum(batches.values())
     source = next(iter(blend.sources.values()))
@@ -91,11 +92,11 @@ def lengths_schedule(blend: Blend, batches: Mapping[int, int], tokens: int) -> S
 
 
 def lengths_in_turn(table: npt.NDArray[Any], lengths: Sequence[int], blend: Blend, tokens: int) -> npt.NDArray[Any]:
-    """Order the batches of an epoch by weights of their row lengths; those of one length stay in their order.
+    """Order the batches of an epoch by weights of their row lengths; batches of one length stay in their order.
 
     Args:
-        table: of `packtool.planning.plan.BATCH`.
-        lengths: of the dataset.
+        table: the batches: array of `packtool.planning.plan.BATCH`.
+        lengths: the row lengths of the dataset.
         tokens: in a batch.
 
     Raises:
@@ -111,10 +112,10 @@ def lengths_in_turn(table: npt.NDArray[Any], lengths: Sequence[int], blend: Blen
 
 
 def check_names(blend: Blend, names: Sequence[str], what: str) -> None:
-    """Refuse weights of what there is not, and what has no weight in any stage.
+    """Refuse weights for unknown names, and names without a weight in any stage.
 
     Args:
-        what: noun for what has weights.
+        what: the kind of thing that the names are of, such as "source", for messages.
     """
     for stage in blend.stages:
         for name in stage.weights:
@@ -138,8 +139,8 @@ def require_rows(
     """Refuse a weight for a source that has no rows to give.
 
     Args:
-        gone: sources whose rows all lie in the past of a run that is resumed: their weights are of the past.
-        places: where each weight was written.
+        gone: sources without a path, whose rows and weights all lie in the past of a run that is resumed.
+        places: where the weights are written, by name, for messages.
     """
     for name, weight in weights.items():
         if weight and name in extents and name not in gone and not extents[name].rows:
@@ -151,7 +152,7 @@ def check_limits(blend: Blend, schedule: Schedule, extents: Mapping[str, Extent]
     """Refuse a run that takes a source more often than it may.
 
     Raises:
-        UsageError: with what it would take, and what there is.
+        UsageError: with the rows that the run would take, and the rows that it may take.
     """
     try:
         taken = dict(zip(schedule.names, schedule.rows(schedule.samples).tolist(), strict=True))

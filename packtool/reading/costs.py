@@ -1,4 +1,4 @@
-"""The costs of rows in attention: query-key pairs within their documents."""
+"""The costs of rows in attention: the number of query-key pairs within documents."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from packtool.reading.recipe import Recipe
 from packtool.reading.rows import Rows
 
 _DIRECTORY = "row-pairs"
-"""In the cache. Files are named by the digest of the dataset's manifest, so all copies of it share them."""
-_ROWS_AT_ONCE = 1 << 13  # whose segments are held while they are counted
+"""Directory in the cache. Its files have the digest of a manifest in their names: copies of a dataset share them."""
+_ROWS_AT_ONCE = 1 << 13  # bounds the memory for segments
 
 
 class RowCosts:
-    """Counts the pairs of a dataset's rows. Those of whole stored rows are counted once, and kept in the cache.
+    """Counts the pairs of a dataset's rows. The counts of stored rows are computed once, and kept in the cache.
 
     Args:
         recipe: of the dataset.
-        multiple: at which documents begin; padding up to it attends, too.
-        cache: directory for what is kept.
+        multiple: documents begin at multiples of this many tokens; padding up to the next multiple attends, too.
+        cache: directory of the cache.
     """
 
     def __init__(self, recipe: Recipe, multiple: int, cache: Path) -> None:
@@ -44,7 +44,7 @@ class RowCosts:
             UsageError: the dataset was written with ``--no-segments``.
         """
         stored = rows.stored_numbers(numbers)
-        if stored is None:
+        if stored is None:  # these rows are made of parts of stored rows, whose counts do not apply
             return row_pairs(rows, numbers, self._multiple)
         length = rows.sequence_length
         if length not in self._kept:
@@ -69,7 +69,7 @@ def row_pairs(rows: Rows, numbers: I64, multiple: int = 1) -> I64:
 
 
 def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
-    """Return the pairs of all rows in stored order, from the file; or count them, and keep them there if possible."""
+    """Return the pairs of all rows in stored order, from their file; without one, count them and try to write it."""
     try:
         kept: I64 = np.load(file, mmap_mode="r")
         if kept.shape == (len(rows),) and kept.dtype == np.int64:
@@ -77,12 +77,12 @@ def _kept_pairs(rows: Rows, multiple: int, file: Path) -> I64:
     except (OSError, ValueError, EOFError):
         pass  # not there, or damaged
     pairs = row_pairs(rows, np.arange(len(rows)), multiple)
-    unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # nobody else writes to what a reader maps
+    unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # renamed when whole: a reader maps the file
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("xb") as out:
             np.save(out, pairs)
         unfinished.replace(file)
     except OSError:
-        unfinished.unlink(missing_ok=True)  # where nothing can be kept, they are counted again
+        unfinished.unlink(missing_ok=True)  # without a cache the pairs are counted in every run
     return pairs

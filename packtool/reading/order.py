@@ -1,8 +1,8 @@
-"""The order of a run: which source each sample is from, and which of that source's items it is.
+"""The order of a run: the source of each sample, and the number of the item that it is in that source.
 
 A dataset is one source, item after item, without end. A blend deals its sources by a schedule, once, from the first
-sample to the last. The rows that each source has given so far are in a checkpoint. A run that goes on may have another
-future: where the schedule, changed, would have given other rows, dealing begins anew at the checkpoint.
+sample to the last. A checkpoint has the number of rows that each source has given so far. A run that goes on may have
+a changed schedule: if that would have given other rows up to the checkpoint, dealing begins anew at the checkpoint.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _LARGEST = 10**18
 
 
 class Order(Protocol):
-    """Which source each sample is from, and which of its items it is.
+    """The source of each sample, and the item that the sample is in that source.
 
     Attributes:
-        endless: passes follow each other without end; else there is one, and later ones are empty.
+        endless: passes follow each other without end; if not, the first pass is the run, and later passes are empty.
     """
 
     endless: bool
 
     def locate(self, samples: I64) -> tuple[I64, I64]:
-        """Return the number of the source of each sample, and which of the source's items it is."""
+        """Return the source of each sample, by number, and the number of the item in that source."""
 
     def before(self, sample: int) -> I64:
-        """Count the items of each source before a sample: (sources)."""
+        """Count the items that each source has given before a sample: (sources)."""
 
     def next_block(self, sample: int) -> int:
-        """Return the sample from which on others come if weights change when this one is the next."""
+        """Return the first sample that changed weights would affect, if they changed before this sample."""
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Return the first sample of a pass, and the one after its last."""
+        """Return the first sample of a pass, and the first sample after it."""
 
     def pass_of(self, sample: int) -> int:
         """Return the pass that a sample lies in."""
@@ -69,7 +69,7 @@ class Straight:
         return np.array([sample])
 
     def next_block(self, sample: int) -> int:
-        return sys.maxsize  # nothing of one dataset can be changed while training
+        return sys.maxsize  # a single dataset can't be reweighted
 
     def bounds(self, number: int) -> tuple[int, int]:
         first, last = number * self._epochs, (number + 1) * self._epochs
@@ -85,11 +85,11 @@ class Straight:
 
 
 class Base(NamedTuple):
-    """Where dealing began, other than with the run.
+    """A sample at which dealing began anew.
 
     Attributes:
-        sample: the first that is dealt from here.
-        rows: of each source before it.
+        sample: the first one that is dealt from here.
+        rows: number of rows that each source had given before it, by name.
     """
 
     sample: int
@@ -106,9 +106,9 @@ class Dealt:
         gone: names of sources without a path: all of their rows lie in the past of a run that is resumed.
 
     Attributes:
-        gone: as given.
-        base: where dealing began; None for the begin of the run.
-        added: the stages that were added, in the order in which they were.
+        blend, gone: as given.
+        base: where dealing began anew; None if it began with the run.
+        added: the stages that were added while training, in the order in which they were added.
     """
 
     endless = False
@@ -126,7 +126,7 @@ class Dealt:
 
     @classmethod
     def of(cls, blend: Blend, sources: Mapping[str, Source | None]) -> Dealt:
-        """Return the order of a blend of these sources, by the names that it has for them.
+        """Return the order of a blend of these sources, given by the names that the blend has for them.
 
         Raises:
             UsageError: as in `schedule_of`; a source without rows has a weight.
@@ -139,7 +139,7 @@ class Dealt:
         return cls(blend, schedule_of(blend, extents, length), extents, gone)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_dealing": None}  # as large as the run has blocks, and computed in a moment
+        return {**self.__dict__, "_dealing": None}  # a line for every block of the run, and soon computed again
 
     @property
     def schedule(self) -> Schedule:
@@ -163,7 +163,7 @@ class Dealt:
 
     def before(self, sample: int) -> I64:
         if sample == 0:
-            return np.zeros(len(self._written.names), np.int64)  # also where a source has no path
+            return np.zeros(len(self._written.names), np.int64)  # without dealing, which sources without a path forbid
         return self._dealt().before(sample)
 
     def next_block(self, sample: int) -> int:
@@ -174,7 +174,7 @@ class Dealt:
         return (0, last) if number == 0 else (last, last)
 
     def pass_of(self, sample: int) -> int:
-        del sample  # a longer blend may go on where the run of a checkpoint ended
+        del sample  # also of the end of the run, since a blend that was made longer goes on there
         return 0
 
     def may_begin(self, sample: int) -> bool:
@@ -182,26 +182,26 @@ class Dealt:
         return False
 
     def stage_at(self, sample: float) -> str:
-        """Return where the stage of the blend was written that a sample lies in."""
+        """Return where the stage that a sample lies in is written in the blend, for messages."""
         if not self.blend.stages:
             return self.blend.name
         begun = sum(stage.first <= sample for stage in self._written.stages)
         return self.blend.stages[begun - 1].where
 
     def reweight(self, weights: Mapping[str, float], after: int, ramp_rows: int = 0) -> int:
-        """Give sources other weights from the next block on, until the next stage of the blend begins.
+        """Change the weights of the sources from the next block on, until the next stage of the blend begins.
 
         Args:
-            weights: of sources; a source that is not named has none.
-            after: samples that were dealt already.
-            ramp_rows: in which the weights are reached in a straight line; 0 for at once.
+            weights: by source; a source that is not named gets no rows.
+            after: number of samples that were dealt already.
+            ramp_rows: number of rows over which the weights change in a straight line; 0 to change them at once.
 
         Returns:
-            The sample from which on they hold.
+            The first sample to which the weights apply.
 
         Raises:
-            UsageError: no such source, or one without rows; nothing is left of the run; more rows are needed than
-                there are.
+            UsageError: an unknown source, or one without rows; the run has no next block; a source has fewer rows than
+                the run would take.
         """
         if not isinstance(ramp_rows, int | np.integer) or isinstance(ramp_rows, bool) or ramp_rows < 0:
             what, remedy = f"{ramp_rows!r} is no whole number from 0", "give 0 or more"
@@ -225,16 +225,19 @@ class Dealt:
         return first
 
     def resume(self, added: Sequence[Stage], base: Base | None, now: Base) -> None:
-        """Go on where a run stopped: dealing as before if that gives the same rows, else from there on.
+        """Go on where a run stopped.
+
+        If this blend, dealt as that run was, gives the same rows up to there, it is dealt so: then the rest of the run
+        is as if it had not stopped. Otherwise dealing begins anew at this sample.
 
         Args:
             added, base: of the run that stopped.
-            now: its samples, and the rows of each source.
+            now: the sample at which it stopped, and the rows that each source had given.
 
         Raises:
-            UsageError: the sources that the blend has now do not last.
+            UsageError: the sources of this blend have too few rows for the rest of the run.
         """
-        if base is not None or not self.gone:
+        if base is not None or not self.gone:  # sources without a path can't be dealt from the begin
             given = self._dealing_of(added, base).before(now.sample).tolist()
             if given == [now.rows.get(name, 0) for name in self._written.names]:
                 self._deal(added, base)
@@ -242,12 +245,17 @@ class Dealt:
         self._deal(added, now)
 
     def _deal(self, added: Sequence[Stage], base: Base | None) -> None:
-        """Deal by these stages from here on; change nothing where that can't be done."""
+        """Deal with these stages added; change nothing if that fails.
+
+        Args:
+            base: where dealing begins; None for the begin of the run.
+        """
         check_limits(self.blend, self.scheduled(added), self._extents)
         self._dealing = self._dealing_of(added, base)
         self.added, self.base = tuple(added), base
 
     def _dealing_of(self, added: Sequence[Stage], base: Base | None) -> Dealing:
+        """Deal the run with these stages added, without keeping the result."""
         schedule = self.scheduled(added)
         try:
             return Dealing(schedule, base, self.gone)
@@ -257,6 +265,7 @@ class Dealt:
             raise UsageError("source-exhausted", what, remedy=remedy, where=self.blend.name) from None
 
     def _dealt(self) -> Dealing:
+        """Return the dealing of the run, computed when it is first needed."""
         if self._dealing is None:
             if self.base is None:
                 self.require_paths()
@@ -273,16 +282,18 @@ class Dealt:
             raise self.pathless(name)
 
     def pathless(self, name: str) -> UsageError:
-        """Return the error for a source without a path, whose rows are asked for."""
+        """Return the error for a source without a path, when its rows are needed."""
         what, remedy = f"{name} has no path", "give it one, or resume from a state in which its rows are past"
         return UsageError("missing-option", what, remedy=remedy, where=self.blend.sources[name].where)
 
 
 def _extent(written: WrittenSource, source: Source | None) -> Extent:
-    """Return the size of a source, and how many of its rows a run may take."""
+    """Return the size of a source, and the number of rows that a run may take from it."""
     if source is None:
         return Extent(0)
     epochs = written.max_epochs
     if written.stop and epochs is None:
         epochs = 1
-    return Extent(source.items, None if epochs is None else source.begin_of(epochs))
+    if epochs is None:
+        return Extent(source.items)
+    return Extent(source.items, source.begin_of(epochs))

@@ -1,7 +1,7 @@
-"""A packed dataset through all its epochs, so that one number names an item and the epoch that it is in.
+"""A packed dataset through all its epochs, whose items are numbered from the first epoch on, without end.
 
-Item k is item ``k % n`` of epoch ``k // n``, n the items of an epoch. Where every epoch is packed anew, epochs may
-differ in items, and each begins where the one before it ends.
+Item k is item ``k % n`` of epoch ``k // n`` if an epoch has n items. Epochs that are packed anew may differ in their
+number of items; then an epoch begins where the one before it ends.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from packtool.reading.raw_batch import RawBatch
 from packtool.reading.rows import Rows
 
 BY_WEIGHTS = ", row lengths by weights "
-"""In the order of an identity, before the digest of the weights."""
+"""Text in the `order` of an identity, before the digest of the weights."""
 
 
 class Source:
-    """A packed dataset through all its epochs. An item is a row; of several row lengths, a batch of rows of one.
+    """A packed dataset through all its epochs. An item is a row, or a batch of rows of one length if there are several.
 
-    It pickles by path. It keeps one epoch open, and a worker process opens its own.
+    It is pickled without its open epoch: a worker process opens the dataset again, by its path.
 
     Args:
         dataset: as it is stored.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
-        seed: of these orders; None for the one that the dataset was packed or shuffled with.
+        seed: of these orders; None for the seed that the dataset was packed or shuffled with.
         repack: the documents are packed again for each epoch; for a dataset without tokens.
         batch_tokens: tokens in a batch of rows of several lengths; None for as many as the dataset's own batches have.
-        drop_rest: rows of several lengths that do not fill a batch are in none.
-        blend: says by its weights of row lengths when which length comes; None for as drawn.
-        cache: directory for what rows cost.
+        drop_rest: for rows of several lengths: leave out rows that do not fill a batch.
+        blend: its weights order the batches by their row lengths; None for the random order of the epoch.
+        cache: directory for the costs of rows.
 
     Raises:
-        UsageError: an epoch that is packed anew, in stored order; else as `BucketDataset.epoch`.
+        UsageError: `repack` without `shuffle`; and as `BucketDataset.epoch`.
 
     Attributes:
-        recipe: with the digest of the dataset's manifest.
-        items: in the first epoch, and in every other one that is not packed anew.
-        lengths: of rows, in ascending order.
-        several: rows have several lengths, so items are batches.
-        fields: of a batch by default.
+        recipe: of the dataset, with the digest of its manifest.
+        items: number of items in the first epoch, and in every epoch that is not packed anew.
+        lengths: row lengths, ascending.
+        several: whether rows have several lengths, so that items are batches.
+        fields: default fields of a batch.
         names: of the token stores that the rows were packed from.
-        identity: what a number of an item depends on, by name: items of an epoch; the digest of the dataset; the order,
-            which is ``computed``, ``repacked`` or ``stored``; its seed; of several lengths what makes their batches.
+        identity: everything that decides which rows item k has, by name: items of an epoch; digest of the dataset; the
+            order, ``computed``, ``repacked`` or ``stored``; its seed; for several lengths the options of batches.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Source:
         self.several = isinstance(dataset, BucketDataset)
         self._shuffle = shuffle
         self._repack = repack
-        self._begins = [0]  # of epochs that are packed anew, as far as they are known
+        self._begins = [0]  # first items of epochs that are packed anew, as far as they have been planned
         self._costs = RowCosts(self.recipe, manifest.multiple, cache)
         self._wanted: dict[str, Any] = {"seed": seed, "repack": repack}
         if self.several:
@@ -87,7 +87,11 @@ class Source:
         self.lengths = sorted(first.buckets) if isinstance(first, BucketDataset) else [first.sequence_length]
         self.fields = first.fields
         self.names = first.sources
-        order = "repacked" if repack else "computed" if shuffle else "stored"
+        order = "stored"
+        if repack:
+            order = "repacked"
+        elif shuffle:
+            order = "computed"
         if blend is not None and self.several:
             order += f"{BY_WEIGHTS}{blend.digest()}"
         drawn = manifest.seed if seed is None else seed
@@ -105,7 +109,7 @@ class Source:
 
     @property
     def near(self) -> bool:
-        """Whether it lies in a directory of this machine."""
+        """Whether the dataset lies in a directory of this machine."""
         return self.recipe.place.near
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
@@ -115,27 +119,28 @@ class Source:
             DataError: the dataset was overwritten since it was opened first.
         """
         if self._opened is None or self._opened[0] != number:
-            self._opened = None  # an order takes memory: let go of the last one before the next is made
+            self._opened = None  # the order of an epoch takes memory: free it before the next one is made
             self._opened = number, self._in_order(open_recipe(self.recipe), number)
         return self._opened[1]
 
     def _in_order(self, dataset: Dataset | BucketDataset, number: int) -> Dataset | BucketDataset:
-        """Return a dataset as it is stored in the order of an epoch."""
+        """Return a dataset in the order of an epoch, given the dataset in stored order."""
         if self._shuffle:
             return dataset.epoch(number, **self._wanted)
         if isinstance(dataset, BucketDataset) and dataset.batches is None:
-            return dataset.epoch(0, **self._wanted)  # batches were not written, so each epoch has those of the first
+            # Stored order needs batches, and none were written: so every epoch has the batches of the first.
+            return dataset.epoch(0, **self._wanted)
         return dataset
 
     @property
     def columns(self) -> dict[str, list[str] | None]:
-        """The columns that were kept of its documents, as of `Dataset`."""
+        """The kept columns of documents, as `Dataset.columns`."""
         if self._opened is None:
             return self.epoch(0).columns
         return self._opened[1].columns
 
     def begin_of(self, epoch: int) -> int:
-        """Return the first item of an epoch. Where epochs are packed anew, this plans those before it."""
+        """Return the first item of an epoch. If epochs are packed anew, this plans all epochs before it."""
         if not self._repack:
             return epoch * self.items
         while len(self._begins) <= epoch:
@@ -143,7 +148,7 @@ class Source:
         return self._begins[epoch]
 
     def epochs_of(self, items: I64) -> tuple[I64, I64]:
-        """Return the epoch of some items, and which of its items each is."""
+        """Return the epochs of some items, and the numbers of the items in their epochs."""
         if not self._repack or not len(items):
             epoch, inside = np.divmod(items, self.items)
             return epoch, inside
@@ -153,7 +158,7 @@ class Source:
         return epoch, items - np.array(self._begins)[epoch]
 
     def addresses(self, items: I64) -> I64:
-        """Return where the rows of some items lie: (rows, 3) of epoch, row length, and row of that length."""
+        """Return the places of the rows of some items: (rows, 3), epoch, row length, and row of that length."""
         epoch, inside = self.epochs_of(items)
         if not self.several:
             out = np.empty((len(items), 3), np.int64)
@@ -176,29 +181,35 @@ class Source:
         return count
 
     def left_out(self, epoch: int) -> int:
-        """Count the rows of an epoch that are in no batch, of several lengths."""
+        """Count the rows of an epoch that are in no batch, for rows of several lengths."""
         dataset = self._batches(epoch)
         assert dataset.batches is not None
         return sum(map(len, dataset.buckets.values())) - int(dataset.batches["rows"].sum())
 
     def full_rows(self, length: int) -> int | None:
-        """Return the rows of a batch of this length that its bucket fills; None where stored batches do not say."""
+        """Return the rows of a full batch of this row length; None if the size of stored batches is unknown."""
         tokens = self._wanted["batch_tokens"]
-        return None if tokens is None else tokens // length
+        if tokens is None:
+            return None
+        return int(tokens // length)
 
     def read(self, epoch: int, length: int, rows: I64, options: Mapping[str, Any]) -> RawBatch:
-        """Read rows of one length of an epoch, for a batch with these options of `make_batch`."""
+        """Read rows of one length in an epoch, for a batch with these options of `make_batch`."""
         return self.epoch(epoch).read_of(self._rows(epoch, length), rows, options)
 
     def pairs(self, epoch: int, length: int, rows: I64) -> I64:
-        """Count what rows of one length of an epoch cost in attention, as `RowCosts.of` does."""
+        """Count the query-key pairs of rows of one length in an epoch, as `RowCosts.of` does."""
         return self._costs.of(self._rows(epoch, length), rows)
 
     def _batches(self, epoch: int) -> BucketDataset:
+        """Return an epoch of a dataset with rows of several lengths."""
         dataset = self.epoch(epoch)
         assert isinstance(dataset, BucketDataset)
         return dataset
 
     def _rows(self, epoch: int, length: int) -> Rows:
+        """Return the rows of one length in an epoch."""
         dataset = self.epoch(epoch)
-        return dataset.buckets[length] if isinstance(dataset, BucketDataset) else dataset.rows
+        if isinstance(dataset, BucketDataset):
+            return dataset.buckets[length]
+        return dataset.rows

@@ -1,4 +1,4 @@
-"""The sources of a run, opened: one dataset, or those of a blend, all of one row length and one tokenizer."""
+"""Open the sources of a run: one dataset, or the datasets of a blend, of one row length and one tokenizer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from packtool.reading.source import Source
 
 
 class Kept(NamedTuple):
-    """How files of a URL are kept on this machine, as in `packtool.open`."""
+    """How the files of a dataset at a URL are kept on this machine, as in `packtool.open`."""
 
     cache: str | Path | None = None
     cache_bytes: str | int = CACHE_BYTES
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """Where what is computed of datasets is kept."""
+        """Directory for figures that are computed of datasets once, such as `RowCosts`."""
         return cache_directory() if self.cache is None else Path(self.cache).absolute()
 
     def _place(self, typed: Typed) -> Place:
@@ -46,14 +46,14 @@ def open_sources(
     """Open the sources of a run, in the order of their names.
 
     Args:
-        batch_tokens, drop_rest: of rows of several lengths, as in `Source`.
-        weights: the blend, where it says by weights when which row length comes.
+        batch_tokens, drop_rest: for rows of several lengths, as in `Source`.
+        weights: the blend; the weights of a blend of one dataset are weights of its row lengths.
 
     Returns:
-        A source by its name; None for one without a path, whose rows all lie in the past of a run that is resumed.
+        The sources by name; None for a source without a path, whose rows all lie in the past of a run that is resumed.
 
     Raises:
-        UsageError: sources that don't go together, or are one and the same; no source has a path.
+        UsageError: sources that don't go together, or are the same dataset; no source has a path.
         DataError: a source is missing, unfinished or damaged.
     """
     sources: dict[str, Source | None] = dict.fromkeys(sorted(written))
@@ -83,7 +83,7 @@ def open_sources(
 
 
 def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> Dataset:
-    """Refuse rows of several lengths among other sources."""
+    """Return a dataset of one row length; refuse rows of several lengths beside other sources."""
     if isinstance(dataset, Dataset):
         return dataset
     lengths = ", ".join(map(str, dataset.buckets))
@@ -92,7 +92,13 @@ def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> D
 
 
 def _require_alike(datasets: Mapping[str, Dataset], name: str, where: str) -> None:
-    """Refuse a dataset that does not go with the datasets opened before it, or is one of them."""
+    """Refuse a dataset that differs from the datasets opened before it, or is one of them.
+
+    Args:
+        datasets: opened so far, by name, the new one included.
+        name: of the new one.
+        where: it was written, for messages.
+    """
     mine, (other, first) = datasets[name], next(iter(datasets.items()))
     for twin, dataset in datasets.items():
         if twin != name and str(dataset.recipe.place) == str(mine.recipe.place):

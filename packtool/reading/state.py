@@ -1,11 +1,12 @@
-"""The state of a loader: the place of a run, as one JSON text that is checked whole before anything moves.
+"""The state of a loader: the place of a run, as one JSON text, all of which is checked before anything moves.
 
-One text, so that whatever keeps checkpoints keeps all of it or none: PyTorch's distributed checkpoints fill only the
-keys that a new loader's state has. Its last field is a checksum, so that a damaged or edited state is refused.
+It is one text because PyTorch's distributed checkpoints fill only the keys that a new loader's state has: a state of
+several keys would be filled in part. Its last field is a checksum, so that a damaged or edited state is refused.
 
     {"version": 1, "samples": 2400, "over": false, "rows": {"code": 964, "web": 1436}, "sources": {…}, "past": […], …}
 
-The past of a blend is kept as stretches of shares, and must be that of the blend that goes on; its future may differ.
+The past of a blend is saved as stretches of samples with the shares of the sources. The blend that goes on must have
+the same past; its future may differ.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _VERSION = 1
 _LARGEST = 1 << 53  # above it JSON's numbers are no longer exact everywhere
 _WEIGHT = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17})?")  # a huge exponent would take hours to read as a fraction
 _EPOCHS = 1 << 32
-_REPACKED = 1 << 14  # every one of them has to be planned before a sample after it is found
+_REPACKED = 1 << 14  # most epochs that are packed anew: all before a sample must be planned to find it
 
 Stretch: TypeAlias = tuple[str, str, dict[str, tuple[str, str]]]
-"""Samples from one number to another, and the share of each source at both ends; as `Schedule.past` writes them."""
+"""First and last sample of a stretch, and the shares of the sources at both ends; as `Schedule.past` writes them."""
 
 
 class SavedBase(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,13 +57,14 @@ class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
     """The place of a run.
 
     Attributes:
-        version: of this form.
-        samples: that are consumed.
-        over: a loop ran out, so the pass of `samples` has not begun; else `samples` belong to the pass before.
-        rows: items that each source has given.
-        sources: what numbers of items depend on, `Source.identity`, of each source that has given some.
-        past: the shares of the sources of a blend up to here.
-        base: where dealing began, if not with the run.
+        version: of the format of the state.
+        samples: number of samples consumed.
+        over: the pass before `samples` has ended, so the next loop begins with a new pass; if not, the next loop finds
+            the rest of that pass, even if nothing is left of it.
+        rows: number of items that each source has given, by name.
+        sources: `Source.identity` of the sources that have given items, by name.
+        past: the shares of the sources of a blend up to this place.
+        base: where dealing began anew; None if it began with the run.
         added: stages that were added while training.
         sum: xxh3-64 of this JSON with an empty sum.
     """
@@ -79,7 +81,7 @@ class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Restored(NamedTuple):
-    """Where a run goes on: after these samples, and whether a pass ended with them."""
+    """The place at which a run goes on: the number of samples before it, and whether a pass ended with them."""
 
     samples: int
     over: bool
@@ -110,14 +112,14 @@ def written(stream: Stream, samples: int, *, over: bool) -> dict[str, str]:
 
 
 def restore(stream: Stream, state: object) -> Restored:
-    """Move a stream to a state, after checking all of it.
+    """Move a stream to a saved state, after checking all of the state.
 
     Args:
-        state: what `written` returned, here or in an earlier version.
+        state: as `written` returned it, in this version of packtool or an earlier one.
 
     Raises:
-        DataError: not a state, a damaged one, or that of another dataset, order, seed or past. Nothing has moved.
-        UsageError: the sources that the blend has now do not last. Nothing has moved.
+        DataError: not a state, a damaged state, or a state of another dataset, order, seed or past. Nothing has moved.
+        UsageError: the sources of the blend have too few rows for the rest of the run. Nothing has moved.
     """
     where = stream.name
     saved = _read(stream, state, where)
@@ -138,15 +140,17 @@ def restore(stream: Stream, state: object) -> Restored:
 
 
 def _sum_of(state: LoaderState) -> str:
+    """Return the checksum of a state."""
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(msgspec.structs.replace(state, sum="")))
 
 
 def _bad(what: str, where: str) -> DataError:
+    """Return the error for an invalid state."""
     return DataError("bad-state", what, remedy="give what the loader's state_dict returned", where=where)
 
 
 def _read(stream: Stream, state: object, where: str) -> LoaderState:
-    """Read a state, as its types say."""
+    """Decode a state, and check its types, checksum and version."""
     if not isinstance(state, Mapping) or not {KEY, "samples"} & set(state):
         raise _bad(f"{state!r:.100} is not the state of a loader", where)
     if KEY not in state:
@@ -166,7 +170,7 @@ def _read(stream: Stream, state: object, where: str) -> LoaderState:
 
 
 def _require_sound(saved: LoaderState, where: str) -> None:
-    """Refuse numbers that no run has, or that contradict each other."""
+    """Refuse numbers that are out of range, or that contradict each other."""
     counts = [saved.samples, *saved.rows.values()]
     counts += [stage.first for stage in saved.added]
     counts += [stage.reached for stage in saved.added if stage.reached is not None]
@@ -185,7 +189,7 @@ def _require_sound(saved: LoaderState, where: str) -> None:
 
 
 def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
-    """Refuse a state of other sources, or of the same names with other items behind them."""
+    """Refuse a state of other sources, or of sources that have the same names but other items."""
     if saved.sources.keys() != {name for name, rows in saved.rows.items() if rows}:
         raise _bad("it does not say of each source that gave rows which dataset it was", where)
     of_blend, is_blend = "" not in saved.rows, isinstance(stream.order, Dealt)
@@ -198,7 +202,7 @@ def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
             what = f"the state has {saved.rows[name]:,} rows of {name}, which the blend no longer names"
             raise DataError("state-differs", what, remedy="name it; without a path, if its rows are gone", where=where)
         source = stream.sources[name]
-        if source is None:
+        if source is None:  # without a path: its rows lie in the past, and nothing is left to compare
             continue
         for key in source.identity:
             if key not in identity:
@@ -207,6 +211,7 @@ def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
             if key not in source.identity:
                 raise _bad(f"it has {key}, which this loader has not", where)
         for key in source.identity:
+            # Types, too: to Python 1 equals True, and a damaged state may have either.
             if identity[key] != source.identity[key] or type(identity[key]) is not type(source.identity[key]):
                 raise _differs(key, name, identity[key], source.identity[key], where)
         most = _REPACKED if source.identity["order"] == "repacked" else _EPOCHS
@@ -215,7 +220,7 @@ def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
 
 
 def _differs(key: str, name: str, saved: object, mine: object, where: str) -> DataError:
-    """Return the error for a state of something else."""
+    """Return the error for a state that differs from this loader in one part of an identity."""
     if key == "order" and all(BY_WEIGHTS in str(order) for order in (saved, mine)):
         what = "the state is from a run with other weights of row lengths, which place every batch of an epoch"
         return DataError("state-differs", what, remedy="resume with the weights that it began with", where=where)
@@ -226,7 +231,7 @@ def _differs(key: str, name: str, saved: object, mine: object, where: str) -> Da
 
 
 def _stage_of(saved: SavedStage, names: Mapping[str, Any], where: str) -> Stage:
-    """Return a stage that was added while training, or refuse its weights."""
+    """Return a saved stage that was added while training; refuse bad weights, and weights of unknown sources."""
     if not all(map(_WEIGHT.fullmatch, saved.weights.values())):
         raise _bad("a stage that was added while training has weights that are no fractions", where)
     weights = {name: Fraction(weight) for name, weight in saved.weights.items()}
@@ -242,7 +247,7 @@ def _stage_of(saved: SavedStage, names: Mapping[str, Any], where: str) -> Stage:
 
 
 def _require_past(order: Dealt, added: Sequence[Stage], saved: LoaderState, where: str) -> None:
-    """Refuse a blend whose schedule was another one up to the state."""
+    """Refuse a blend whose schedule differs from the saved one before the saved place."""
     schedule = order.scheduled(added)
     if saved.samples > schedule.samples:
         what = f"{saved.samples:,} samples are consumed, but the run has {schedule.samples:,}"
@@ -257,6 +262,7 @@ def _require_past(order: Dealt, added: Sequence[Stage], saved: LoaderState, wher
 
 
 def _stretches(order: Dealt, added: Sequence[Stage], samples: int) -> list[Stretch]:
+    """Return the past of a schedule up to a sample."""
     past = order.scheduled(added).past(samples)
     return [(first, last, {name: (a, b) for name, (a, b) in sorted(shares.items())}) for first, last, shares in past]
 
@@ -270,12 +276,17 @@ def _words(stretch: Stretch | None) -> str:
     if stretch is None:
         return "nothing more"
     first, last, shares = stretch
-    told = [f"{name} {begin}" if begin == end else f"{name} {begin} to {end}" for name, (begin, end) in shares.items()]
+    told = []
+    for name, (begin, end) in shares.items():
+        if begin == end:
+            told.append(f"{name} {begin}")
+        else:
+            told.append(f"{name} {begin} to {end}")
     return f"samples {first} to {last} with {', '.join(told)}"
 
 
 class _OldIdentity(msgspec.Struct, forbid_unknown_fields=True):
-    """`Source.identity` as packtool wrote it before states were one text; of a source without a path, nothing."""
+    """`Source.identity` as packtool wrote it before states were one text; empty for a source without a path."""
 
     items: int | msgspec.UnsetType = msgspec.UNSET
     dataset: str | msgspec.UnsetType = msgspec.UNSET
@@ -286,19 +297,19 @@ class _OldIdentity(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _OldDataset(_OldIdentity, forbid_unknown_fields=True, kw_only=True):
-    """The state of a dataset, as packtool wrote it then."""
+    """The state of a dataset, as packtool 0.1 wrote it."""
 
     samples: int
 
 
 class _OldSource(_OldIdentity, forbid_unknown_fields=True, kw_only=True):
-    """A source in the state of a blend, as packtool wrote it then."""
+    """A source in the state of a blend, as packtool 0.1 wrote it."""
 
     rows: int
 
 
 class _OldBlend(msgspec.Struct, forbid_unknown_fields=True):
-    """The state of a blend, as packtool wrote it then."""
+    """The state of a blend, as packtool 0.1 wrote it."""
 
     samples: int
     past: str
@@ -308,6 +319,7 @@ class _OldBlend(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _identity_of(old: _OldDataset | _OldSource) -> dict[str, int | str | bool | None]:
+    """Return the fields of an identity that the old state of a source has."""
     return {name: value for name, value in msgspec.to_builtins(old).items() if name not in ("samples", "rows")}
 
 

@@ -1,10 +1,10 @@
-"""What is trained on, as one stream of samples: a dataset, or several in a blend.
+"""One stream of the samples to train on: those of a dataset, or of several datasets in a blend.
 
     sample n  ──order──▶  source, item  ──source──▶  address: source, epoch, row length, row  ──worker──▶  tokens
 
-A sample is an item of a source: a row; or, of a dataset with rows of several lengths, a batch of them. Which rows it
-has depends on its number alone, whatever ranks, workers or batch sizes there are. Numbers become addresses in the
-process that trains, and addresses become rows in a worker: a worker needs no order.
+A sample is an item of a source: a row, or a batch of rows if the rows of a dataset have several lengths. The rows of a
+sample depend on its number alone, not on ranks, workers or batch sizes. The process that trains turns numbers into
+addresses, and a worker reads rows by their addresses: so a worker needs no order.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ from packtool.reading.source import Source
 from packtool.reading.sources import Kept, open_sources
 
 SOURCE, EPOCH, LENGTH, ROW = range(4)
-"""Columns of an address: number of the source, its epoch, length of the row, and its number among those of that length
-in that epoch."""
-_CALL = 1 << 18  # tokens of a source that are read at once: most of what a call costs is then what it reads
+"""Columns of an address: number of the source, epoch of the source, length of the row, and number of the row among the
+rows of that length in that epoch."""
+_CALL = 1 << 18  # tokens of a source that are read at once: enough that reading takes most of the time of a call
 _AHEAD = 1 << 21  # tokens of all sources that are read at once, at most
 
 
 class Stream:
     """The samples of a dataset, pass after pass; or of a blend, from the first to the last.
 
-    It pickles with what it was opened with; a worker process opens the epochs of its sources when it needs them.
+    It is pickled with its arguments, without open files; a worker process opens the epochs of its sources when it needs
+    them.
 
     Args:
-        source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which says itself, of
-            each source, its epochs, shuffle, seed, repack and stores.
-        epochs: of a pass, each with every sample once.
+        source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, in which every source
+            has its own epochs, shuffle, seed, repack and stores.
+        epochs: number of epochs in a pass; an epoch has every sample once.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
-        seed: of these orders; by default the one the dataset was packed or shuffled with.
+        seed: of these orders; by default the seed that the dataset was packed or shuffled with.
         batch_tokens: tokens in a global batch; for rows of several lengths by default as the dataset's own batches.
-        drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
+        drop_rest: for rows of several lengths: leave out rows that do not fill a batch.
         repack: pack the documents again for each epoch; for a dataset without tokens.
         cache, cache_bytes, fetch, stores: as in `packtool.open`.
-        options: of `packtool.reading.make_batch`; of a blend, ``source`` may be one of the fields, and is by
-            default but with ``same`` labels.
+        options: of `packtool.reading.make_batch`. The fields of a blend may include ``source``, and do by default,
+            unless labels are ``same``.
 
     Raises:
         UsageError: options that make no sense, or that a blend does not take; sources that don't go together.
@@ -59,14 +60,16 @@ class Stream:
 
     Attributes:
         blend: as it was written; None for a dataset.
-        sources: by name; None for a source of a blend whose rows all lie in the past. That of a dataset is called "".
-        past_identities: by name, `Source.identity` of sources whose rows all lie in the past, as a state has them.
+        sources: opened, by name; None for a source without a path, whose rows all lie in the past. The source of a
+            dataset has the name "".
+        past_identities: `Source.identity` of the sources without a path, by name, from the state that was loaded.
         order: which source each sample is from.
-        names: by the numbers that `source` has in a batch: of a blend the sources, else the stores of the rows.
-        several: rows have several lengths, so samples are batches.
+        names: what the numbers in the field `source` of a batch stand for: the sources of a blend, or the token stores
+            of a dataset.
+        several: whether rows have several lengths, so that samples are batches.
         options: of `packtool.reading.make_batch`.
-        batch_size: samples in a global batch, and whose choice that is.
-        rows_ahead: rows to read at once, for several batches; 0 where each batch is read when it is needed.
+        batch_size: samples in a global batch, and what fixes that number.
+        rows_ahead: rows to read at once, for several batches; 0 to read every batch when it is needed.
     """
 
     def __init__(
@@ -99,10 +102,10 @@ class Stream:
             tokens = self.blend.batch_tokens if batch_tokens is None else batch_tokens
             self.sources = open_sources(self.blend.sources, kept, tokens, drop_rest=drop_rest, weights=self.blend)
         self.past_identities: dict[str, dict[str, int | str | bool | None]] = {}
-        first = next(each for each in self.sources.values() if each is not None)
+        first = next(opened for opened in self.sources.values() if opened is not None)  # all sources are alike
         self.several = first.several
         if self.several:
-            self.sources = {"": first}  # a blend of row lengths is one dataset in another order
+            self.sources = {"": first}  # weights of row lengths only put the batches of one dataset in another order
         self._opened = list(self.sources.values())
         self._length = first.lengths[-1]
         self.order: Order
@@ -121,13 +124,13 @@ class Stream:
             self.options = {"fields": fields, **options}
         self.batch_size = _batch_size(self.blend, batch_tokens, self._length, several=self.several)
         self.rows_ahead = 0
-        if self.near and not self.several:  # a row that has to be fetched may be a shard each
+        if self.near and not self.several:  # of a URL, every further row may be one more shard to fetch
             self.rows_ahead = min(len(self._opened) * _CALL, _AHEAD) // self._length
         self._joined: BlendedColumns | None = None
-        self.batch(np.empty((0, 4), np.int64))  # options that make no sense are found here, not in a worker
-        for each in self._opened:
-            if each is not None:
-                each.epoch(0).require(self.options)
+        self.batch(np.empty((0, 4), np.int64))  # so bad options are found here, rather than in a worker later
+        for opened in self._opened:
+            if opened is not None:
+                opened.epoch(0).require(self.options)
 
     def __len__(self) -> int:
         """Count the samples of the first pass."""
@@ -141,8 +144,10 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """What messages call it: the name of the blend, or the place of the dataset."""
-        return str(self.source(0).recipe.place) if self.blend is None else self.blend.name
+        """Its name in messages: the name of the blend, or the place of the dataset."""
+        if self.blend is None:
+            return str(self.source(0).recipe.place)
+        return self.blend.name
 
     @property
     def near(self) -> bool:
@@ -153,7 +158,7 @@ class Stream:
         """Return a source by its number.
 
         Raises:
-            UsageError: it has no path.
+            UsageError: the source has no path.
         """
         source = self._opened[number]
         if source is None:
@@ -162,11 +167,11 @@ class Stream:
         return source
 
     def addresses(self, first: int, last: int) -> I64:
-        """Return where the rows of the samples ``first:last`` lie: (rows, 4) of `SOURCE`, `EPOCH`, `LENGTH`, `ROW`."""
+        """Return the addresses of the rows of samples ``first:last``: (rows, 4), `SOURCE`, `EPOCH`, `LENGTH`, `ROW`."""
         return self.located(np.arange(first, last))
 
     def located(self, samples: I64) -> I64:
-        """Return where the rows of some samples lie, as `addresses` does, in the order of the samples."""
+        """Return the addresses of the rows of some samples, as `addresses` does, in the order of the samples."""
         number, item = self.order.locate(samples)
         if self.several:
             inside = self.source(0).addresses(item)
@@ -186,7 +191,11 @@ class Stream:
         return sum(self.source(0).rows_of(item) for item in range(first, last))
 
     def left_out(self, number: int) -> int:
-        """Count the rows of a pass that are in no sample, of a dataset of several row lengths."""
+        """Count the rows of a pass that are in no sample, for a dataset with rows of several lengths.
+
+        Args:
+            number: of the pass, from 0.
+        """
         first, last = self.order.bounds(number)
         source = self.source(0)
         begin, end = map(int, source.epochs_of(np.array([first, last]))[0])
@@ -196,13 +205,13 @@ class Stream:
         """Read rows of one length, in the given order.
 
         Args:
-            options: of the batch; by default those of the stream.
-            length: of rows, where there may be none; by default of the longest.
+            options: of the batch; by default the options of the stream.
+            length: of the rows, for a batch that may have no rows; by default the longest.
         """
-        options = self.options if options is None else options
-        if isinstance(
-            self.order, Dealt
-        ):  # its `source` is the source of each row; of a dataset, the store of each token
+        if options is None:
+            options = self.options
+        if isinstance(self.order, Dealt):
+            # In a blend `source` is the number of a row's source, set below; in a dataset, the store of every token.
             options = {**options, "fields": [name for name in options["fields"] if name != "source"]}
         wanted = columns_in(options["fields"])
         if wanted:
@@ -211,14 +220,20 @@ class Stream:
             parts = ((part.places, self._read(part, wanted, options)) for part in _parts(addresses))
             raw = joined(len(addresses), parts)
         else:
-            raw = of_no_rows(self._length if length is None else length)
+            if length is None:
+                length = self._length
+            raw = of_no_rows(length)
             raw = raw._replace(columns={name: self._blended.empty(name) for name in wanted})
         if not isinstance(self.order, Dealt):
             return raw
         return raw._replace(source=addresses[:, SOURCE].astype(np.int32))
 
     def _read(self, part: _Part, wanted: Sequence[str], options: Mapping[str, Any]) -> RawBatch:
-        """Read the rows of one source and epoch, with these columns as the stream has them."""
+        """Read the rows of one source and epoch.
+
+        Args:
+            wanted: names of columns to read. Their values are numbered by the names of all sources (`columns`).
+        """
         raw = self.source(part.source).read(part.epoch, part.length, part.rows, options)
         if not wanted:
             return raw
@@ -230,7 +245,7 @@ class Stream:
 
     @property
     def _blended(self) -> BlendedColumns:
-        """The columns of all sources, read when they are first asked for."""
+        """The columns of all sources, read when they are first needed."""
         if self._joined is None:
             opened = {name: source for name, source in self.sources.items() if source is not None}
             self._joined = BlendedColumns({name: source.columns for name, source in opened.items()})
@@ -238,10 +253,10 @@ class Stream:
 
     @property
     def columns(self) -> dict[str, Names]:
-        """The columns that were kept of its documents, each with its list of names; None for numbers.
+        """The kept columns of documents by name, with the lists of their categories; None for columns of numbers.
 
-        In a blend a list has the names of all sources. Columns that are numbers in one and categories in another are in
-        no batch.
+        In a blend a list has the categories of all sources. A column of numbers in one source and categories in another
+        can't be in a batch.
         """
         return dict(self._blended.names)
 
@@ -250,10 +265,10 @@ class Stream:
         return self.read(addresses, length=length).batch(**self.options)
 
     def pairs(self, addresses: I64) -> I64:
-        """Count what some rows of one length cost in attention: query-key pairs within their documents, (rows).
+        """Count the query-key pairs of attention within documents, for some rows of one length: (rows).
 
         Raises:
-            UsageError: a dataset was written with ``--no-segments``.
+            UsageError: a source was written with ``--no-segments``.
         """
         costs = np.empty(len(addresses), np.int64)
         for part in _parts(addresses):
@@ -262,11 +277,11 @@ class Stream:
 
 
 class _Part(NamedTuple):
-    """The rows of one source and epoch, which are read by one call.
+    """The rows of one source and epoch in a batch, which are read by one call.
 
     Attributes:
         places: of these rows in the batch.
-        rows: their numbers.
+        rows: their numbers among the rows of this length in this epoch.
     """
 
     source: int
@@ -277,7 +292,7 @@ class _Part(NamedTuple):
 
 
 def _parts(addresses: I64) -> Iterator[_Part]:
-    """Divide rows of one length by source and epoch; the rows of a part stay in their order."""
+    """Yield rows of one length in parts, by source and epoch; the rows of a part stay in their order."""
     if not len(addresses):
         return
     # An epoch has less than 32 bits, so one number stands for both.
@@ -291,8 +306,8 @@ class BatchSize(NamedTuple):
     """Samples in a global batch.
 
     Attributes:
-        samples: how many; None where nobody says.
-        said: by whom, for messages.
+        samples: number of samples; None if neither the caller nor the blend gives it.
+        said: the option that gives it, as messages begin with it.
     """
 
     samples: int | None
@@ -300,10 +315,10 @@ class BatchSize(NamedTuple):
 
 
 def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, several: bool) -> BatchSize:
-    """Return the samples in a global batch, as `batch_tokens` or the blend say it.
+    """Return the samples in a global batch, from `batch_tokens` or from the blend.
 
     Raises:
-        UsageError: they contradict each other, or make no whole rows.
+        UsageError: the two contradict each other, or are no whole number of rows.
     """
     if several:
         _require_one_size(blend, batch_tokens)
@@ -329,7 +344,7 @@ def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, s
 
 
 def _require_one_size(blend: Blend | None, batch_tokens: int | None) -> None:
-    """Refuse a blend of row lengths that says another size of its batches, or gives it in rows."""
+    """Refuse a blend of row lengths whose batch-tokens differ from `batch_tokens`, or that has a batch-size in rows."""
     if blend is None:
         return
     if blend.batch_size is not None:
@@ -341,6 +356,7 @@ def _require_one_size(blend: Blend | None, batch_tokens: int | None) -> None:
 
 
 def _rows_in(batch_tokens: int, length: int, where: str) -> int:
+    """Return the rows of a batch of this many tokens, which must be whole rows."""
     if batch_tokens < length or batch_tokens % length:
         what = f"{batch_tokens} is not a multiple of the {length} tokens of a row"
         raise UsageError("bad-option", what, remedy="give a multiple, or batch_size in rows", where=where)
@@ -348,6 +364,7 @@ def _rows_in(batch_tokens: int, length: int, where: str) -> int:
 
 
 def _blend_of(source: Typed | Blend) -> Blend | None:
+    """Return the blend that a source is, read from its file if need be; None for a dataset."""
     if isinstance(source, Blend):
         return source
     if isinstance(source, str | Path) and names_blend(source):
@@ -356,11 +373,11 @@ def _blend_of(source: Typed | Blend) -> Blend | None:
 
 
 _UNSAID = {"epochs": 1, "shuffle": True, "seed": None, "repack": False, "stores": ()}
-"""What stands for the absence of an option that a blend says itself."""
+"""The defaults of the options that a blend has in its own file: any other value contradicts it."""
 
 
 def _require_unsaid(options: Mapping[str, Any]) -> None:
-    """Refuse options that a blend says itself, of each source."""
+    """Refuse options that a blend has in its own file, for every source."""
     for name, value in options.items():
         if value != _UNSAID[name]:
             what, remedy = "a blend says this itself, of each source", "write it in the blend, or leave it out"

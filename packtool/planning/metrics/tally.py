@@ -1,4 +1,4 @@
-"""Tally rows, batch by batch: every token of every row goes to one account."""
+"""Count the tokens of rows, batch by batch: every token of every row goes to one account."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _COUNTS = (
 )
 
 _FEW = 1 << 12
+"""Documents that are listed by number; from there on a flag for every document takes less memory."""
 
 
 class TallyCounts(msgspec.Struct, frozen=True):
-    """The counts of a tally alone, to be stored or sent to another process.
+    """The counts of a tally, without the lengths of documents, to be stored or sent to another process.
 
     Attributes:
-        counts: single counts by name.
-        piece_lengths, documents_in_row: the histograms, as the values that occur and how often.
+        counts: the counts that are single numbers, by name.
+        piece_lengths, documents_in_row: the histograms, as (values, how often each value occurs).
         overlaps: documents with tokens in more than one row, ascending.
     """
 
@@ -41,8 +42,8 @@ class Tally:
 
     ``output = placed + repeated + eos + padding``, in tokens.
 
-    A tally keeps two histograms of `sequence_length` + 1 numbers and, where many documents overlap, one byte for each
-    document, however many rows there are. The caller makes sure that one thread at a time adds.
+    The memory of a tally does not grow with the rows: it is two histograms of `sequence_length` + 1 numbers and, if
+    many documents lie in more than one row, a byte for every document. Only one thread at a time may add to it.
 
     Args:
         lengths: length of every document of the dataset, its stored EOS included.
@@ -67,15 +68,15 @@ class Tally:
         """EOS tokens that no stored document has."""
         self.padding = 0
         self.rounding = 0
-        """Padding tokens up to the next multiple after a piece; other padding only fills a row."""
+        """Padding tokens between the end of a piece and the next multiple; the rest of the padding fills rows."""
         self.placed = 0
-        """Text tokens (BOS included, EOS not), each counted once."""
+        """Text tokens (BOS included, EOS not), without repetitions."""
         self.repeated = 0
         """Text tokens that an earlier row already has."""
         self.intact = 0
         """Documents whose text lies in one segment of one row."""
         self.trained = 0
-        """Tokens that train, where it is known which do."""
+        """Tokens that train; 0 if the dataset does not distinguish them."""
         self.trained_again = 0
         """Trained tokens that an earlier row already has, or that no stored document has."""
         self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
@@ -84,25 +85,29 @@ class Tally:
         """Rows, by the number of distinct documents in them."""
         self.homogeneity = HomogeneityCounts()
         self._overlaps: npt.NDArray[np.bool_] | None = None
-        self._named: list[I64] = []  # overlapping documents by number, not marked yet: few in a part of the rows
+        self._named: list[I64] = []  # numbers of overlapping documents that have no flag in `_overlaps` yet
 
     def add(self, rows: Segments) -> None:
-        """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them."""
+        """Count the tokens of rows.
+
+        Args:
+            rows: their segments, padding included, as `packtool.writing.layout.Layout.segments` returns them.
+        """
         if rows.groups == 0:
             return
         self.rows += rows.groups
         rows = self._without_filler(rows)
         text = self.lengths.take(rows.document).astype(np.int64) - 1
-        # A segment that reaches the end of its document has the EOS. A copy's EOS is one more that is written, and no
-        # repeated text.
+        # A segment that reaches the end of its document has the EOS. If the segment is a copy, its EOS counts as an EOS
+        # that is written, not as repeated text.
         has_eos = rows.start + rows.length > text
         again = np.minimum(rows.repeated, rows.length - has_eos)
         stored_eos, repeated = int(np.count_nonzero(has_eos)), int(again.sum())
         self.stored_eos += stored_eos
         self.repeated += repeated
         self.placed += int(rows.length.sum()) - stored_eos - repeated
-        # The text is in one piece, wherever the EOS is. A copy of all text was counted where it came first, and an EOS
-        # alone has no text.
+        # Whether a segment has all text of its document; the EOS may lie in another one. A segment that only repeats
+        # text was counted when the text came first, and an EOS alone has no text: then `text > again` is false.
         intact = (rows.start == 0) & (rows.length >= text) & (text > again)
         self.intact += int(np.count_nonzero(intact))
         self.piece_lengths += np.bincount(rows.length, minlength=self.sequence_length + 1)
@@ -116,11 +121,12 @@ class Tally:
         """Count which tokens of rows train.
 
         Args:
-            rows: as `add` takes them.
-            loss: 0 or 1 for each of their tokens, row after row.
+            rows: as in `add`.
+            loss: 0 or 1 for every token of the rows, row after row.
         """
         loss = loss.reshape(-1)
         self.trained += int(np.count_nonzero(loss))
+        # In a segment the tokens that come again are its first ones; all of an inserted EOS.
         again = np.where(rows.document == INSERTED_EOS, rows.length, rows.repeated)
         some = np.flatnonzero(again)
         if len(some):
@@ -129,7 +135,7 @@ class Tally:
             self.trained_again += int(np.count_nonzero(loss[places]))
 
     def _without_filler(self, rows: Segments) -> Segments:
-        """Count padding and inserted EOS, and leave them out."""
+        """Count padding and inserted EOS; return the segments of documents."""
         own = rows.document >= 0
         filler = np.flatnonzero(~own)
         if not len(filler):
@@ -138,7 +144,8 @@ class Tally:
         self.padding += int(length[document == PADDING].sum())
         self.eos_inserted += int(length[document == INSERTED_EOS].sum())
         if self.multiple > 1:
-            # Rows are multiples, so places in all rows laid end to end will do. Padding begins where a piece ends.
+            # Padding begins where a piece ends. Rows are multiples long, so a place in all rows laid end to end is as
+            # far from the next multiple as the same place in its row.
             place = offsets_of(rows.length)[filler[document == PADDING]]
             self.rounding += int(np.minimum(-place % self.multiple, length[document == PADDING]).sum())
         return rows.where(own)
@@ -146,8 +153,8 @@ class Tally:
     def _count_documents(self, rows: Segments) -> None:
         """Count the distinct documents in each row."""
         documents = max(1, len(self.lengths))
-        # One number for each row and document. They come row by row, so long stretches are sorted already: NumPy's
-        # stable sort makes use of that, and takes a quarter of the time of the default.
+        # One number for every segment, equal for segments of one document in one row. Segments come row by row, so long
+        # stretches are sorted already: NumPy's stable sort uses that, and takes a quarter of the default's time.
         pairs = rows.group_of() * documents + rows.document
         pairs.sort(kind="stable")
         again = np.flatnonzero(pairs[1:] == pairs[:-1])
@@ -156,16 +163,16 @@ class Tally:
 
     @property
     def eos(self) -> int:
-        """EOS tokens, stored or inserted."""
+        """The number of EOS tokens, stored or inserted."""
         return self.stored_eos + self.eos_inserted
 
     @property
     def output(self) -> int:
-        """All tokens of the rows."""
+        """The number of tokens of the rows."""
         return self.rows * self.sequence_length
 
     def counts(self) -> TallyCounts:
-        """Copy all counts so far.
+        """Return all counts so far.
 
         >>> part, whole = Tally(np.array([4]), sequence_length=4), Tally(np.array([4]), sequence_length=4)
         >>> part.add(Segments(np.array([0]), np.array([0]), np.array([4]), np.array([0]), np.array([0, 1])))
@@ -182,7 +189,7 @@ class Tally:
         )
 
     def include(self, part: TallyCounts) -> None:
-        """Add the counts of other rows of the same dataset and sequence length."""
+        """Add the counts of other rows, of the same dataset and sequence length."""
         for name, value in part.counts.items():
             setattr(self, name, getattr(self, name) + value)
         self.homogeneity += part.homogeneity
@@ -195,12 +202,13 @@ class Tally:
             self._name(np.array(part.overlaps, np.int64))
 
     def _name(self, documents: I64) -> None:
-        """Record documents with tokens in more than one row, by number while they are few."""
+        """Record documents with tokens in more than one row: by their numbers while they are few, then by flags."""
         self._named.append(documents)
         if sum(map(len, self._named)) > max(len(self.lengths) // 64, _FEW):
             self._mark()
 
     def _mark(self) -> None:
+        """Set the flags of the documents that are listed by number, and clear the list."""
         if self._overlaps is None:
             self._overlaps = np.zeros(len(self.lengths), np.bool_)
         for documents in self._named:
@@ -208,20 +216,26 @@ class Tally:
         self._named.clear()
 
     def _named_documents(self) -> I64:
-        """List documents with tokens in more than one row, ascending."""
+        """Return the numbers of documents with tokens in more than one row, ascending."""
         if self._overlaps is not None:
             return np.flatnonzero(self.overlaps)
         return distinct(np.concatenate([np.empty(0, np.int64), *self._named]))
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:
-        """A flag for each document with tokens in more than one row; empty if there is none."""
+        """Whether each document has tokens in more than one row: (documents); (0) if no document has."""
         if self._named:
             self._mark()
-        return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps
+        if self._overlaps is None:
+            return np.zeros(0, np.bool_)
+        return self._overlaps
 
 
 def _listed(histogram: I64) -> tuple[list[int], list[int]]:
-    """List the values that occur, and how often."""
+    """Return the values that occur, and how often each occurs.
+
+    >>> _listed(np.array([0, 3, 0, 2]))
+    ([1, 3], [3, 2])
+    """
     values = np.flatnonzero(histogram)
     return values.tolist(), histogram[values].tolist()

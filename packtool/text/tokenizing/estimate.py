@@ -330,9 +330,9 @@ def _of_places(found: Sequence[_Seen], places: int) -> list[_Seen]:
 
 
 def _quantile(freedom: float) -> float:
-    """Return about what 19 of 20 values of Student's t lie below in size; never less.
+    """Return a bound that 19 of 20 values of Student's t do not exceed in size: the quantile, or slightly more.
 
     >>> round(_quantile(1), 1), round(_quantile(9), 2), round(_quantile(100), 2)
-    (12.8, 2.39, 2.0)
+    (12.8, 2.37, 1.99)
     """
     return 1.96 + 2.8 / freedom + 8 / freedom**2

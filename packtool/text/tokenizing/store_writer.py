@@ -18,22 +18,22 @@ from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.tokenizing.origins import Origins
 
 SHARD_TOKENS = 1 << 25
-"""A shard closes at the end of the batch that reaches this: it bounds the memory of a worker."""
+"""Tokens at which a shard is full: it closes after the batch that reaches them. This bounds the memory of a worker."""
 
 
 class ShardWriter:
-    """Adds EOS (and BOS) to documents and writes them to a directory as the shards of a block.
+    """Adds EOS (and BOS) to documents, and writes them to a directory as the shards of a block.
 
     Args:
-        directory: existing.
-        block: its number.
-        tokenizer: every id is below its size; its EOS ends every document, and its BOS, if any, begins it.
+        directory: an existing directory.
+        block: number of the block.
+        tokenizer: its EOS ends every document, and its BOS, if it has one, begins every document.
         columns: names of the scalars that are kept with the tokens.
 
     Attributes:
-        tokens: stored so far, EOS and BOS included.
-        trained: how many of the tokens train, where the documents say it.
-        shards: written so far, as if they were the first.
+        tokens: number of tokens stored so far, EOS and BOS included.
+        trained: number of tokens that train, if the documents have a loss.
+        shards: entries of the shards written so far, numbered from 0.
     """
 
     def __init__(self, directory: Path, block: int, tokenizer: TokenizerInfo, columns: Sequence[str] = ()) -> None:
@@ -47,7 +47,7 @@ class ShardWriter:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin a shard, of which nothing is held yet."""
+        """Begin a new shard, without documents."""
         self._held = 0
         self._parts: list[npt.NDArray[np.unsignedinteger]] = []
         self._lengths: list[I64] = []
@@ -56,19 +56,24 @@ class ShardWriter:
         self._columns: list[list[str | None]] = [[] for _ in self._names]
 
     def add(self, documents: EncodedDocuments) -> npt.NDArray[np.bool_]:
-        """Add documents, with their loss, if they have any; BOS takes the loss of the token after it.
+        """Add documents, with their loss, if they have any. BOS takes the loss of the token after it.
+
+            ids      7 8 | | 9           three documents, the second one without ids: it is left out
+            text     . x x . . x .       where ids go; the other places are of BOS and EOS
+            tokens   B 7 8 E B 9 E
 
         Returns:
-            Whether each document has ids. Those without are left out.
+            Whether each document has ids, and so is kept: (documents).
         """
-        # Before ids are cast to a type that may not hold them.
+        # Before the ids are cast: an id that the smaller type does not hold would become another id.
         require_known(documents.ids, self._tokenizer.vocab_size)
         bos = self._tokenizer.bos_id
         kept = documents.lengths > 0
+        # In the store a document has its EOS, and its BOS if there is one.
         lengths = documents.lengths[kept] + 1 + (bos is not None)
         offsets = offsets_of(lengths)
         first, last = offsets[:-1], offsets[1:] - 1
-        text = np.ones(offsets[-1], np.bool_)
+        text = np.ones(offsets[-1], np.bool_)  # marks the places of ids, which are in the order of `documents.ids`
         text[last] = False
         tokens = np.empty(len(text), token_dtype(self._tokenizer.vocab_size))
         tokens[last] = self._tokenizer.eos_id
@@ -94,12 +99,12 @@ class ShardWriter:
     def describe(
         self, kept: npt.NDArray[np.bool_], origins: Origins | None, columns: Sequence[Sequence[str | None]]
     ) -> None:
-        """Add origins and columns of documents.
+        """Add the origins and columns of the documents that `add` has just added.
 
         Args:
             kept: which documents have ids, as `add` returned it.
-            origins: where they came from, if that is written.
-            columns: their scalars, in the order of their names.
+            origins: where the documents came from; None if the store has no origins.
+            columns: values of the kept scalars, a list for each name, in the order of the names.
         """
         if origins is not None:
             self._origins.append(origins[kept])
@@ -107,12 +112,12 @@ class ShardWriter:
             column.extend(value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep)
 
     def close_full(self) -> None:
-        """Write a shard if enough tokens are held."""
+        """Write a shard if it is full."""
         if self._held >= SHARD_TOKENS:
             self.close()
 
     def close(self) -> None:
-        """Write the tokens still held, if any, as a shard."""
+        """Write the documents that were added since the last shard, if any, as a shard."""
         if not self._held:
             return
         directory, number = self._directory, (self._block, len(self.shards))
@@ -123,7 +128,7 @@ class ShardWriter:
             documents = write_array(directory / shard_file("documents", number), np.concatenate(self._origins))
         if self._names:
             columns = write_columns(directory / shard_file("columns", number), self._names, self._columns)
-        assert len(self._loss) in (0, len(self._parts))  # of all tokens, or of none
+        assert len(self._loss) in (0, len(self._parts))  # either all batches have a loss, or no batch
         loss = write_loss(directory, number, self._loss) if self._loss else UNSET
         self.shards.append(TokenShard(*entries, 0, documents, columns=columns, loss=loss))
         self._begin()
