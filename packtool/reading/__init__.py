@@ -1,7 +1,7 @@
-"""The trainer's reader: rows, their segments, and what a training step takes of them.
+"""The trainer's reader: rows, their segments, and training batches of them.
 
-It needs NumPy and, to read manifests, msgspec and xxhash; it loads nothing heavier. docs/format.md has
-a complete reader for those who want NumPy alone.
+It needs NumPy and, to read manifests, msgspec and xxhash; it loads nothing heavier. docs/format.md has a complete
+reader that needs NumPy alone.
 
 >>> import packtool
 >>> dataset = packtool.open("packed")            # doctest: +SKIP
@@ -40,23 +40,23 @@ def open(
     fetch: str = SHARDS,
     stores: str | Path | Sequence[str | Path] = (),
 ) -> Dataset | BucketDataset | BlendedRows:
-    """Open a packed dataset for reading, or a blend of several. Files are mapped when they are first read.
+    """Open a packed dataset for reading, or a blend of several datasets. Files are mapped when they are first read.
 
     Args:
         path: a directory, or a URL such as ``s3://bucket/packed``; or a blend: a TOML file or a `packtool.Blend`.
         dtype: of the tokens; by default as stored (uint16 or uint32), read-only and without copies. With ``"int64"``
             rows are copies, as a model's embedding takes them.
-        cache: where files of a URL are kept once they were read, by default in the user's cache directory.
-        cache_bytes: how much of each dataset is kept there; what was used longest ago makes room.
-        fetch: of a URL: ``"shards"``, whole files, checked by their checksums and kept in the cache; or ``"rows"``,
+        cache: directory for files of a URL; by default the user's cache directory.
+        cache_bytes: limit of a dataset's files in the cache; the files used longest ago are removed first.
+        fetch: for a URL: ``"shards"``, whole files, checked by their checksums and kept in the cache; or ``"rows"``,
             only the rows that are read, by ranges, for orders that jump about in a dataset larger than the cache.
-        stores: of a dataset without tokens, the token stores that it was packed from, in order, where they do not lie
-            where its manifest says.
+        stores: for a dataset without tokens, the token stores that it was packed from, in order, if they are not at the
+            places in its manifest.
 
     Raises:
-        DataError: it is missing, unfinished or damaged; a token store that rows are gathered from is gone, or has
-            changed.
-        UsageError: it is a token store.
+        DataError: the dataset is missing, unfinished or damaged; a token store that rows are gathered from is gone, or
+            has changed.
+        UsageError: the path is a token store.
     """
     if isinstance(path, Blend) or names_blend(path):
         if stores:

@@ -1,11 +1,11 @@
 """Build training batches from rows and their segments: vectorised, NumPy in, NumPy out.
 
-A *sequence* here is what attention must not cross: a segment of a document, with the EOS that the strategy inserted
-after it, or a run of padding. A document that is cut begins a sequence, with position 0, in each row with a part of it.
+A *sequence* here is a stretch of a row in which tokens attend to each other: a segment of a document, with the EOS that
+the strategy inserted after it, or a run of padding. Every part of a document that was cut is a sequence of its own,
+with positions from 0.
 
-Where documents begin at multiples (`pack --document-multiple`), padding lies between them. A batch then says where each
-document lies in its row, and how long it is without the padding that follows it: two arrays, as kernels that split
-documents among a group of devices take them.
+If documents begin at multiples (`pack --document-multiple`), padding lies between them. A batch then has two arrays of
+boundaries, with and without this padding, as kernels that split documents among a group of devices take them.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ class Batch(TypedDict, total=False):
 
     It has the fields that the caller chose; by default all of them but `loss_mask`, and `cu_seqlens_padded` and
     `max_seqlen_padded` only where documents begin at multiples. Fields called `column.NAME` have a column that the
-    dataset keeps of its documents: (sequences) float64, NaN where a document has none, or int32, its place in the list
-    of names, -1 where it has none; padding has none. Sequences are those of `cu_seqlens`.
+    dataset keeps of its documents: (sequences of `cu_seqlens`), float64 for numbers, NaN if a value is missing; or
+    int32 for categories, the place in the list of names, -1 if a value is missing. Values of padding are missing.
 
     Attributes:
         input_ids: (rows, T) int64.
         labels: (rows, T) int64, `IGNORED` where there is no target.
         position_ids: (rows, T) int64, from 0 in each sequence.
-        document_ids: (rows, T) int32: the number of each token's sequence in its row; -1 is padding.
+        document_ids: (rows, T) int32: the number of the sequence in its row that a token belongs to; -1 for padding.
         cu_seqlens: (sequences + 1) int32: where the sequences of all rows begin, the rows laid end to end; then the
-            number of tokens. In a batch with `cu_seqlens_padded`, padding is left out: no sequence is a run of padding,
-            and the sequences' own tokens are laid end to end.
-        max_seqlen: the length of the longest of these sequences, in tokens.
+            number of tokens. In a batch with `cu_seqlens_padded` runs of padding are no sequences, and these places
+            count the tokens without padding.
+        max_seqlen: the length of the longest of the sequences of `cu_seqlens`, in tokens.
         cu_seqlens_padded: (sequences + 1) int32: where the same sequences begin in the rows laid end to end; then the
             number of places. Padding belongs to the sequence before it.
         max_seqlen_padded: the length of the longest sequence with its padding.
         loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
-        source: of a blend (rows) int32: the number of the source that each row is from; of a dataset, if asked for,
-            (rows, T) int32: the number of the token store that each token is from, -1 for padding.
+        source: in a blend (rows) int32: the numbers of the sources that the rows are from; in a dataset, if asked for,
+            (rows, T) int32: the numbers of the token stores that the tokens are from, -1 for padding.
     """
 
     input_ids: I64
@@ -81,15 +81,15 @@ KNOWN = tuple(name for name in Batch.__annotations__ if name != "source")
 """The fields that a batch of a dataset may have."""
 _PADDED = ("cu_seqlens_padded", "max_seqlen_padded")
 FIELDS = tuple(name for name in KNOWN if name not in ("loss_mask", *_PADDED))
-"""The fields that it has by default."""
+"""The fields that a batch has by default."""
 FIELDS_OF_MULTIPLES = (*FIELDS, *_PADDED)
-"""The fields that it has by default where documents begin at multiples."""
+"""The fields that a batch has by default if documents begin at multiples."""
 TARGETS = frozenset({"labels", "loss_mask"})
 """The fields that depend on which tokens are targets."""
 ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen", *_PADDED})
 """The fields that depend on where sequences begin."""
 _OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
-"""The fields that have a number for each token."""
+"""The fields of shape (rows, T)."""
 
 
 def make_batch(
@@ -110,36 +110,36 @@ def make_batch(
 ) -> Batch:
     """Make the inputs, targets and masks of some rows.
 
-    A target is a token that its predecessor in the row predicts: the token before it that is not padding. Padding is
-    not one, nor is the first token of a row. EOS is, whether the document had it or the strategy inserted it. Where
-    `loss` is given, it decides for each token.
+    A target is a token that the model learns to predict from the token before it in the row, padding aside. The first
+    token of a row and padding are no targets. EOS is a target, whether it was stored or inserted. Of these targets,
+    `loss` leaves out the tokens for which it is 0.
 
     Args:
         tokens: (rows, sequence_length).
-        segments: of these rows; None where every row is taken for one sequence without padding.
-        loss: (rows, sequence_length), 0 for each token that is no target; None where all tokens train.
-        following: (rows), the target of each row's last token where a text goes on in a row that a later batch has;
-            `IGNORED` where none does. For ``next`` labels without an extra token.
-        columns: by name, the value of the document of each segment; none for padding.
-        documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
+        segments: of these rows; None to take every row for one sequence without padding.
+        loss: (rows, sequence_length), 0 for tokens that are no targets; None if all tokens train.
+        following: (rows), the targets of the last tokens of rows whose text goes on in a row of a later batch;
+            `IGNORED` for other rows. For ``next`` labels without an extra token.
+        columns: values of the segments' documents, by the name of the column; a missing value for padding.
+        documents: make a sequence of every segment of a document; otherwise of every row, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
             a place is its own token, for models that shift labels themselves, as those of `transformers` do (the first
             token after padding is the label where the padding begins, which the token before it predicts).
-        extra_token: rows have one token more than the model reads: the last is a target only, so that no place of the
-            model's input lacks one.
+        extra_token: rows have one token more than the model reads: the last one is only a target, so that every place
+            of the model's input has a target.
         train_on_repeated: tokens that an earlier row has already are targets again.
-        train_across_documents: the first token of a sequence is a target of the one before it in the row.
-        pad_cu_seqlens: documents of each row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that their
-            shape is the same in every batch: empty sequences follow the last. None for as many as there are. Where
-            padding is a sequence of its own, which it is in a batch without `cu_seqlens_padded`, there is room for one
-            more in each row: for documents and the padding after them.
-        trim: leave out the places at the end that are padding in every row: T is what the longest row needs.
-        fields: of the batch, from `KNOWN`, and `column.NAME` of the columns; the others are not computed.
+        train_across_documents: the first token of a sequence is a target too: the sequence before it predicts it.
+        pad_cu_seqlens: number of documents in a row for which `cu_seqlens` and `cu_seqlens_padded` have room, so that
+            their shape is the same in every batch: empty sequences follow the last one. None for no more room than
+            needed. In a batch without `cu_seqlens_padded` a run of padding is a sequence, so there is room for one more
+            sequence in every row.
+        trim: leave out the places at the end that are padding in every row: T is the length of the longest row.
+        fields: fields to compute, from `KNOWN`, and `column.NAME` for columns.
 
     Raises:
         UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field; an extra
-            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` makes room for; a
-            column that is not there, or where every row is one sequence.
+            token or `trim` where documents begin at multiples; more sequences than `pad_cu_seqlens` has room for; an
+            unknown column, or a column where every row is one sequence.
 
     >>> one = np.array
     >>> rows = Segments(one([3, 8, -1]), one([5, 0, 0]), one([2, 3, 1]), one([0, 0, 0]), one([0, 3]))
@@ -177,13 +177,13 @@ def make_batch(
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
     if not TARGETS.isdisjoint(fields):
-        # With an extra token there is a column more than labels have, so targets need a place of their own.
+        # With an extra token targets have one column more than labels, so they need an array of their own.
         direct = "labels" in fields and not extra_token
         targets = batch["labels"] if direct else np.empty(tokens.shape, DTYPES["labels"])
         ahead = labels == "next" and not extra_token
         without = _no_targets(segments, loss, train_on_repeated, train_across_documents)
         _fill_targets(targets, tokens, segments, without, ahead)
-        if following is not None and ahead:  # after that, since what begins a row is no reason against the one before
+        if following is not None and ahead:  # last, as `_fill_targets` ignores the last token of every row
             targets[:, -1] = following
         targets = targets[:, extra_token:]
         if "labels" in fields and not direct:
@@ -205,7 +205,7 @@ def make_batch(
 
 
 def longest(segments: Segments, length: int) -> int:
-    """Count the places up to the last that is no padding in every row; all of them where there is none.
+    """Return the length of the longest row without the padding at its end.
 
     Args:
         segments: of the rows.
@@ -273,7 +273,7 @@ def _require(labels: str, fields: Collection[str], columns: Collection[str], *, 
 
 
 def require_room(documents: Any) -> None:
-    """Refuse a `pad_cu_seqlens` that is no number of documents.
+    """Refuse a `pad_cu_seqlens` that is not a number of documents.
 
     Raises:
         UsageError: not None, and not a whole number from 1.
@@ -287,14 +287,14 @@ def require_room(documents: Any) -> None:
 def _fill_targets(
     targets: I64, tokens: npt.NDArray[Any], segments: Segments | None, without: list[I64], ahead: bool
 ) -> None:
-    """Write the target of each place.
+    """Write the target of every place, `IGNORED` for a place without a target.
 
     Args:
         targets: (rows, sequence_length), to be filled.
         tokens: of the same shape.
-        segments: of these rows; None where every row is one sequence without padding.
+        segments: of these rows; None if every row is one sequence without padding.
         without: places of tokens that are no targets, in the rows laid end to end.
-        ahead: the target at a place is the token after it; else its own.
+        ahead: the target at a place is the token after it; otherwise its own token.
     """
     if ahead:
         targets[:, :-1] = tokens[:, 1:]
@@ -304,8 +304,8 @@ def _fill_targets(
         targets[:, 0] = IGNORED  # nothing predicts the first token of a row
     flat = targets.reshape(-1)
     for places in without:
-        # The place that predicts a token is the one before it, if targets are ahead. Of a row's first token that is
-        # the last place of the row before, and of the first row the very last one: neither has a target anyway.
+        # If targets are ahead, a token is the target of the place before it. Before the first token of a row that is
+        # the last place of another row (index -1 is the last place of all), which has no target anyway.
         flat[places - ahead] = IGNORED
     if segments is not None:
         _predict_across_padding(flat, segments, ahead)
@@ -351,10 +351,11 @@ def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> No
 
 
 def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collection[str]) -> None:
-    """Add empty sequences to the boundaries of a batch, up to those of so many documents in each row."""
-    # Where documents have their padding with them, padding is no sequence of its own.
-    each = documents if not set(_PADDED).isdisjoint(fields) else documents + 1
-    room = each * rows
+    """Add empty sequences to the boundaries of a batch, until there is room for this many documents in every row."""
+    in_row = documents + 1  # for the run of padding at the end of a row, which is a sequence
+    if not set(_PADDED).isdisjoint(fields):
+        in_row = documents  # padding belongs to the document before it
+    room = in_row * rows
     for name in ("cu_seqlens", "cu_seqlens_padded"):
         if name in batch:
             missing = room - _require_fit(len(batch[name]) - 1, room)
@@ -366,7 +367,7 @@ def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collect
 
 
 def _require_fit(sequences: int, room: int) -> int:
-    """Return how many sequences there are, if there is room for them."""
+    """Return a number of sequences, if there is room for them."""
     if sequences > room:
         what = f"{sequences} sequences in a batch that has room for {room}"
         remedy = "give more, or pack with --max-documents-per-row of this many"
@@ -375,7 +376,7 @@ def _require_fit(sequences: int, room: int) -> int:
 
 
 def _one_sequence(column: str) -> UsageError:
-    """Return the error for a column where every row is one sequence."""
+    """Return the error for a column of a batch in which every row is one sequence."""
     what = f"every row is one sequence, of documents that have a value of {column!r} each"
     remedy = "leave documents=False out, and give a model without boundaries input_ids and labels alone"
     return UsageError("bad-option", what, remedy=remedy, where="fields")
@@ -388,7 +389,7 @@ def _attend(
     segments: Segments | None,
     fields: Collection[str],
 ) -> None:
-    """Fill in the fields that say which places attend to each other.
+    """Fill in the fields that tell attention where sequences begin.
 
     Args:
         shape: of the tokens.
@@ -430,7 +431,7 @@ def _attend(
 
 
 def _pieces(segments: Segments, stored: int, length: int, fields: Collection[str]) -> I64:
-    """List the segments with which the sequences of `cu_seqlens` begin, in order.
+    """Return the numbers of the segments with which the sequences of `cu_seqlens` begin, ascending.
 
     Args:
         stored: tokens in a row.
@@ -448,8 +449,8 @@ def _pieces(segments: Segments, stored: int, length: int, fields: Collection[str
 def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[str, Any]:
     """Allocate arrays in one piece of memory, widest items first, without filling them.
 
-    The C library gives small pieces back to the system as soon as a batch is dropped, and to have them again for the
-    next batch takes longer than to fill them.
+    The C library returns small pieces to the system as soon as a batch is dropped, and getting them back for the next
+    batch takes longer than filling them.
     """
     items = shape[0] * shape[1]
     sizes = {name: np.dtype(kind).itemsize * items for name, kind in types.items()}
@@ -469,6 +470,6 @@ def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
 
 
 def _places(first: I64, count: I64, which: npt.NDArray[np.bool_]) -> I64:
-    """List the places of some segments: `count` from each `first`."""
+    """List the places of the segments of a mask: `count` places from `first` on, for each."""
     some = np.flatnonzero(which)
     return ranges(first[some], count[some], offsets_of(count[some]))

@@ -17,20 +17,20 @@ from packtool.reading.order import Dealt
 from packtool.reading.rows import Array, Index, number_of, numbers_of
 from packtool.reading.stream import Stream
 
-_ROWS_AT_ONCE = 64  # that iteration reads at a time
+_ROWS_AT_ONCE = 64  # rows that an iteration reads at a time
 
 
 class BlendedRows:
     """The rows of a blend, in the order in which they are trained on: a sequence, and batches of them.
 
-    It pickles as what it was opened with.
+    It is pickled with its arguments, without open files.
 
     Args:
         stream: of the blend.
         dtype: of the tokens; None as stored.
 
     Attributes:
-        sources: their names; `source` in a batch is a place in this list.
+        sources: names of the sources; `source` in a batch is a place in this list.
         sequence_length: tokens in a row.
     """
 
@@ -62,19 +62,19 @@ class BlendedRows:
 
     @property
     def columns(self) -> dict[str, Names]:
-        """The columns that were kept of documents, each with the list of names of all sources; None for numbers."""
+        """The kept columns of documents by name, with the categories of all sources; None for columns of numbers."""
         return self._stream.columns
 
     def origins(self, index: Index) -> tuple[I64, I64]:
-        """Return the source of each of some rows, and which of the source's rows it is, counted through its epochs."""
+        """Return the sources of some rows, and the rows' numbers in their sources, counted through all epochs."""
         return self._stream.order.locate(numbers_of(index, len(self), "row"))
 
     def batch(self, index: Index, *, fields: Collection[str] | None = None, **options: Any) -> Batch:
         """Build a training batch of some rows.
 
         Args:
-            fields: as in `packtool.reading.batch.make_batch`, and `source`; None for those that batches of the
-                sources have by default, and `source`.
+            fields: as in `packtool.reading.batch.make_batch`, and `source`; None for the default fields of the
+                sources, and `source`.
             options: as in `packtool.reading.batch.make_batch`.
         """
         fields = self._stream.options["fields"] if fields is None else fields
@@ -86,7 +86,7 @@ class BlendedRows:
 
 
 def open_blend(blend: Blend, dtype: str | None = None, **options: Any) -> BlendedRows | BucketDataset:
-    """Open a blend: as a sequence of rows; of one dataset of several row lengths, as a sequence of its batches.
+    """Open a blend as a sequence of rows, or, if it is one dataset of several row lengths, of batches.
 
     Args:
         dtype, options: as in `packtool.open`.

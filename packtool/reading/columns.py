@@ -1,7 +1,7 @@
-"""The columns of documents that a batch has, where it asks for them as `column.NAME`: a value for each piece.
+"""Columns of documents in batches, as fields `column.NAME`: a value for every segment.
 
-In a blend each source has columns of its own. A piece of a source without a column lacks a value. Of a column of
-categories, the list of names of the blend has the names of all sources, and values are places in that list.
+In a blend every source has columns of its own. Segments of a source that lacks a column have a missing value. A column
+of categories has one list of names for all sources of a blend, and its values are places in that list.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from packtool.formats.names import CATEGORY, MISSING, NUMBER
 from packtool.options.check import suggest
 
 PREFIX = "column."
-"""What a field of a batch begins with that is a column."""
+"""The beginning of the name of a field that is a column."""
 
 Values = npt.NDArray[Any]
 Names = Sequence[str] | None
@@ -35,10 +35,10 @@ def columns_in(fields: Iterable[str]) -> list[str]:
 
 
 def require_columns(fields: Iterable[str], known: Collection[str]) -> None:
-    """Refuse columns that there are not.
+    """Refuse unknown columns among the fields of a batch.
 
     Raises:
-        UsageError: it names the first of them, and those there are.
+        UsageError: with the first unknown column, and the known columns.
     """
     for name in columns_in(fields):
         if name in known:
@@ -52,13 +52,13 @@ def require_columns(fields: Iterable[str], known: Collection[str]) -> None:
 
 
 class BlendedColumns:
-    """The columns of several datasets, each with one list of names for all of them.
+    """The columns of several datasets; a column has one list of names for all of them.
 
     Args:
         sources: the columns of each dataset with their lists of names, by the name of the source.
 
     Attributes:
-        names: the list of names of each column.
+        names: the joined lists of names, by column.
 
     >>> both = BlendedColumns({"a": {"lang": ["de", "fr"]}, "b": {"lang": ["en", "fr"], "score": None}, "c": {}})
     >>> both.names
@@ -95,13 +95,14 @@ class BlendedColumns:
         place_of = {text: place for place, text in enumerate(joined)}
         for source, names in lists.items():
             places = [place_of[text] for text in names or ()]
-            self._tables[source, name] = np.array([*places, MISSING], CATEGORY)  # the last one stays missing
+            # -1, a missing value, is the index of the last entry, and stays missing.
+            self._tables[source, name] = np.array([*places, MISSING], CATEGORY)
 
     def require(self, fields: Iterable[str]) -> None:
         """Refuse columns that no source has, or that are numbers in one and categories in another.
 
         Raises:
-            UsageError: it names the column.
+            UsageError: with the name of the column.
         """
         for name in columns_in(fields):
             if name in self._differ:
@@ -109,15 +110,15 @@ class BlendedColumns:
         require_columns(fields, self.names)
 
     def empty(self, name: str) -> Values:
-        """Return no values of a column."""
+        """Return an empty array of values of a column."""
         return np.empty(0, self._dtype(name))
 
     def translated(self, name: str, source: str, values: Values | None, count: int = 0) -> Values:
-        """Return values of a column of a source as the blend has them.
+        """Return values of a source's column with the numbers of the blend's list of names.
 
         Args:
-            values: as the source has them; None where it has no such column.
-            count: how many values to return where there are none.
+            values: with the numbers of the source's list; None if the source has no such column.
+            count: number of missing values to return in that case.
         """
         dtype = self._dtype(name)
         if values is None:

@@ -1,4 +1,4 @@
-"""Packed datasets as sequences: of rows, where all have one length; of batches, where they have several."""
+"""Packed datasets as sequences: of rows if all have one length, of batches if rows have several lengths."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Result = TypeVar("Result")
 class _Packed:
     """The common parts of opened datasets.
 
-    It pickles as the path and epoch it was opened with, so that a worker process opens it again and no tokens travel.
+    It is pickled as its path and epoch: a worker process opens it again, and no tokens are sent.
 
     Attributes:
-        recipe: what it was opened with.
-        manifest: everything the manifest says.
+        recipe: how it was opened.
+        manifest: its manifest.
         pad_id, eos_id: token ids.
-        has_segments: the dataset says which segment of which document lies where.
-        has_loss: the dataset says which tokens train; else all of them do.
-        fields: of its batches by default.
+        has_segments: whether the dataset has a segment table, with the segments of documents in every row.
+        has_loss: whether the dataset has a column of loss; without one all tokens train.
+        fields: default fields of its batches.
     """
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
@@ -59,11 +59,11 @@ class _Packed:
         return self.read_of(rows, rows.numbers(index), options).batch(**options)
 
     def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
-        """Read what a training batch of some rows (from 0) is made of: tokens, and the rest where needed."""
+        """Read some rows (from 0) for a training batch: tokens, and segments, loss and columns if needed."""
         return self._checked(lambda: self._read_of(rows, numbers, options))
 
     def _checked(self, read: Callable[[], Result]) -> Result:
-        """Return what a function reads; by ranges, only if the dataset still is the one that was opened."""
+        """Return the result of a function that reads; if it reads by ranges, require an unchanged dataset."""
         if self._unchanged is None or not self.recipe.place.late:
             return read()
         return self._unchanged.opened(read)
@@ -85,8 +85,9 @@ class _Packed:
             tokens, segments = rows[numbers], None
         loss = rows.loss(numbers, segments) if with_loss else None
         if targets and segments is not None and (loss is not None or self.lanes is not None):
-            # Here and not where the batch is made: there, rows of a blend may lie beside those of a source without a
-            # loss column, and a row's labels would depend on its neighbours. What was gathered may not be written to.
+            # Here, and not where the batch is made: there, rows of a blend may lie beside rows of a source without a
+            # loss column, and the labels of a row would depend on its neighbours. A copy, as the array may be
+            # read-only.
             loss = np.ones(tokens.shape, np.uint8) if loss is None else loss.copy()
             loss.reshape(-1)[_cut_off(segments, rotated=self.lanes is not None)] = 0
         following, values = self._following(rows, numbers, options), None
@@ -97,27 +98,27 @@ class _Packed:
         return RawBatch(tokens, segments, loss, following, documents, columns=values)
 
     def require(self, options: Mapping[str, Any]) -> None:
-        """Refuse options of `packtool.reading.make_batch` that some batches of these rows could not have.
+        """Refuse options of `packtool.reading.make_batch` with which a batch of these rows would fail.
 
         Raises:
-            UsageError: an extra token, where rows go on in those of the next batch; rows with more documents than
-                `pad_cu_seqlens` makes room for.
+            UsageError: an extra token, if the text of rows goes on in rows of the next batch; rows with more documents
+                than `pad_cu_seqlens` has room for.
         """
         self._require_last_tokens(options)
         self._require_room(options)
 
     def _require_last_tokens(self, options: Mapping[str, Any]) -> None:
-        """Refuse an extra token where rows go on in those of the next batch."""
+        """Refuse an extra token if the text of rows goes on in rows of the next batch."""
         if self.lanes and options.get("extra_token"):
             what = "rows of the partial shuffle go on in the next batch, and the model would not read their last tokens"
             remedy = "leave it out: the label of a row's last token is the first token of the row that goes on"
             raise UsageError("bad-option", what, remedy=remedy, where="extra_token")
 
     def _require_room(self, options: Mapping[str, Any]) -> None:
-        """Refuse a `pad_cu_seqlens` that the fullest row does not go into, before anything is trained.
+        """Refuse a `pad_cu_seqlens` without room for the fullest row, before training begins.
 
-        Where rows of a later epoch are put together of smaller atoms, or packed anew without a limit, they may be
-        fuller than those that are there now. Then a batch of them is refused when it is made.
+        Rows of a later epoch may be fuller than the present rows, if atoms are smaller than rows, or rows are packed
+        anew without a limit. A batch of such rows is refused when it is made.
         """
         fields = options.get("fields", self.fields)
         room = options.get("pad_cu_seqlens")
@@ -142,7 +143,7 @@ class _Packed:
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
 
     def _runs_of_padding(self, fields: Collection[str], documents: int) -> int:
-        """Return how many sequences of a row may be runs of padding, where it has so many documents."""
+        """Return the number of sequences in a row of this many documents that may be runs of padding."""
         if self.manifest.multiple > 1:
             # With these fields, padding goes with the document before it.
             apart = {"cu_seqlens_padded", "max_seqlen_padded"}.isdisjoint(fields)
@@ -152,7 +153,7 @@ class _Packed:
         return max(bucket.sequence_length // bucket.unit for bucket in self.manifest.buckets)
 
     def _most_documents(self) -> int:
-        """Return how many documents a row has at most; of rows that are packed anew, may have."""
+        """Return the most documents that a row has; for rows that are packed anew, the most that it may have."""
         limit = self.manifest.options.get("max_documents_per_row")
         if limit is not None and self.recipe.epoch is not None and self.recipe.epoch.repack:
             return int(limit)
@@ -161,15 +162,18 @@ class _Packed:
 
     @property
     def lanes(self) -> int | None:
-        """In how many rows after it each row goes on: those of a batch of the partial shuffle. None if rows don't."""
+        """The distance from a row to the row in which its text goes on: the rows of a batch of the partial shuffle.
+
+        None for other datasets.
+        """
         shuffle = self.manifest.shuffle
         return None if shuffle is None else shuffle.batch_size
 
     def _following(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> I64 | None:
-        """Find the target of each row's last token where rows go on in those of the next batch: the partial shuffle's.
+        """Find the targets of the last tokens of rows, if their text goes on in rows of the next batch.
 
         Returns:
-            (rows): `IGNORED` at the end of a lane, and where the next token is none; None where rows do not go on.
+            (rows): `IGNORED` at the end of a lane, and if the next token is no target; None for other datasets.
         """
         if self.lanes is None or TARGETS.isdisjoint(options.get("fields", FIELDS)):
             return None
@@ -179,8 +183,8 @@ class _Packed:
         ahead = numbers[here] + self.lanes
         tokens, segments = rows.with_segments(ahead)
         loss = rows.loss(ahead, segments)
-        # Where a lane was rotated, its last row goes on in its first: a piece that begins in the middle of a document
-        # may follow another place. As inside a row, that is no target.
+        # A lane was rotated, so its end is followed by its begin: there a piece from the middle of a document follows
+        # something else. As inside a row, its first token is no target.
         trains = _goes_on(rows.segments_of(numbers[here]), segments)
         if options.get("train_across_documents", True):
             trains |= segments.start[segments.offsets[:-1]] == 0
@@ -191,14 +195,14 @@ class _Packed:
 
     @property
     def sources(self) -> list[str]:
-        """The names of the token stores that it was packed from; their digests where its `run.json` is lost."""
+        """The names of the token stores that the dataset was packed from; their digests if its `run.json` is lost."""
         return input_names(self.recipe.place, self.manifest.inputs)
 
     @property
     def columns(self) -> dict[str, list[str] | None]:
-        """The columns that were kept of its documents, each with its list of names; None for numbers.
+        """The kept columns of documents by name, with their lists of categories; None for columns of numbers.
 
-        A batch has a column as field `column.NAME`. Of categories its values are places in the list.
+        A batch has a column as the field `column.NAME`. The values of a column of categories are places in its list.
         """
         return {name: self._columns.categories(name) for name in self._columns.names}
 
@@ -220,7 +224,7 @@ class Dataset(_Packed):
     """A packed dataset of one sequence length: a sequence of rows.
 
     Attributes:
-        rows: of the dataset.
+        rows: the rows, without batches.
         sequence_length: tokens in a row.
     """
 
@@ -233,9 +237,9 @@ class Dataset(_Packed):
         return len(self.rows)
 
     def __getitem__(self, index: Index) -> Array:
-        """Return one row, (sequence_length); of a slice, array or list of numbers, (rows, sequence_length).
+        """Return a row, (sequence_length); for a slice, array or list of numbers several rows, (rows, sequence_length).
 
-        A row, and a slice of one shard, is a read-only view of the memory-mapped file where possible.
+        A row, or a slice of one shard, is a read-only view of the memory-mapped file if possible.
         """
         return self._checked(lambda: self.rows[index])
 
@@ -251,26 +255,26 @@ class Dataset(_Packed):
         return self.rows.segments(index)
 
     def loss(self, index: Index) -> Array | None:
-        """Return whether each token of some rows trains: (rows, sequence_length) uint8, 1 or 0; None if all do."""
+        """Return the loss of some rows: (rows, sequence_length) uint8, 1 for tokens that train; None if all train."""
         return self.rows.loss(self.rows.numbers(index))
 
     def batch(self, index: Index, **options: Any) -> Batch:
-        """Build a training batch of some rows; `options` are those of `packtool.reading.batch.make_batch`.
+        """Build a training batch of some rows; `options` as in `packtool.reading.batch.make_batch`.
 
         Raises:
-            UsageError: the dataset was written with ``--no-segments``, and they are needed.
+            UsageError: segments are needed, but the dataset was written with ``--no-segments``.
         """
         return self.batch_of(self.rows, index, **options)
 
     def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> Dataset:
         """Return the same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
 
-        Takes 8 bytes of memory for an atom.
+        It takes 8 bytes of memory for every atom.
 
         Args:
-            seed: by default the one the dataset was packed or shuffled with, as for the command.
-            repack: pack the documents again, as ``packtool pack --epoch`` does: rows have other neighbours, and there
-                may be a few more or fewer of them. For datasets without tokens; plans in memory.
+            seed: by default the seed that the dataset was packed or shuffled with, as for the command.
+            repack: pack the documents again, as ``packtool pack --epoch`` does: documents get other neighbours in
+                rows, and the number of rows may differ a little. For datasets without tokens; plans in memory.
         """
         other: Dataset = self._in_epoch(number, seed, repack=repack)
         return other
@@ -280,9 +284,9 @@ class BucketDataset(_Packed):
     """A packed dataset of several sequence lengths: a sequence of batches, each with rows of one length.
 
     Attributes:
-        buckets: maps each length to its rows.
-        batches: the batches, in order: an array of (bucket, first_row, rows), where bucket is the sequence length; None
-            where none were made. Without them there are no items, but there are the rows of each bucket.
+        buckets: the rows of each length, by the length.
+        batches: the batches, in order: an array of (bucket, first_row, rows), in which bucket is the sequence length;
+            None if the dataset has no batches. Then this sequence is empty, but `buckets` has the rows.
     """
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
@@ -294,7 +298,7 @@ class BucketDataset(_Packed):
         return len(self._table())
 
     def __getitem__(self, index: Index) -> Any:
-        """Return the tokens of one batch, (rows, sequence length of its bucket); of several, a list of them."""
+        """Return the tokens of a batch, (rows, sequence length of its bucket); for several batches a list of arrays."""
         if isinstance(index, int | np.integer):
             rows, first, count = self.place(index)
             return self._checked(lambda: rows.tokens(first, first + count))
@@ -314,12 +318,12 @@ class BucketDataset(_Packed):
         return list(map(rows.segments, range(first, first + count)))
 
     def batch(self, index: int, **options: Any) -> Batch:
-        """Build a training batch of one stored batch; as `Dataset.batch`."""
+        """Build a training batch of the rows of a stored batch, as `Dataset.batch` does."""
         rows, first, count = self.place(index)
         return self.batch_of(rows, slice(first, first + count), **options)
 
     def place(self, index: int | np.integer[Any]) -> tuple[Rows, int, int]:
-        """Return the rows of the bucket that a batch is from, its first row and their number."""
+        """Return the bucket of a batch, the number of its first row there, and its number of rows."""
         table = self._table()
         bucket, first, count = table[number_of(index, len(table), "batch")].tolist()
         return self.buckets[bucket], first, count
@@ -337,11 +341,11 @@ class BucketDataset(_Packed):
         """Return the batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
 
         Args:
-            seed: by default the one the dataset was packed or shuffled with, as for the command.
-            batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's own.
-            drop_rest: rows of a bucket that do not fill a batch are in none; else they make a smaller one.
+            seed: by default the seed that the dataset was packed or shuffled with, as for the command.
+            batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's batches.
+            drop_rest: leave out rows of a bucket that do not fill a batch; otherwise they make a smaller batch.
             repack: as in `Dataset.epoch`.
-            blend: says by its weights of row lengths when which length comes: short rows first, say.
+            blend: its weights order the batches by their row lengths, such as short rows first.
         """
         if batch_tokens is None and self.manifest.shuffle is not None:
             batch_tokens = self.manifest.shuffle.batch_tokens
@@ -364,14 +368,15 @@ class BucketDataset(_Packed):
 def _cut_off(segments: Segments, *, rotated: bool) -> I64:
     """Find the first tokens of pieces that begin in the middle of a document, behind another document in their row.
 
-    Nothing before them predicts them: where a store says which tokens train, and where a lane of the partial shuffle
-    was rotated, so that its end is followed by its begin.
+    The token before such a piece in the row is not the token before it in its document, so it can't predict the piece.
+    It is no target then if the dataset has a loss, or if a lane of the partial shuffle was rotated: its begin follows
+    its end.
 
     Args:
-        rotated: also behind another place of the same document, as where a lane lies inside one.
+        rotated: also find pieces behind another part of the same document, as in a lane that lies inside one document.
 
     Returns:
-        Their places in the rows laid end to end.
+        The places of these tokens in the rows laid end to end.
     """
     cut = (segments.document >= 0) & (segments.start > 0)
     apart = segments.document[1:] != segments.document[:-1]
@@ -384,7 +389,7 @@ def _cut_off(segments: Segments, *, rotated: bool) -> I64:
 
 
 def _goes_on(rows: Segments, after: Segments) -> npt.NDArray[np.bool_]:
-    """Return for each of some rows whether another one begins where it ends, in the same document."""
+    """Return whether a row's text goes on, in the same document, with the row at its place in `after`: (rows)."""
     last, first = rows.offsets[1:] - 1, after.offsets[:-1]
     goes_on: npt.NDArray[np.bool_] = rows.document[last] == after.document[first]
     goes_on &= rows.start[last] + rows.length[last] == after.start[first]
@@ -392,7 +397,7 @@ def _goes_on(rows: Segments, after: Segments) -> npt.NDArray[np.bool_]:
 
 
 def open_recipe(recipe: Recipe) -> Dataset | BucketDataset:
-    """Open a dataset, as another process did.
+    """Open the dataset of a recipe, in this process or another one.
 
     Raises:
         UsageError: token ids do not fit the dtype; else as `packtool.reading.recipe.read`.

@@ -1,4 +1,4 @@
-"""Rows as they were read: what a batch is made of, a fraction of its size, and so what a worker sends."""
+"""Rows as they were read, before a batch is made of them: a fraction of its size, so workers send these."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class RawBatch(NamedTuple):
 
     Attributes:
         tokens: (rows, sequence length), as they are stored.
-        segments: of these rows; None where no field of the batch needs them.
-        loss: (rows, sequence length) of 0 and 1; None where all tokens train.
-        following: (rows) the target of each row's last token, as in `packtool.reading.make_batch`; or None.
-        documents: in each token store that the rows were packed from, where a batch has the `source` of its tokens.
-        source: (rows) int32: of a blend, the number of the source that each row is from.
-        columns: by name, the value of the document of each segment; None where a batch has no column.
+        segments: of these rows; None if no field of the batch needs them.
+        loss: (rows, sequence length) of 0 and 1; None if all tokens train.
+        following: (rows) the targets of the rows' last tokens, as in `packtool.reading.make_batch`; or None.
+        documents: number of documents in each token store, if the batch has the `source` of its tokens.
+        source: (rows) int32: the numbers of the sources that rows of a blend are from.
+        columns: values of the segments' documents, by the name of the column; None if the batch has no column.
     """
 
     tokens: Array
@@ -76,7 +76,7 @@ class RawBatch(NamedTuple):
 
 
 def of_no_rows(length: int) -> RawBatch:
-    """Return what a batch of no rows is made of.
+    """Return a raw batch without rows, whose rows would have this length.
 
     >>> of_no_rows(8).batch()["labels"].shape
     (0, 8)
@@ -85,9 +85,13 @@ def of_no_rows(length: int) -> RawBatch:
 
 
 def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
-    """Join rows that are read apart, each part with the places of its rows.
+    """Join rows that were read in parts.
 
-    A part without segments is of whole rows, and where one without loss is padded it has segments that say so.
+    A part without segments has rows of one segment each; rows with padding always have segments.
+
+    Args:
+        rows: number of rows in all.
+        parts: the places of a part's rows among all rows, and the part.
 
     >>> one, two = (RawBatch(np.array([[number, 9]]), None, None) for number in (5, 6))
     >>> joined(2, [(np.array([1]), one), (np.array([0]), two)]).tokens.tolist()
@@ -98,7 +102,7 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
         if len(place) == rows:
             return part
         tokens = read[0][1].tokens if read else np.empty((rows, part.tokens.shape[1]), part.tokens.dtype)
-        tokens[place] = part.tokens  # at once, while the processor has them in its cache
+        tokens[place] = part.tokens  # in this loop, while the tokens are in the processor's cache
         read.append((place, part._replace(tokens=tokens)))
     segments = loss = following = columns = None
     if any(part.segments is not None for _, part in read):
@@ -123,7 +127,11 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
 
 
 def _joined_columns(parts: Sequence[Mapping[str, Values] | None], order: I64) -> dict[str, Values] | None:
-    """Join the columns of rows that are read apart, all of which have the same; `order` is that of all segments."""
+    """Join the columns of rows that were read in parts; all parts have the same columns.
+
+    Args:
+        order: the order of all segments, laid end to end part by part.
+    """
     if not parts or parts[0] is None:
         return None
     out = {}
@@ -133,6 +141,6 @@ def _joined_columns(parts: Sequence[Mapping[str, Values] | None], order: I64) ->
 
 
 def _whole(rows: int, length: int) -> Segments:
-    """Return the segments of rows that are one piece each."""
+    """Return the segments of rows that are one segment each."""
     zeros = np.zeros(rows, np.int64)
     return Segments(zeros, zeros, np.full(rows, length), zeros, np.arange(rows + 1))

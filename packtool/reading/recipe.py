@@ -43,19 +43,19 @@ from packtool.writing.stored_tokens import open_packed
 CACHE_BYTES = "32GiB"
 SHARDS, ROWS = "shards", "rows"
 MAPPED = 256
-"""Arrays of each kind that a process keeps mapped at once, in each bucket."""
+"""Arrays that a process keeps mapped at once, of each kind and in each bucket."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """An order that is computed, as ``packtool shuffle`` would.
+    """An order that is computed as ``packtool shuffle`` computes it.
 
     Attributes:
         number, seed: of the order.
-        batch_tokens: tokens in a batch, for a dataset of several lengths; None for the others.
-        drop_rest: rows that do not fill a batch are in none.
-        repack: documents are packed again, as ``packtool pack --epoch`` would.
-        blend: says by its weights of row lengths when which length comes; None for as drawn.
+        batch_tokens: tokens in a batch of a dataset of several lengths; None for other datasets.
+        drop_rest: leave out rows that do not fill a batch.
+        repack: pack the documents again, as ``packtool pack --epoch`` does.
+        blend: its weights order the batches by their row lengths; None for the random order of the epoch.
     """
 
     number: int
@@ -72,10 +72,10 @@ class Recipe:
 
     Attributes:
         place: of the dataset.
-        dtype: of the tokens that are returned; None as stored.
-        epoch: an order to compute; None for none.
-        stores: places of the token stores of a dataset without tokens; none for where its manifest says.
-        digest: of the manifest, once it was opened: from then on another dataset in its place is refused.
+        dtype: of the returned tokens; None for the stored dtype.
+        epoch: an order to compute; None for stored order.
+        stores: places of the token stores of a dataset without tokens; empty for the places in its manifest.
+        digest: of the manifest, once the dataset was opened; then another dataset at its place is refused.
     """
 
     place: Place
@@ -90,9 +90,9 @@ class Opened:
     """The rows of each length, and the batches of a dataset of several lengths, if it has any.
 
     Attributes:
-        unchanged: notices that the dataset is another than the one that was opened; None before anybody looked.
+        unchanged: checks that the dataset has not been overwritten since it was opened; None before the first check.
         digest: of the manifest.
-        columns: that were kept of its documents.
+        columns: kept columns of documents.
     """
 
     manifest: PackedManifest
@@ -104,14 +104,14 @@ class Opened:
 
 
 def training_place(typed: Typed, directory: str | Path | None, size: str | int, fetch: str) -> Place:
-    """Return the place of a dataset, which is the same everywhere on this machine.
+    """Return the place of a dataset; a URL is cached in a directory that all processes of this machine share.
 
     Args:
         typed: a path, a URL or a place.
         directory: where files of a URL are kept; None for the user's cache directory.
-        size: of the dataset's arrays that stay there, in bytes or as "32GiB". The file that is being fetched counts;
-            those that processes have open while others took their place come on top.
-        fetch: `SHARDS` to keep whole files there; `ROWS` to read tokens and segments by ranges, which are not kept.
+        size: limit of the dataset's arrays in the directory, in bytes or as "32GiB". A file that is being fetched
+            counts; removed files that a process still has open come on top.
+        fetch: `SHARDS` to keep whole files; `ROWS` to read tokens and segments by ranges, which are not kept.
 
     Raises:
         UsageError: `fetch` is neither.
@@ -142,7 +142,7 @@ def read(recipe: Recipe) -> Opened:
     """Open the rows that a recipe describes.
 
     Raises:
-        DataError: it is missing, unfinished or damaged.
+        DataError: the dataset is missing, unfinished or damaged.
         UsageError: not a packed dataset; the epoch can't be computed.
     """
     digest = recipe.digest
@@ -161,7 +161,7 @@ def _digest_at(place: Place) -> str:
     try:
         return input_entry(place).xxh3_128
     except OSError:
-        return ""  # to open what is not there says why
+        return ""  # opening the dataset will fail with the reason
 
 
 def _in_order(dataset: PackedDataset, recipe: Recipe) -> Opened:
@@ -225,7 +225,7 @@ def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None)
 
 
 def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: Epoch) -> npt.NDArray[Any] | None:
-    """Cut the rows of several lengths to the batches of an epoch."""
+    """Divide the rows of several lengths into the batches of an epoch."""
     if single(manifest):
         return None
     if epoch.batch_tokens is None:

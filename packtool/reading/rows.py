@@ -19,15 +19,15 @@ Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
 
 Array = npt.NDArray[Any]
 
-_AT_ONCE = 1 << 20  # tokens that iteration reads at a time
+_AT_ONCE = 1 << 20  # tokens that an iteration reads at a time
 
 
 def number_of(index: int | np.integer[Any], count: int, what: str) -> int:
-    """Return the number of the item at an index, from 0; negative ones count from the end.
+    """Return the number of the item at an index, from 0; negative indices count from the end.
 
     Raises:
         IndexError: there is no such item.
-        TypeError: not a number: True is none, though Python takes it for 1.
+        TypeError: the index is not a number; True is refused, too, though it is 1 to Python.
     """
     if isinstance(index, bool):
         raise TypeError(f"a {what} is chosen by an integer, not {index}")
@@ -78,7 +78,7 @@ class Rows:
     Attributes:
         sequence_length: tokens in a row.
         dtype: of the tokens.
-        has_segments: the dataset says which segment of which document lies where.
+        has_segments: whether the dataset has a segment table.
     """
 
     def __init__(self, stored: PackedBucket, dtype: np.dtype[Any] | None = None) -> None:
@@ -97,7 +97,7 @@ class Rows:
         dtype was given.
 
         Args:
-            index: a row number, a slice, or an array or list of row numbers; negative ones count from the end.
+            index: a row number, a slice, or an array or list of row numbers; negative numbers count from the end.
         """
         if isinstance(index, int | np.integer):
             row = number_of(index, len(self), "row")
@@ -124,13 +124,13 @@ class Rows:
         return self._typed(self._taken(rows, segments, self._stored)), segments
 
     def loss(self, rows: I64, segments: Segments | None = None) -> Array | None:
-        """Return whether each token of these rows (from 0) trains: (rows, sequence_length) of 0 and 1.
+        """Return the loss of these rows (from 0): (rows, sequence_length), 1 for tokens that train, 0 for others.
 
         Args:
-            segments: of these rows, where they are at hand.
+            segments: of these rows, if they have been read already.
 
         Returns:
-            None where the dataset does not say, so that all tokens but padding train.
+            The loss; None if the dataset has no loss, so that all tokens but padding train.
         """
         column = self._stored.loss
         if column is None:
@@ -138,7 +138,7 @@ class Rows:
         return self._take(rows, column) if segments is None else self._taken(rows, segments, column)
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        """Return the segments of one row, in order: document, start, length, repeated. In stored order it is a view.
+        """Return the segments of one row, in order: document, start, length, repeated. In stored order they are a view.
 
         Document -1 is padding, -2 an EOS that the strategy inserted.
         """
@@ -153,11 +153,15 @@ class Rows:
         return numbers_of(index, len(self), "row")
 
     def stored_numbers(self, rows: I64) -> I64 | None:
-        """Return which stored rows these are; None if rows are made of parts of them."""
+        """Return the numbers of these rows in stored order; None if rows are made of parts of stored rows."""
         return rows
 
     def _take(self, rows: I64, column: PackedBucket) -> Array:
-        """Copy the tokens of some rows, or their loss, which is another column."""
+        """Copy the tokens of some rows, or their loss.
+
+        Args:
+            column: the column to copy from: tokens, or loss.
+        """
         return column.take(rows)
 
     def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> Array:
@@ -168,10 +172,10 @@ class Rows:
 
 
 class ComputedRows(Rows, ABC):
-    """Rows that are made when they are read: by their segments where tokens are gathered, else of stored rows.
+    """Rows that are computed when they are read: gathered by their segments from stores, or made of stored rows.
 
     Args:
-        pad_id: what fills rows that are too short.
+        pad_id: id of the padding that fills short rows.
     """
 
     def __init__(self, stored: PackedBucket, pad_id: int, dtype: np.dtype[Any] | None) -> None:
@@ -193,19 +197,19 @@ class ComputedRows(Rows, ABC):
 
     @abstractmethod
     def _made(self, rows: I64, column: PackedBucket) -> Array:
-        """Make some rows of stored ones."""
+        """Make some rows of parts of stored rows."""
 
     def _padding(self, shape: tuple[int, ...], column: PackedBucket) -> Array:
         return np.full(shape, self._pad_id if column is self._stored else 0, column.dtype)
 
 
 class ReorderedRows(ComputedRows):
-    """The rows of one length in another order: the stored ones, or those of another plan where tokens are gathered.
+    """The rows of one length in another order, of the stored plan or, if tokens are gathered, of another plan.
 
     Args:
-        stored: the rows, or others of the same documents.
+        stored: the stored rows; with another plan, stored rows of the same documents.
         plan: of these rows.
-        order: movable atom at each place.
+        order: the number of the movable atom at each place.
     """
 
     def __init__(
@@ -240,11 +244,11 @@ class ReorderedRows(ComputedRows):
 
 
 class RotatedRows(ComputedRows):
-    """The rows of another epoch of the partial shuffle, each made of parts of stored ones.
+    """The rows of another epoch of the partial shuffle, which are made of parts of stored rows.
 
     Args:
-        stored: the rows of one epoch.
-        plan: those of the other.
+        stored: the rows of the stored epoch.
+        plan: of the rows of the other epoch.
     """
 
     def __init__(

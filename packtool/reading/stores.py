@@ -1,4 +1,4 @@
-"""Find the token store that each token of a row is from."""
+"""Find the token stores that the tokens of rows are from."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 
 
 def stores_of(segments: Segments, documents: Sequence[int], shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """Return the number of the store of each token, -1 for padding; an inserted EOS is its document's.
+    """Return the numbers of the stores that tokens are from, -1 for padding; an inserted EOS belongs to its document.
 
     Args:
         segments: of the rows.
-        documents: in each store; documents are numbered through.
-        shape: of the tokens: rows, and the length of each.
+        documents: number of documents in each store; they are numbered through all stores.
+        shape: (rows, tokens in a row).
 
     >>> one = np.array
     >>> two = Segments(one([1, 4, -2, -1]), one([0, 0, 0, 0]), one([2, 1, 1, 2]), one([0, 0, 0, 0]), one([0, 4]))
@@ -25,5 +25,6 @@ def stores_of(segments: Segments, documents: Sequence[int], shape: tuple[int, ..
     """
     store = np.searchsorted(offsets_of(np.array(documents, np.int64)), segments.document, side="right") - 1
     store[segments.document == PADDING] = -1
-    named = np.where(segments.document == INSERTED_EOS, 0, np.arange(len(store)))  # the last one that is no EOS
+    # The last segment before it that is no inserted EOS.
+    named = np.where(segments.document == INSERTED_EOS, 0, np.arange(len(store)))
     return np.repeat(store[np.maximum.accumulate(named)].astype(np.int32), segments.length).reshape(shape)
