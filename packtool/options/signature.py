@@ -21,9 +21,9 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
 
     Values are parsed and checked as declared. Type checkers and editors see the signature of the dataclass.
 
-    >>> from packtool.options.inspecting import VerifyArguments
-    >>> @takes(VerifyArguments)
-    ... def where(arguments: VerifyArguments) -> str:
+    >>> from packtool.options.inspecting import InfoArguments
+    >>> @takes(InfoArguments)
+    ... def where(arguments: InfoArguments) -> str:
     ...     '''Where it is.
     ...
     ...     Raises:
@@ -36,9 +36,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
     Where it is.
     <BLANKLINE>
     Args:
-        path: A token store, packed dataset or export.
-        store: Also compare all rows with the store they were packed from; repeatable.
-        quiet: Show no progress bar. Default: True.
+        path: A file or directory of any kind.
     <BLANKLINE>
     <BLANKLINE>
     """
