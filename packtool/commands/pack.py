@@ -189,10 +189,10 @@ def _require_whole(corpus: Corpus, chosen: Chosen, options: PackArguments) -> No
     """
     if options.too_long != "error":
         return
-    row = min(options.atom, options.row_length)
     for number, store in enumerate(corpus.stores):
         if not store.manifest.conversations:
             continue
+        row = min(options.atom, options.row_length)  # buckets, which have no one length, take no conversations
         lengths = store.lengths()
         if chosen.passes is not None:
             passes = chosen.passes[number]
