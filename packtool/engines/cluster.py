@@ -302,7 +302,11 @@ def started(scheduler: str, workers: int) -> Iterator[str]:
 def _begins(
     client: Client, label: str, function: Callable[[bytes], Result]
 ) -> Iterator[Callable[[Task], Future[Result]]]:
-    """Yield what begins a task, under a key that names it; cancel those that still run when the block ends."""
+    """Yield a function that begins a task; when the block ends, cancel the tasks that still run.
+
+    Args:
+        label: begins the keys of the tasks, by which the cluster shows them.
+    """
     executor = client.get_executor(pure=False, retries=2)
     run, numbers = f"{label}-{uuid.uuid4().hex[:8]}", itertools.count()
 

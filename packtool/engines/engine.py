@@ -78,9 +78,9 @@ class Engine(ABC):
     ) -> Generator[tuple[int, Result], None, None]:
         """Run `function` on every task and yield (number of the task, result) as they finish.
 
-        Tasks start in order. When one fails, those before it still finish, and then the error of the first one in order
-        is raised: the same error for any number of workers. Close the generator (or let an exception do so) to have all
-        tasks given up.
+        Tasks start in order. When a task fails, the tasks before it still finish; then the error of the first failed
+        task in order is raised: the same error for any number of workers. Close the generator (or let an exception do
+        so) to cancel all tasks.
 
         Args:
             function: of a task and the worker that runs it; picklable where memory is not shared, as are tasks and
@@ -150,7 +150,7 @@ def submit(
 
 
 def _finished(finished: SimpleQueue[Future[Result]]) -> list[Future[Result]]:
-    """Wait for tasks to finish, but for a second at most; return those that have."""
+    """Wait up to a second for tasks to finish; return the finished ones."""
     try:
         done = [finished.get(timeout=1)]
     except Empty:

@@ -7,9 +7,9 @@ loads it and forks the workers:
     caller ── spawned ── server ── forked ── workers
               loads, hands out tasks         share its memory until they write to it
 
-Python has one thread in the server when it forks, and what it loads starts none (those of NumPy's BLAS end before a
-fork), so no lock is held in a worker that nobody there can release. Each process watches a pipe whose other end is the
-one above it, and ends when that is gone.
+The server has a single thread of Python when it forks, and the libraries that it loads start no further threads (the
+threads of NumPy's BLAS end before a fork). So no worker inherits a lock that no thread there can release. Every process
+watches a pipe to the process above it, and ends when that is gone.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def id_column(names: Collection[str], options: ReadOptions, where: str) -> str:
     """Return the name of the column of ids.
 
     Raises:
-        DataError: there is none, or not the one that was asked for.
+        DataError: there is no column of ids, or not the one that `--field` names.
 
     >>> id_column(["text", "ids", "labels"], ReadOptions(np.dtype("<u2")), "a.parquet")
     'ids'
@@ -59,12 +59,12 @@ def id_column(names: Collection[str], options: ReadOptions, where: str) -> str:
 
 
 def says_loss(names: Collection[str]) -> bool:
-    """Return whether one of these columns says which tokens train."""
+    """Return whether one of these columns marks the tokens that train."""
     return any(name in (*token_columns.LABELS, *token_columns.WEIGHTS) for name in names)
 
 
 def beside(name: str, *, is_list: bool) -> bool:
-    """Return whether a column is to be read with the ids: its name is known, or it may have a number for each token.
+    """Return whether a column is read with the ids: its name is known, or it may hold a number for every token.
 
     >>> beside("labels", is_list=False), beside("document_id", is_list=False), beside("score", is_list=False)
     (True, False, False)
@@ -75,7 +75,7 @@ def beside(name: str, *, is_list: bool) -> bool:
 
 
 class Rows:
-    """Reads the rows of one file, block by block; what is not clear in one block may depend on those before it."""
+    """Reads the rows of one file, block by block. What 0 means in a column may follow from an earlier block alone."""
 
     def __init__(self) -> None:
         self._zero: dict[str, str] = {}
@@ -158,7 +158,7 @@ class Rows:
     def _require_ended(self, name: str, block: _Block, numbers: I64, kept: Bools) -> None:
         """Refuse numbers that go on from one row to the next: a document is cut there.
 
-        Where rows count their own documents from 0 or 1, those two numbers come in every row.
+        The numbers 0 and 1 are not refused: if rows count their own documents, they come in every row.
         """
         rows, begins = np.unique(block.row[kept], return_index=True)
         if not len(rows):
@@ -183,7 +183,7 @@ class _Block:
         self.place = place
         self.offsets = offsets_of(ids.lengths)
         self.row = np.repeat(np.arange(len(ids.lengths)), ids.lengths)
-        """The row of each token."""
+        """The number of the row that each token is in: (tokens)."""
         for name in self.of(token_columns.KNOWN):
             if name not in token_columns.SIZES + token_columns.BOUNDS:
                 self._require_covered(name)
@@ -209,7 +209,7 @@ class _Block:
             raise bad_mask(f"column {name} has a value that is no number", self.place(row))
 
     def numbers(self, name: str) -> I64:
-        """Return a column of whole numbers, one for each token.
+        """Return a column of whole numbers: (tokens).
 
         Raises:
             DataError: a value is no whole number.
@@ -221,10 +221,10 @@ class _Block:
         return numbers
 
     def counted(self, name: str) -> I64:
-        """Return a column of whole numbers from 0, one for each token.
+        """Return a column of whole numbers from 0: (tokens).
 
         Raises:
-            DataError: a value is none.
+            DataError: a value is not a whole number from 0.
         """
         numbers = self.numbers(name)
         self._require(numbers >= 0, name, "has the value {}, which is below 0")
@@ -243,7 +243,7 @@ class _Block:
         raise DataError("bad-mask", what, remedy=remedy, where=self.place(row))
 
     def begins(self, keys: I64, kept: Bools) -> Bools:
-        """Return whether a document begins at each token: where its key is another, or after padding.
+        """Return whether a document begins at each token: where its key differs from the last one, or after padding.
 
         Raises:
             DataError: a document comes back after others, or after padding.
@@ -274,7 +274,7 @@ class _Block:
     def require_places(self, begins: Bools, kept: Bools) -> None:
         """Refuse columns that divide rows otherwise than at `begins`: the documents there may be cut."""
         starts = np.flatnonzero(begins)
-        # The place of each token in its document; of padding it does not matter, also before the first document.
+        # The places of tokens in their documents. The places of padding do not matter, even before the first document.
         places = np.cumsum(kept) - 1
         document = np.maximum(np.cumsum(begins) - 1, 0)
         if len(starts):
@@ -303,14 +303,14 @@ class _Block:
         return rows_not_documents(f"column {name} says that these are packed rows", self.place(row))
 
     def require_known(self) -> None:
-        """Refuse other columns that have a number for each token of every row: nothing says what they mean."""
+        """Refuse columns of unknown names with a number for every token: they may mark tokens in an unknown way."""
         for name, (_, lengths) in self.columns.items():
             if name not in token_columns.KNOWN and np.array_equal(lengths, self.ids.lengths) and (lengths > 1).any():
                 what = f"column {name} has a number for each token, and nothing says what it means"
                 raise _loses(what, "leave the column out", self.place(0))
 
     def trained(self, kept: Bools) -> npt.NDArray[np.uint8] | None:
-        """Return whether each kept token trains, 1 or 0; None where no column says it.
+        """Return the loss of the kept tokens, 1 for tokens that train, 0 for others; None if no column has it.
 
         A token trains where all columns say so.
         """

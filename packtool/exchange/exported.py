@@ -40,7 +40,7 @@ def contents_of(
     Args:
         places: of token stores, or of one packed dataset.
         documents: of each store, to take these of it, in this order; None for all of them.
-        stores: that a dataset without tokens was packed from; none for where its manifest says.
+        stores: the stores that a dataset without tokens was packed from; empty for the places in its manifest.
 
     Raises:
         UsageError: neither token stores nor a packed dataset, or stores of different tokenizers.
@@ -82,7 +82,7 @@ class _Stored:
 
     @property
     def has_loss(self) -> bool:
-        """Whether any store says which tokens train; all tokens of the others do."""
+        """Whether any store has a loss; all tokens of the other stores train."""
         return any(store.loss is not None for store in self.stores)
 
     def lengths(self) -> I64:
@@ -90,7 +90,7 @@ class _Stored:
         return np.concatenate([store.lengths() for store in self.stores]).astype(np.int64)
 
     def trained(self, chosen: Sequence[I64] | None) -> int:
-        """Count the tokens that train, of all documents or of those chosen of each store."""
+        """Count the tokens that train, in all documents or in the documents that were chosen from each store."""
         trained = 0
         for number, store in enumerate(self.stores):
             trained += store.trained(None if chosen is None else chosen[number])
@@ -101,7 +101,7 @@ class _Stored:
         return np.concatenate([documents + self.firsts[number] for number, documents in enumerate(chosen)])
 
     def loss(self, shard: int, first: int, last: int) -> npt.NDArray[np.uint8]:
-        """Return whether each of some tokens of a shard trains, 1 or 0."""
+        """Return the loss of some tokens of a shard: 1 for tokens that train, 0 for others."""
         number = int(np.searchsorted(self._shards_before, shard, side="right")) - 1
         masks = self.stores[number].loss
         if masks is None:
@@ -170,7 +170,7 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
 
 
 def _sizes_of_parts(lengths: I64) -> list[tuple[int, int]]:
-    """Divide documents into parts of `PART_TOKENS` or a little less; return the documents and tokens of each."""
+    """Divide documents into parts of `PART_TOKENS` or a little less; return (documents, tokens) of every part."""
     ends = offsets_of(lengths)
     total = int(ends[-1])
     # A part ends with the last document that begins before a multiple of `PART_TOKENS`.
@@ -181,7 +181,7 @@ def _sizes_of_parts(lengths: I64) -> list[tuple[int, int]]:
 
 
 def _stretches(stored: _Stored, documents: I64) -> Iterator[tuple[int, int, int]]:
-    """List shard, begin and end of the documents' tokens, with those that lie side by side merged."""
+    """Yield shard, begin and end of the documents' tokens; documents that lie side by side are merged."""
     shard = np.searchsorted(stored.first_documents, documents, side="right") - 1
     breaks = 1 + np.flatnonzero((np.diff(documents) != 1) | (np.diff(shard) != 0))
     for first, last in pairwise([0, *breaks.tolist(), len(documents)]):
@@ -258,7 +258,7 @@ def _shards(dataset: PackedDataset) -> Iterator[list[_Run]]:
 
 
 def _batches(dataset: PackedDataset, table: npt.NDArray[Any]) -> list[list[_Run]]:
-    """List the rows batch by batch, then those in no batch, one part for each `PART_TOKENS` or a little more."""
+    """List the rows batch by batch, then the rows in no batch, in parts of `PART_TOKENS` or a little more."""
     buckets = {bucket.sequence_length: bucket for bucket in dataset.buckets}
     runs = []
     for length, first, rows in table.tolist():
@@ -326,7 +326,7 @@ def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def _parts(sizes: Iterable[tuple[int, int]]) -> tuple[Part, ...]:
-    """Number parts of these sequences and tokens, and count what is before each."""
+    """Return numbered parts with these sequences and tokens, and with the sequences and tokens before them."""
     parts = []
     sequences = tokens = 0
     for number, (count, total) in enumerate(sizes):

@@ -41,14 +41,14 @@ class FileWriter(HashedFile):
 
 
 def write_json(path: Path, value: Any) -> ExportedFile:
-    """Write a file that says something of the others."""
+    """Write a file that describes the others, such as an index."""
     with FileWriter(path) as out:
         out.write(msgspec.json.encode(value))
         return out.finish()
 
 
 def read_json(path: Path, kind: type[Content]) -> Content:
-    """Read a file of JSON that says something of the others.
+    """Read a JSON file that describes the others, such as an index.
 
     Raises:
         DataError: missing, or not what it should be.

@@ -27,18 +27,18 @@ Ids = npt.NDArray[Any]
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """The result of one input.
+    """The result of importing one input.
 
     Attributes:
-        shards: the files of each: tokens, offsets and perhaps loss.
-        documents, tokens: stored.
+        shards: lists of the files of a shard: tokens, offsets and perhaps loss.
+        documents, tokens: number of documents and tokens stored.
         empty: documents without a token, left out.
         eos_added: documents that did not end with EOS, and were given one.
-        trained: tokens that train, where it is stored which do.
-        padding: tokens left out since a mask says that they are padding.
+        trained: tokens that train, if the store has a loss.
+        padding: tokens left out because a mask marks them as padding.
         divided: rows that were divided into several documents.
-        eos_first: EOS left out at the beginning, since they begin documents there.
-        unended: 1 where EOS would end documents, but none is there, so that the file is one document.
+        eos_first: EOS tokens left out at the begin of documents, in a file in which EOS begins documents.
+        unended: 1 if EOS ends documents, but the file has no EOS, so that it is one document.
     """
 
     shards: list[list[FileEntry]]
@@ -59,10 +59,10 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
 
 def files_of(path: Path, chosen: Format) -> list[Path]:
-    """List the files of an input: itself, or those in a directory that its index names, or that the format's names fit.
+    """List the files of an input: itself; or, in a directory, the files in its index, or with names of the format.
 
     Raises:
-        DataError: there are none.
+        DataError: there are no such files.
     """
     if path.is_file():
         return [path]
@@ -126,9 +126,9 @@ class Documents(NamedTuple):
     """Some whole documents.
 
     Attributes:
-        ids: of all of them, each with EOS last.
-        lengths: of each.
-        loss: whether each id trains; None where all do.
+        ids: of all documents, with their EOS.
+        lengths: of the documents.
+        loss: 1 for ids that train, 0 for others; None if all train.
     """
 
     ids: Ids

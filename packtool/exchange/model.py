@@ -27,10 +27,10 @@ class Block:
     """Some consecutive sequences.
 
     Attributes:
-        tokens: of all of them, one after the other.
-        lengths: of each; rows may have several.
-        segments: which segment of which document lies where in each row; None for documents, and where it is not known.
-        loss: whether each token trains, 1 or 0; None where all do, but padding.
+        tokens: of all sequences, one after the other.
+        lengths: of the sequences; rows may have several lengths.
+        segments: of rows, by row; None for documents, and if segments are not known.
+        loss: 1 for tokens that train, 0 for others; None if all but padding train.
     """
 
     tokens: npt.NDArray[Any]
@@ -106,22 +106,22 @@ class Contents:
     """Everything to be exported.
 
     Attributes:
-        name: of the directory it comes from.
-        kind: what its sequences are.
+        name: of the directory that is exported.
+        kind: kind of its sequences.
         vocab_size: every id is below it.
-        eos_id: what ends a document.
-        row_lengths: the different lengths of its rows, ascending; none for documents.
-        bounded: it is known where documents begin and end.
-        padding, repeated: tokens that are padding, or that an earlier row has already.
-        batched: its rows come in batches of one length each.
+        eos_id: id of the token that ends a document.
+        row_lengths: distinct row lengths, ascending; empty for documents.
+        bounded: whether the begins and ends of documents are known.
+        padding, repeated: number of tokens that are padding, or that an earlier row has already.
+        batched: whether its rows come in batches of rows of one length.
         multiple: documents begin at multiples of this many tokens in its rows.
-        lengths: (part) to the length of each of its sequences.
-        blocks: (part) to its sequences, in order.
-        bounds: (part) to the lengths of its sequences, and the segments of rows that have them, in order; tokens are
-            not read for it.
-        files: that they are read from.
-        masked: tokens that do not train, padding apart; None where it is not said which do.
-        columns: names of those that were kept of its documents.
+        lengths: function from a part to the lengths of its sequences.
+        blocks: function from a part to its sequences, in order.
+        bounds: function from a part to the lengths of its sequences, and the segments of rows, in order, without
+            reading tokens.
+        files: function that lists the files that are read.
+        masked: number of tokens that do not train, padding apart; None without a loss.
+        columns: names of the kept columns of documents.
     """
 
     name: str
@@ -159,9 +159,9 @@ class Found:
     Attributes:
         tokens: ids, of any integer type.
         lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
-        loss: whether each token trains, 1 or 0; None where all do.
+        loss: 1 for tokens that train, 0 for others; None if all train.
         last: the last token of the whole file, where the format has no boundaries.
-        padding: tokens that a mask says are padding, which are not among `tokens`.
+        padding: number of tokens that a mask marks as padding; they are not in `tokens`.
         divided: rows that were divided into several documents.
     """
 
@@ -178,10 +178,10 @@ class ReadOptions:
     """Options of readers.
 
     Attributes:
-        dtype: of the ids, for files that do not say it.
-        field: the column of the ids; None for the usual names.
-        ids_only: read the ids alone, and no column that says more of them.
-        asked: the type of the ids was asked for, so that nothing is said against it.
+        dtype: of the ids, for files without a type.
+        field: the column of ids; None for the usual names.
+        ids_only: read the ids alone, without columns that describe them.
+        asked: whether the user gave the type of the ids, so that no warning about it is needed.
     """
 
     dtype: np.dtype[Any]
@@ -197,26 +197,27 @@ class Format:
     Attributes:
         name: as on the command line.
         readers: the tools that read it.
-        summary: what it holds, in a line.
-        files: what its files are called, as a glob pattern; how `packtool import` finds them in a directory.
-        dtypes: the type it stores tokens of 2 and of 4 bytes as; None where it can't.
-        documents: it keeps where the documents of a token store end.
-        boundaries: it keeps where documents begin and end inside rows.
-        multiples: it keeps how long documents are that have padding between them.
-        labels: it keeps which tokens are padding.
-        loss: it keeps which tokens train.
-        several_lengths: its rows may have several lengths.
-        largest_vocab: the most tokens that a vocabulary may have.
-        shared: all parts fill one file.
-        bare: its files, or some of them, do not say of which type the ids are.
-        columns: its sequences have columns with names.
-        companions: (file) to the files that are read with it; None where there are none.
-        inside: (directory) to the files that an index in it names, or None without such an index; None where its
-            directories never have one.
-        part: (directory, contents, part) writes one part; None for what can only be imported.
-        finish: (directory, contents, written by the parts, in order) writes what stands for the whole.
-        read: (file, options) to what is in it; None for what can only be exported.
-        says_loss: (file, options) to whether it says which tokens train; None where files never do.
+        summary: its contents, in a line.
+        files: glob pattern of its files' names, by which `packtool import` finds them in a directory.
+        dtypes: the types in which it stores tokens of 2 and of 4 bytes; None for a size that it can't store.
+        documents: whether it keeps the ends of the documents of a token store.
+        boundaries: whether it keeps the begins and ends of documents inside rows.
+        multiples: whether it keeps the lengths of documents that have padding between them.
+        labels: whether it keeps which tokens are padding.
+        loss: whether it keeps which tokens train.
+        several_lengths: whether its rows may have several lengths.
+        largest_vocab: the largest size of a vocabulary.
+        shared: whether all parts fill one file.
+        bare: whether its files, or some of them, lack the type of the ids.
+        columns: whether its sequences have columns with names.
+        companions: function from a file to the files that are read with it; None if files are read alone.
+        inside: function from a directory to the files that its index names, or None without an index; None for a format
+            without an index.
+        part: function of (directory, contents, part) that writes one part; None for a format that is only imported.
+        finish: function of (directory, contents, files written by the parts, in order) that writes the files of the
+            whole.
+        read: function from (file, options) to its contents; None for a format that is only exported.
+        says_loss: function from (file, options) to whether the file has a loss; None for a format without loss.
     """
 
     name: str
@@ -264,7 +265,7 @@ class Format:
 
     @property
     def losses(self) -> list[str]:
-        """List the parts of packed rows that it never keeps, in a word each; what does not come in it is not lost."""
+        """The parts of packed rows that it never keeps, in one word each; only parts that occur in it."""
         return [loss.word for loss in _LOSSES if loss.word and not loss.kept(self) and loss.comes(self)]
 
 
@@ -381,5 +382,5 @@ _LOSSES = (
 
 
 def damaged(path: Path, what: str) -> DataError:
-    """Return the error for a file that is not what its format says."""
+    """Return the error for a file that does not conform to its format."""
     return DataError("damaged-input", what, remedy="check the file, or make it again", where=str(path))

@@ -1,7 +1,7 @@
 """Names of the fields of records that hold conversations, or lie beside them."""
 
 CONVERSATION = ("messages", "conversations", "prompt", "completion")
-"""Fields that hold conversations, where none is named."""
+"""Fields that hold conversations, if no field is named."""
 TOOLS = (
     *("tools", "functions", "tool_defs", "tool_definitions", "available_tools"),
     *("tool_list", "tool_schemas", "function_list", "api_list"),

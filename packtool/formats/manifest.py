@@ -163,7 +163,7 @@ def input_entry(place: Typed) -> DatasetEntry:
     """Identify a dataset as the input of another: by the digest of its manifest, whatever it is called.
 
     Raises:
-        FileNotFoundError: it has none.
+        FileNotFoundError: there is no manifest.
         DataError: it is damaged, perhaps on its way. Without this check it would count as that of another dataset.
     """
     place = place_of(place)
@@ -197,7 +197,7 @@ def kind_at(place: Place) -> str:
 
 
 def order_at(place: Place) -> Order | None:
-    """Return the description of an order, from its `run.json`; None where the place holds none, or a dataset."""
+    """Return the description of an order, from its `run.json`; None if the place holds no order, or a dataset."""
     try:
         if place.size(MANIFEST) is not None:
             return None

@@ -30,7 +30,7 @@ UNFINISHED = "unfinished"
 """Directory for what only an unfinished output has."""
 LOCK = "lock"
 MARKER = f"{UNFINISHED}/state.json"
-"""The file that says which command works here."""
+"""The file with the command that works here."""
 PIECES = f"{UNFINISHED}/pieces"
 """Directory for the records of finished pieces."""
 SCRATCH = f"{UNFINISHED}/scratch"
@@ -46,9 +46,9 @@ LOSS = np.dtype("|u1")
 """Whether a token trains: 1, or 0 where its loss is left out. A dataset without this column trains on all tokens."""
 
 NUMBER = np.dtype("<f8")
-"""A value of a column of numbers that was kept of the documents: NaN where one has none."""
+"""Type of the values of a kept column of numbers; a missing value is NaN."""
 CATEGORY = np.dtype("<i4")
-"""A value of a column of categories: its place in the list of names, `MISSING` where a document has none."""
+"""Type of the values of a kept column of categories: places in the list of names; a missing value is `MISSING`."""
 MISSING = -1
 MOST_CATEGORIES = 1 << 16
 """The most different values of a column of categories."""
@@ -140,7 +140,7 @@ def is_ours(name: str) -> bool:
 
 
 def is_begun(name: str) -> bool:
-    """Return whether a file says that a run has started here; one that was killed earlier leaves only its lock.
+    """Return whether a file shows that a run has begun here; a run that was killed before that leaves only its lock.
 
     >>> [is_begun(f"unfinished/{name}") for name in ("lock", "state.json.0123abcd.partial", "state.json")]
     [False, False, True]

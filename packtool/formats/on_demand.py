@@ -26,7 +26,7 @@ class OnDemand(Sequence[_Content]):
     Args:
         sizes: length of each object.
         make: makes an object, by its number.
-        keep: how many are kept, those that were made last; None for all.
+        keep: number of objects that are kept, the latest ones; None for all.
     """
 
     def __init__(self, sizes: Sequence[int], make: Callable[[int], _Content], *, keep: int | None) -> None:

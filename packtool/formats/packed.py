@@ -78,15 +78,15 @@ class PackedBucket:
         keep: how many arrays of each kind stay open, each opened when it is first read; None for all that the place
             allows.
         column: which column to read: tokens or loss.
-        has_loss: the dataset says which tokens train.
+        has_loss: whether the dataset has a loss.
         index_only: its rows are gathered from token stores; only the manifest knows, since a bucket may be empty.
         unchanged: the dataset that files must be of, however late they are opened; None where nobody looks.
 
     Attributes:
         place: where the bucket lies.
-        shards: one (rows, sequence_length) array for each shard; none where rows are gathered.
-        gather: what gathers them, where rows are to be read.
-        loss: the same rows with 1 in place of each token that trains, and 0 elsewhere; None where all do.
+        shards: a (rows, sequence_length) array for every shard; empty if rows are gathered.
+        gather: function that gathers the rows; None if they are not to be read.
+        loss: the loss of the same rows, 1 for tokens that train, 0 for others; None if all train.
         first_rows: first row of each shard, then the number of rows.
     """
 
@@ -394,7 +394,7 @@ class PackedDataset:
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
-        """Yield every array that rows are made of, except those that are fetched, which are checked on arrival."""
+        """Yield every array that rows are made of, except fetched arrays, which are checked on arrival."""
         if self.place.sound:
             return
         for bucket in self.buckets:
@@ -415,10 +415,10 @@ class PackedDataset:
             yield from bucket.atom_files()
 
     def chosen(self) -> list[I64] | None:
-        """Return, for each store, the stored document behind each of its documents; None if each is packed once.
+        """Return, for each store, the numbers of the stored documents that were packed; None if all are packed once.
 
         Raises:
-            DataError: they are not documents of the stores.
+            DataError: a number is not that of a document of the store.
         """
         choice = self.manifest.choice
         if choice is None or choice.documents is None:
@@ -433,7 +433,7 @@ class PackedDataset:
         return parts
 
     def batches(self) -> npt.NDArray[Any] | None:
-        """Return the batches that the ``bucket`` shuffle made, of `BATCH`; None if it made none."""
+        """Return the batches of the ``bucket`` shuffle, an array of `BATCH`; None for a dataset without batches."""
         manifest = self.manifest
         return None if manifest.batches is None else read_batches(self.place, manifest.batches, manifest.buckets)
 

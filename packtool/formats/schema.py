@@ -119,7 +119,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         documents: where its documents came from; None with `--no-provenance`.
         columns: the scalars kept with its tokens, where there are any.
-        first_record: records of the input file that come before those of the shard, where it is a part of a file.
+        first_record: number of records of the input file before the records of the shard, if it holds a part of a file.
         loss: which of its tokens train; left out where all of them do.
     """
 
@@ -151,7 +151,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         counts: documents, tokens, and whatever was left out, by reason.
         rejected: the file of rejected records, where there is one.
-        tokenizer_files: the tokenizer.json and its other files; none where only ids were imported.
+        tokenizer_files: the tokenizer.json and its other files; empty if only ids were imported.
     """
 
     format: str = TOKEN_STORE
@@ -183,7 +183,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def has_loss(self) -> bool:
-        """Whether it says which tokens train."""
+        """Whether the store has a loss, so that not all tokens train."""
         return any(shard.loss is not UNSET for shard in self.shards)
 
     @property
@@ -308,12 +308,12 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Attributes:
         documents, tokens: of the store; EOS included.
         left_out: by the first reason that holds, in the order of their names here: excluded, not_where, too_short,
-            too_long, duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Without
-            those that took nothing.
-        asked: the epochs or the share that it was given, as a number.
-        epochs: what that makes of the documents that were left to draw from, as a fraction.
-        chosen_documents, chosen_tokens: packed, as often as they are.
-        repeated_documents, repeated_tokens: those of them that an earlier pass has.
+            too_long, duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Reasons that
+            left out no document are missing.
+        asked: the epochs or the share that the user gave, as a number.
+        epochs: the passes over the documents that were left to draw from, as a fraction.
+        chosen_documents, chosen_tokens: packed, counted as often as they are packed.
+        repeated_documents, repeated_tokens: the part of these that an earlier pass has already.
     """
 
     documents: Count
@@ -343,12 +343,12 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class KeptColumn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A column of the documents that was kept with their rows: one value for each.
+    """A column of values of documents that was kept with their rows.
 
     Attributes:
         name: of the field.
         values: the file of values; of categories their places in the list of names.
-        missing: how many documents have none: NaN among numbers, `MISSING` among categories.
+        missing: number of documents without a value: NaN among numbers, `MISSING` among categories.
         categories: the file with the list of names; None for numbers.
     """
 
@@ -388,7 +388,7 @@ class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     documents: FileEntry | None
 
     def text(self) -> ChosenText:
-        """Return the text tokens of the stores, and those left out or packed again, without EOS."""
+        """Return the text tokens of the stores, and how many of them were left out or packed again, without EOS."""
         stored = left_out = packed_again = 0
         for source in self.sources:
             stored += source.tokens - source.documents
@@ -405,15 +405,16 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         options: what the strategy was given; with the inputs, all that the rows depend on.
         shuffle: how the rows were ordered; None for corpus order.
         inputs: the token stores, in order, by the digests of their manifests.
-        store_documents: documents in each of them. Documents are numbered through, so their source follows from this.
-        documents: their sum.
-        choice: which documents of the stores were packed; None for each of them once.
+        store_documents: number of documents of each token store. Documents are numbered through all stores, so the
+            store of a document follows from its number.
+        documents: sum of `store_documents`.
+        choice: which documents of the stores were packed; None if all were packed once.
         lengths: the file of document lengths; None with `--no-segments`.
         batches: the file of batches that the ``bucket`` shuffle made.
         tokenizer_files: as the stores have them.
         stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
             from them; left out where its shards have tokens.
-        columns: those that were kept of its documents; left out for none.
+        columns: kept columns of documents; left out if there are none.
     """
 
     format: str = PACKED
@@ -491,7 +492,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def has_loss(self) -> bool:
-        """Whether it says which tokens train; else all of them do."""
+        """Whether the dataset has a loss; without one all tokens train."""
         return self.ledger.trained is not UNSET
 
     @property
@@ -521,9 +522,9 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         exported_as: the format.
         input: what was exported, by the digest of its manifest; of several stores the first.
-        further_inputs: the others, in the order in which their documents come; left out for none.
+        further_inputs: the other inputs, in the order in which their documents come; left out if there are none.
         dtype: of the ids in the files.
-        sequence_lengths: the lengths of its rows; none for documents.
+        sequence_lengths: distinct row lengths; empty for documents.
         sequences, tokens, padding: in all files.
         lost: what of the input the format does not keep, in words.
         choice: which documents of a store were exported; left out for all of them.

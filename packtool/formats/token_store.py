@@ -1,7 +1,7 @@
 """The token store: every document's tokens, each document ended by EOS, in memory-mapped shards.
 
 A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 token offsets of its n documents). A store
-may say which tokens train: `loss-NNNNN.npy` is as long as the tokens, 1 or 0 for each.
+may have a loss: `loss-NNNNN.npy` is as long as the tokens, 1 for tokens that train, 0 for others.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def require_known(ids: np.ndarray[Any, Any], vocab_size: int) -> None:
 
 
 def write_loss(directory: Path, number: int | tuple[int, int], parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
-    """Write which tokens of shard `number` train: 0 or 1 for each, in several arrays of `LOSS`. Return its entry."""
+    """Write the loss of the tokens of shard `number`, given in several arrays of `LOSS`; return its entry."""
     with NpyWriter(directory / shard_file("loss", number), LOSS, [sum(map(len, parts))]) as out:
         for part in parts:
             out.write(part)
@@ -123,7 +123,7 @@ def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
 
 
 def read_column(place: Place, entry: InputEntry, name: str) -> Any:
-    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings; raise a DataError where it has none."""
+    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings; raise a DataError if it is missing."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -144,7 +144,7 @@ class TokenStore:
 
     Attributes:
         place: where it lies.
-        loss: for each shard, whether each token trains, as long as its tokens; None where all of them do.
+        loss: arrays as long as the tokens of the shards, 1 for tokens that train, 0 for others; None if all train.
 
     Raises:
         DataError: missing, unfinished or damaged.
@@ -244,7 +244,7 @@ class TokenStore:
         return pa.chunked_array(chunks, pa.string())
 
     def column_parts(self, name: str) -> Iterator[tuple[int, Any]]:
-        """Yield a field that was kept with the tokens, shard by shard, each with the number of its first document."""
+        """Yield a field that was kept with the tokens, shard by shard, with the number of the first document."""
         for shard in self.manifest.shards:
             if shard.columns is None:
                 what = f"keeps no column {name!r} with its tokens"
@@ -273,7 +273,7 @@ class TokenStore:
         return values
 
     def with_ids(self, ids: Sequence[str]) -> I64:
-        """Return the documents with any of these ids, ascending; none if ids were not kept."""
+        """Return the documents with any of these ids, ascending; an empty array if ids were not kept."""
         if self.id_field is None:
             return np.empty(0, np.int64)
         import pyarrow as pa
@@ -292,8 +292,8 @@ class TokenStore:
         return self.place.where(self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
-        """Yield every file of tokens, offsets and loss, and of origins if those were read; skip files that were checked
-        already."""
+        """Yield every file of tokens, offsets and loss, and of origins if origins were read; no files if all files have
+        been checked already."""
         if self.place.sound:
             return
         yield from self._origins
@@ -340,7 +340,7 @@ class TokenStore:
         return self.shards[shard][here]
 
     def document_loss(self, number: int) -> np.ndarray[Any, Any] | None:
-        """Return whether each token of one document trains; None where all tokens of the store do."""
+        """Return the loss of one document: 1 for tokens that train, 0 for others; None if the whole store trains."""
         shard, here = self._tokens_of(number)
         if self.loss is None:
             return None
@@ -407,7 +407,7 @@ class Corpus:
 
     @property
     def has_loss(self) -> bool:
-        """Whether any of the stores says which tokens train; all tokens of the others do."""
+        """Whether any of the stores has a loss; all tokens of the other stores train."""
         return any(store.loss is not None for store in self.stores)
 
     def trained(self) -> list[int]:
@@ -431,7 +431,7 @@ class Corpus:
         return self.arrays.filled(len(behind), stored.dtype, lambda a, b: stored.take(behind[a:b]))
 
     def taken(self) -> npt.NDArray[np.bool_]:
-        """Mark, of all documents of the stores, those that are in the corpus."""
+        """Return whether each document of the stores is in the corpus: (documents of all stores)."""
         stored, behind = sum(store.documents for store in self.stores), self._behind
         taken = self.arrays.filled(stored, np.bool_, lambda first, last: behind is None)
         if behind is not None:
@@ -454,7 +454,11 @@ class Corpus:
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
-        """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
+        """Restrict the corpus to these documents of the stores, in this order; a document may come several times.
+
+        Args:
+            documents: numbers of the documents of each store.
+        """
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
         self.store_documents = list(map(len, documents))
         self.chosen = self.arrays.concatenated(documents, np.int64)
@@ -497,5 +501,5 @@ def _again(where: Sequence[tuple[Place, str]]) -> Corpus:
 
 
 def _seal(manifest: StoreManifest) -> str:
-    """Return a hash of all that a manifest says."""
+    """Return a hash of all contents of a manifest."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(manifest))

@@ -42,14 +42,14 @@ class Unchanged:
         try:
             found = open_it()
         except DataError:
-            self._require()  # that it was overwritten says more than that a file is not as it should be
+            self._require()  # an error that the dataset was overwritten tells more than one about a single file
             raise
         self._require()
         return found
 
     def _require(self) -> None:
         seen = self._place.stamp(MANIFEST)
-        if seen is not None and seen == self._seen:  # a manifest of a million shards is not read for each of them
+        if seen is not None and seen == self._seen:  # or a manifest of a million shards would be read for each of them
             return
         try:
             digest = xxhash.xxh3_128_hexdigest(self._place.read(MANIFEST))

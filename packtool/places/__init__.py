@@ -1,1 +1,1 @@
-"""Where datasets lie: in a directory, or an object store, perhaps with copies on a local disk. Each is a `Place`."""
+"""Where datasets lie: directories, and object stores, perhaps with copies on a local disk. All of them are `Place`s."""

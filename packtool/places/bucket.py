@@ -75,10 +75,10 @@ class Bucket(ABC):
 
     @abstractmethod
     def about(self, key: str) -> tuple[int, int] | None:
-        """Return bytes and time of modification (ns) of an object; None where there is none."""
+        """Return the bytes and time of modification (ns) of an object; None if there is no such object."""
 
     def version(self, key: str) -> object:
-        """Return what differs once an object was replaced; None where there is none."""
+        """Return a value that differs once an object was replaced; None if there is no such object."""
         return self.about(key)
 
     @abstractmethod
@@ -150,7 +150,8 @@ class StoreBucket(Bucket):
         except FailedError as error:
             if not str(error).startswith("400 "):
                 raise
-            # The answer has no body, and so no code. That to a read says whether credentials are to blame.
+            # The answer to HEAD has no body, and so no error code. The answer to a read tells whether credentials are
+            # at fault.
             with _obstore_errors():
                 self._obstore.get(self._store, key, options={"range": (0, 1)})
             raise

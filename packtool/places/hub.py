@@ -45,7 +45,7 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
             remedy=f"{how_to_install('huggingface_hub')}, or download its tokenizer.json and give the file",
             where=repository,
         ) from None
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports every retry
     offline = not answers(constants.ENDPOINT)  # the client would try again for half a minute
     files: dict[str, bytes] = {}
     for name in names:

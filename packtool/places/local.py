@@ -1,7 +1,7 @@
 """Datasets in directories. Nothing about their files is trusted before it is checked.
 
-A dataset may come from anywhere. So only regular files are opened, none through a symbolic link that leads out of its
-directory, and an array is mapped only where its header is, byte for byte, the one that its manifest promises.
+A dataset may come from anywhere. So only regular files are opened, and no symbolic link out of the directory is
+followed. An array is mapped only if its header is, byte for byte, the one that its manifest promises.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class LocalPlace(Place):
         return map_array(self.open(entry.name), entry, dtype, self)
 
     def open(self, name: str) -> int:
-        """Return a file descriptor of a file, to read from; raise a DataError where there is none."""
+        """Return a file descriptor to read a file; raise a DataError if there is no such file."""
         try:
             return open_inside(self.path, name)
         except FileNotFoundError:

@@ -107,7 +107,7 @@ class Place(ABC):
 
     @abstractmethod
     def size(self, name: str) -> int | None:
-        """Return the bytes of a file; None where there is none."""
+        """Return the size of a file in bytes; None if there is no such file."""
 
     def stamp(self, name: str) -> object:
         """Return what differs once a file was replaced, without reading it; None where nothing can be told."""
@@ -119,7 +119,7 @@ class Place(ABC):
         """Return all of a small file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: there is no such file.
             DataError: it is not a regular file, or has more than `largest` bytes; the store refuses it.
         """
 
@@ -184,10 +184,10 @@ class Place(ABC):
         return None if digest == entry.xxh3_128 else self.changed(entry.name)
 
     def digest(self, name: str, out: BinaryIO | None = None, stop: Event | None = None) -> str:
-        """Return the xxh3-128 of a file, in hex, after copying it to another where one is given.
+        """Return the xxh3-128 of a file, in hex, and copy the file to `out` if it is given.
 
         Raises:
-            StoppedError: `stop` was set meanwhile. Other errors are those of `read`.
+            StoppedError: `stop` was set meanwhile. Other errors as in `read`.
         """
         hashed = xxhash.xxh3_128()
         for block in self.blocks(name):
@@ -210,12 +210,12 @@ class Place(ABC):
         return data
 
     def require(self, entries: Sequence[Entry]) -> None:
-        """Raise a DataError for the first file that is missing or not as long as a manifest says; read none."""
+        """Raise a DataError for the first file that is missing, or whose size differs from its entry; read no file."""
         for entry in entries:
             self.require_size(entry, self.size(entry.name))
 
     def require_size(self, entry: Entry, size: int | None) -> None:
-        """Raise a DataError for a file that is not there (None), or not as long as its manifest says."""
+        """Raise a DataError for a file that is missing (None), or whose size differs from its entry in the manifest."""
         if size is None:
             raise self.missing(entry.name)
         if size != entry.bytes:
@@ -248,7 +248,7 @@ class MappedFile:
     """An open array, and the file that it must be.
 
     Attributes:
-        place, entry: where the file lies, and what its manifest says about it.
+        place, entry: where the file lies, and its entry in the manifest.
         array: mapped, with the header that the manifest promises.
     """
 

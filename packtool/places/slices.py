@@ -27,12 +27,12 @@ _TOGETHER = 128
 class SliceReader:
     """Reads slices of arrays from local files, all at the same time.
 
-    Read one after the other, each would be waited for, and come with as much of its file as the disk reads ahead, 8 MiB
-    on some. So the system is told of all of them first.
+    If slices were read one after the other, a reader would wait for every one, and the system would read ahead up to
+    8 MiB of its file. So the system is told of all slices first.
 
     Args:
-        files: place and entry of each.
-        dtype: of their items.
+        files: places and entries of the files.
+        dtype: of the items.
     """
 
     def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any]) -> None:
@@ -44,10 +44,10 @@ class SliceReader:
         self._opened = _OpenFiles(files, dtype)
 
     def __call__(self, number: I64, first: I64, count: I64) -> list[bytes]:
-        """Read items ``first:first + count`` of the array of each number.
+        """Read items ``first:first + count`` of the arrays of these numbers.
 
         Raises:
-            DataError: a file is gone, is another array, or is shorter than its manifest says.
+            DataError: a file is gone, is another array, or is shorter than its entry in the manifest.
         """
         parts: list[bytes] = []
         for at in range(0, len(number), self._at_once):
@@ -89,7 +89,7 @@ class _OpenFiles:
             os.close(handle)
 
     def of(self, number: I64) -> I64:
-        """Return the file descriptor of each; raise a DataError where a file is gone, or another array."""
+        """Return the file descriptors of these arrays; raise a DataError if a file is gone, or is another array."""
         handles = self._handles.take(number)
         if not np.count_nonzero(handles < 0):
             return handles

@@ -27,7 +27,7 @@ request would be under way."""
 AHEAD = 4
 """Parts of one object fetched at once."""
 ATTEMPTS = 3
-"""Attempts at an upload. The library also retries each of its requests, after delays that double."""
+"""Attempts at an upload. The library also retries every single request, after delays that double."""
 
 Result = TypeVar("Result")
 
@@ -197,7 +197,7 @@ class StorePlace(Place):
             self.require_size(entry, there.get(entry.name))
 
     def modified(self, name: str) -> tuple[int, int] | None:
-        """Return bytes and time of modification (ns) of a file; None where there is none."""
+        """Return the bytes and time of modification (ns) of a file; None if there is no such file."""
         return self._ask(lambda bucket: bucket.about(self._key(name)), name)
 
     def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
@@ -270,7 +270,7 @@ class RangedArray:
         return values.view(self.dtype).reshape(*numbers.shape, *self.shape[1:])
 
     def slices(self, first: I64, count: I64) -> npt.NDArray[Any]:
-        """Return slices of the first axis, joined; none reaches beyond its end."""
+        """Return slices of the first axis, joined; they must not reach beyond its end."""
         order = np.argsort(first, kind="stable")
         slices = self._place.ranges(self._name, HEADER_BYTES + first[order] * self._width, count[order] * self._width)
         parts = dict(zip(order.tolist(), slices, strict=True))
@@ -287,7 +287,7 @@ class RangedArray:
 
 
 def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
-    """Join ranges to requests: neighbours together, none longer than `PART_BYTES` unless one range is.
+    """Join neighbouring ranges to requests of at most `PART_BYTES`; only a single longer range makes a longer request.
 
     Args:
         first, count: of the ranges, ascending.

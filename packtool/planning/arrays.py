@@ -84,7 +84,7 @@ class Arrays:
     def concatenated(
         self, parts: Iterable[npt.NDArray[Any]], dtype: Any, shifts: Iterable[int] | None = None
     ) -> npt.NDArray[Any]:
-        """Concatenate arrays, with a shift added to each if there are any.
+        """Concatenate arrays, after adding a shift to each array if shifts are given.
 
         >>> IN_MEMORY.concatenated([np.array([0, 1]), np.array([0])], np.int64, [0, 5])
         array([0, 1, 5])

@@ -21,7 +21,7 @@ import numpy.typing as npt
 I64: TypeAlias = npt.NDArray[np.int64]
 Ints: TypeAlias = npt.NDArray[np.integer]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-"""Which of some things are meant."""
+"""A flag for each of some items: true selects the item."""
 
 PADDING = -1
 """The `document` of a segment of padding tokens."""
@@ -107,13 +107,13 @@ class Plan(ABC):
         sequence_length: tokens in a row.
         unit: tokens in a unit; divides `sequence_length`.
         units: number of units.
-        atom_units: units in an atom, where all atoms are equal (the last may be shorter).
-        atom_offsets: first unit of each atom, then the number of units, where atoms differ; else None.
+        atom_units: units in an atom, if all atoms are equal (the last may be shorter).
+        atom_offsets: first unit of each atom, then the number of units, if atoms differ; otherwise None.
         last_atom_stays: the last atom is incomplete, so a shuffle leaves it at the end.
         dropped: text tokens (not EOS) of the input that no unit holds.
         eos_omitted: stored EOS tokens that no unit holds.
         eos_inserted: EOS tokens the units hold that no document has.
-        stages: rows by the step of the strategy that made them, where it takes several.
+        stages: number of rows by the step that made them, for a strategy of several steps.
     """
 
     sequence_length: int
@@ -144,7 +144,7 @@ class Plan(ABC):
 
     @abstractmethod
     def segments(self, units: Ints) -> Segments:
-        """List the segments in the given units, in the order given; a unit's may fall short of `unit` tokens."""
+        """Return the segments of these units, in this order; they may have fewer than `unit` tokens in all."""
 
 
 def index_type(items: int) -> type[np.integer[Any]]:
@@ -186,7 +186,7 @@ def ranges(first: I64, counts: I64, offsets: I64) -> I64:
         first, counts, offsets = first[some], counts[some], np.append(offsets[some], offsets[-1])
     if not len(counts):
         return np.empty(0, np.int64)
-    # A running total of steps: 1 inside a range, and from the end of each to the first of the next.
+    # A running total of steps: 1 inside a range, and at its end the difference to the first number of the next.
     steps = np.ones(int(offsets[-1]), np.int64)
     steps[0] = first[0]
     steps[offsets[1:-1]] = first[1:] - (first + counts)[:-1] + 1
@@ -242,7 +242,7 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
 
 
 def pieces_of(ends: I64, begin: I64, end: I64, first: I64, counts: I64) -> tuple[I64, I64, I64, I64]:
-    """Do what `between` does where the `first` item of each stretch, and how many it touches, are known."""
+    """Do what `between` does, given the `first` item of each stretch and the number of items that it touches."""
     offsets = offsets_of(counts)
     thing = ranges(first, counts, offsets)
     origin = ends.take(thing)

@@ -103,7 +103,7 @@ class ArrayFile(NamedTuple):
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any]) -> ArrayFile | None:
-        """Locate an array in a file; None if it is in none, or the file is gone."""
+        """Return the place of an array in a file; None if it is not in a file, or the file is gone."""
         whole: Any = array
         while isinstance(whole, np.ndarray) and not isinstance(whole, MappedBytes):
             whole = whole.base

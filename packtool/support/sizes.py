@@ -38,7 +38,7 @@ def machine_memory(process: Path = Path("/proc/self/cgroup"), groups: Path = Pat
     Containers, Slurm and systemd limit memory by control groups, of version 1 or 2; each limits those within it.
 
     Args:
-        process: says which groups the process is in.
+        process: file that lists the groups of the process.
         groups: where they are. A container may see its own group at the top, whatever path the process has.
     """
     least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

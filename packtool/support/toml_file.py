@@ -18,7 +18,7 @@ Key: TypeAlias = "str | int"
 _DEEPEST = 32
 _MOST_BYTES = 1 << 24
 _LARGEST = 1 << 64
-"""Limits of a file: tables and lists within each other, its bytes, and its integers."""
+"""Limits of a file: nesting of tables and lists, bytes, and integers."""
 _NAME = r"""(?:[\w-]++|"[^"\n]*"|'[^'\n]*')"""
 _TOKEN = re.compile(
     rf"(?P<deep>(?<![\w-]){_NAME}(?:[ \t]*\.[ \t]*{_NAME}){{{_DEEPEST},}})"
@@ -141,7 +141,7 @@ def _lines(path: Path, statements: Iterable[tuple[int, str]]) -> dict[tuple[Key,
 def _parsed(statement: str, where: str) -> dict[str, Any]:
     """Parse a statement, and require that options may take what it gives.
 
-    The values go to file systems, NumPy and messages, none of which takes any text or number that TOML can hold.
+    The values go to file systems, NumPy and messages, which do not take every text and number that TOML can hold.
     """
     try:
         given = tomllib.loads(statement)

@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 def document_mask(document_ids: Tensor) -> Tensor:
-    """Return which places each place attends to: those before it in its own sequence, and itself.
+    """Return which places a place attends to: the places before it in its own sequence, and itself.
 
     For `scaled_dot_product_attention(..., attn_mask=mask)`. It takes memory for every pair of places.
 
@@ -27,8 +27,8 @@ def block_mask(document_ids: Tensor) -> BlockMask:
     """Make the same mask for `torch.nn.attention.flex_attention.flex_attention(..., block_mask=mask)`.
 
     Args:
-        document_ids: (rows, T), on the device that attends. Of no rows, as a rank's last batch may have, the mask is
-            one that goes with any number of rows: PyTorch makes none of no rows.
+        document_ids: (rows, T), on the device that attends. Without rows, as in the last batch of a rank, the mask
+            is one for any number of rows, since PyTorch makes no mask for none.
     """
     rows, length = document_ids.shape
 
@@ -54,13 +54,13 @@ def varlen_attention(
 ) -> Tensor:
     """Compute causal attention within each sequence, as FlashAttention's ``flash_attn_varlen_func`` does.
 
-    A plain implementation with the same arguments, to test a model where that one does not run. With
+    It is a plain implementation with the same arguments, to test a model where FlashAttention does not run. With
     `cu_seqlens_padded`, sequences have padding between them, as Transformer Engine's ``thd`` attention takes them:
     nothing attends to it, and its own output is 0.
 
     Args:
         query, key, value: (tokens, heads, width), the rows of a batch laid end to end.
-        cu_seqlens: (sequences + 1) where sequences begin; without their padding, where `cu_seqlens_padded` is given.
+        cu_seqlens: (sequences + 1) where sequences begin; counted without padding if `cu_seqlens_padded` is given.
         max_seqlen: not needed here.
         cu_seqlens_padded: (sequences + 1) where sequences begin in the rows, if they have padding between them.
     """

@@ -1,4 +1,4 @@
-"""Which kind of labels a batch has, as its type: what moves a batch to a device keeps that."""
+"""The kind of labels of a batch, as its type: functions that move a batch to a device keep its type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class NextLabels(dict[str, Any]):
 class SameLabels(dict[str, Any]):
     """A batch in which the label at a place is its own token, for models that shift labels themselves.
 
-    Those of `transformers` do, whose names end in ``ForCausalLM``, when they are given `labels`.
+    The models of `transformers` whose names end in ``ForCausalLM`` do, when they are given `labels`.
     """
 
 

@@ -1,12 +1,12 @@
-"""Load batches of tensors for this rank, in parallel, with a state of one number.
+"""Load batches of tensors for this rank, in parallel, with a state that resumes anywhere.
 
-A worker reads each batch as a whole. PyTorch would send every tensor of it through shared memory of its own, which
-takes a handshake between the two processes, and for many small tensors costs more than making them. So what was read,
-tokens as they are stored and the segments of their rows, goes through the pipe as one message. It becomes tensors where
-it is unpacked: in the training process, or in its thread that pins memory.
+A worker reads a batch as a whole. PyTorch would send every tensor of it through shared memory of its own, which takes a
+handshake between the two processes, and costs more than making small tensors. So a worker sends stored tokens and the
+segments of their rows through the pipe, as one message. They become tensors where they are unpacked: in the training
+process, or in its thread that pins memory.
 
-Without workers several batches are read at once, about a million tokens, and become tensors one by one: to read a few
-rows takes longer to ask for than to do, all the more of a blend, where each source is asked.
+Without workers several batches are read at once, about a million tokens, and become tensors one by one: the overhead of
+a read is larger than the time for a few rows, all the more in a blend, whose sources are read one by one.
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library 
 class Loader:
     """An iterable of batches of tensors, which can stop at any batch and go on, on any number of ranks.
 
-    Each loop is a pass over `epochs` epochs, and the next loop has the epochs that follow, each in its own order.
-    Leaving a loop keeps the place: the next one goes on from there, unless `set_epoch` begins a pass.
+    A loop is a pass over `epochs` epochs, and the next loop has the next epochs, all in orders of their own. Leaving a
+    loop keeps the place: the next loop goes on from there, unless `set_epoch` begins a pass.
 
     Args:
-        source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which says itself how
-            long the run is, and of each source its epochs, orders and seed.
+        source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which has the length of
+            the run, and the epochs, orders and seed of every source.
         batch_size: rows in a global batch, over all ranks; by default as many as make `batch_tokens`, or one. Not for
             datasets of several lengths.
         batch_tokens: tokens in a global batch; for datasets of several lengths by default as its own batches.
         micro_batch_size: rows that a rank gets at a time; by default its whole share of a global batch.
         epochs: how often every row comes in a pass.
         shuffle: each epoch in its own order, computed; else in stored order.
-        seed: of these orders; by default the one the dataset was packed or shuffled with.
-        rank, world_size: of this process; by default what `torch.distributed` says when a loop begins, or where it is
-            not initialised the variables RANK and WORLD_SIZE, which torchrun sets.
-        mesh: in place of these, the device mesh that the model lies on: ranks that hold one model together get the same
-            rows, as of `packtool.torch.mesh.data_rank`.
-        drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
-            some ranks may be empty.
-        fill: where the last one can't be shared equally, give each rank as many rows as the others: the first again,
-            with labels that are all −100. So sum losses and targets: a mean over such a row alone is no number.
+        seed: of these orders; by default the seed that the dataset was packed or shuffled with.
+        rank, world_size: of this process; by default as in `torch.distributed` when a loop begins, or, if that is not
+            initialised, the variables RANK and WORLD_SIZE, which torchrun sets.
+        mesh: in place of rank and world_size, the device mesh that the model lies on: ranks that hold one model
+            together get the same rows, as of `packtool.torch.mesh.data_rank`.
+        drop_last: leave out rows that fill no global batch; `left_out` counts them. Otherwise the last global batch is
+            smaller, and may be empty on some ranks.
+        fill: if ranks can't share the last one equally, give all ranks the same number of rows: some get its first row
+            again, with labels that are all −100. So sum losses and targets: a mean over such a row alone is no number.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
             `GlobalBatches`.
-        fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`. With
+        fields: of a batch; None for the default fields of `Dataset.batch`, and in a blend `source`. With
             ``labels="same"`` the default has no `source`, since models of Transformers, which take the fields as
             keywords, have another use for the name: name it among fields, and take it out of the batch. If asked for,
             `global_targets` is the number of targets in the global batch, over all ranks and turns: a loss whose sum
@@ -80,16 +80,16 @@ class Loader:
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as in `packtool.open`.
 
     Attributes:
-        consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
-            handed out, whatever workers read ahead.
-        rows: samples that each source of a blend has given so far, by its name; of a dataset all of them, as "".
-        left_out: rows of a pass, of every length, that fill no global batch.
-        labels: the kind that its batches have, ``next`` or ``same``, as their type says, too.
-        sources: the names of a blend's sources, or of the token stores that a dataset was packed from, by the numbers
-            that `source` has in a batch.
-        columns: that were kept of the documents (`pack --keep`), which `fields` may ask for as `column.NAME`: of
-            categories the list of names that the batch has places of; None for numbers.
-        sampler, batch_sampler: the samples of each batch, by the names that trainers look for to set the epoch.
+        consumed: number of samples before the next global batch, in all passes. A global batch counts when its last
+            turn is handed out, whatever workers read ahead.
+        rows: number of samples that each source of a blend has given so far, by name; for a dataset all samples, by "".
+        left_out: number of rows of a pass, of every length, that fill no global batch.
+        labels: the kind of labels of its batches, ``next`` or ``same``; their type shows it, too.
+        sources: names of the sources of a blend, or of the token stores that a dataset was packed from; `source` in a
+            batch is a place in this list.
+        columns: kept columns of documents by name (`pack --keep`), which `fields` may ask for as `column.NAME`: for a
+            column of categories the list of names that its values are places in; None for numbers.
+        sampler, batch_sampler: the `GlobalBatches`, by the names that trainers look for to set the epoch.
     """
 
     def __init__(
@@ -159,12 +159,13 @@ class Loader:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         self._settle()
         _keep_memory()
-        # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
+        # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
         returned, sent = tee(self.sampler.begin())
         number = self.sampler.turn
         if self._workers["num_workers"]:
             turns = (turn for (turn,) in self.sampler.together(sent, 0))
-            batches = DataLoader(self._samples, batch_sampler=turns, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
+            # Type: ignore[arg-type,unused-ignore].
+            batches = DataLoader(self._samples, batch_sampler=turns, collate_fn=collate, **self._workers)
         else:
             read = _ReadAhead(self._samples, self.sampler.together(sent, self._samples.rows_ahead))
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
@@ -174,7 +175,7 @@ class Loader:
             if turn.filled:
                 ignore_last(batch, turn.filled)
             if self._counts_targets:
-                if turn.ahead != counted:  # its first turn: none of it is consumed before the last
+                if turn.ahead != counted:  # the first turn of a global batch, which counts as consumed with its last
                     targets, counted = self._targets(self.sampler.consumed, turn.ahead), turn.ahead
                 batch[GLOBAL_TARGETS] = targets
             self.sampler.consumed = turn.consumed
@@ -216,7 +217,7 @@ class Loader:
 
     @property
     def dataset(self) -> Any:
-        """There is none, as for trainers that skip batches of it: a loader goes on from its own state."""
+        """None, to trainers that would skip batches of a dataset to resume: a loader goes on from its own state."""
         what = "a Loader has no dataset whose batches could be skipped: it goes on from its own state"
         raise AttributeError(f"{what}; with Transformers, set ignore_data_skip=True in TrainingArguments")
 
@@ -229,17 +230,17 @@ class Loader:
         return self.sampler.stream.columns
 
     def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
-        """Give the sources of a blend other weights while training, from the next block of 4,096 rows on.
+        """Change the weights of a blend's sources while training, from the next block of 4,096 rows on.
 
-        They hold until the next stage of the blend begins, and are in the state. Call it on every rank at the same
+        They apply until the next stage of the blend begins, and are in the state. Call it on every rank at the same
         step; batches that workers have read ahead stay as they are, so all ranks need as many workers.
 
         Args:
-            weights: of sources; those it does not name have none.
-            ramp_rows: in which they are reached in a straight line; 0 for at once.
+            weights: by source; a source that is not named gets no rows.
+            ramp_rows: number of rows over which they change in a straight line; 0 to change them at once.
 
         Returns:
-            The row of the run from which on they hold.
+            The first row of the run to which they apply.
 
         Raises:
             UsageError: not a blend; no such source; more rows would be needed than there are; the run ends before.
@@ -251,29 +252,29 @@ class Loader:
         self.sampler.reset()
 
     def set_epoch(self, number: int) -> None:
-        """Begin a pass, from 0, as trainers do before each of theirs; a state inside it is resumed.
+        """Begin the pass of this number, as trainers do before their epochs; a loaded state inside it is resumed.
 
         Raises:
-            UsageError: a state was loaded that lies in another pass.
+            UsageError: the loaded state lies in another pass.
         """
         self.sampler.set_epoch(number)
 
     def skip(self, samples: int) -> None:
-        """Leave out the next samples, as after a spike of the loss; on every rank alike. It is in the state."""
+        """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it."""
         self.sampler.skip(samples)
 
     def _targets(self, first: int, last: int) -> int:
-        """Count the targets of a global batch, from its first sample to before the last.
+        """Count the targets of a global batch, the samples ``first:last``.
 
-        All of its rows are read here, though other ranks train on most of them. To add up the counts of ranks instead
-        takes a message among them for each batch, which a loader must not send: some ranks read ahead, or stop.
+        All of its rows are read here, though other ranks train on most of them. Adding up the counts of ranks instead
+        would take a message among them for every batch, which a loader must not send: some ranks read ahead, or stop.
         """
         options = {**self._samples.options, "fields": ("loss_mask",)}
         read = self._samples.read(self._samples.addresses(first, last), options)
         return int(np.count_nonzero(read.batch(**options)["loss_mask"]))
 
     def _settle(self) -> None:
-        """Take the rank that this process has by now, where none was given: a loader may be made before it is known."""
+        """Take the rank that this process has by now, if no rank was given: a loader may be made before it is known."""
         rank, world_size = _rank_and_world_size()
         self.sampler.settle(
             rank if self._rank is None else self._rank, world_size if self._world_size is None else self._world_size
@@ -286,19 +287,19 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another run stopped, with any world size, batch size or number of epochs.
 
-        What comes after may be changed in a blend: its weights, stages, length and sources.
+        The future of a blend may have changed: its weights, stages, length and sources.
 
         Raises:
-            DataError: not a state; or that of another dataset, order or seed, or of a blend with another past.
+            DataError: not a state; a state of another dataset, order or seed, or of a blend with another past.
         """
         self.sampler.load_state_dict(state)
 
 
 def _keep_memory() -> None:
-    """Let the C library keep the memory of batches that were dropped for those that follow.
+    """Let the C library keep the memory of dropped batches for the next batches.
 
-    It gives back what is free beyond twice the largest piece that it has ever freed, and has it again page by page,
-    which takes longer than to make a batch. So it frees a large piece first, which nobody has written to.
+    It returns free memory to the system beyond twice the largest piece that it has ever freed, and getting it back page
+    by page takes longer than making a batch. So a large piece is freed once, to which nothing was written.
     """
     np.empty(_FREED_ONCE, np.uint8)
 
@@ -321,7 +322,7 @@ class Samples(Stream):
 
     Args:
         source: as in `Loader`.
-        fields: of a batch, None for those that `Dataset.batch` has by default, and of a blend `source`.
+        fields: of a batch; None for the default fields of `Dataset.batch`, and in a blend `source`.
         options: as in `packtool.reading.stream.Stream`.
     """
 
@@ -332,12 +333,12 @@ class Samples(Stream):
         self._watched = False
 
     def __getitem__(self, number: int) -> Mapping[str, Any]:
-        """Return one sample, as a batch of one row; or, where samples are batches, of all its rows."""
+        """Return one sample: a batch of one row, or, if samples are batches, of all its rows."""
         addresses = self.addresses(number, number + 1)
         return self.__getitems__(Turn(addresses, int(addresses[0, LENGTH]), number + 1, number + 1))
 
     def __getitems__(self, turn: Turn) -> Mapping[str, Any]:
-        """Return the batch of a turn of `GlobalBatches`; in a worker, in the form it is sent in."""
+        """Return the batch of a turn of `GlobalBatches`; in a worker, in the form in which it is sent."""
         read = self.read(turn.addresses, length=turn.length)
         if get_worker_info() is None:
             return tensors(read, self.options)
@@ -348,11 +349,11 @@ class Samples(Stream):
 
 
 class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unused-ignore]
-    """Batches that are made in this process, where several are read at once.
+    """Batches that are made in this process, several of which are read at once.
 
     Args:
-        stream: where they come from.
-        groups: turns that are read at once.
+        stream: their samples.
+        groups: lists of turns that are read at once.
     """
 
     def __init__(self, stream: Stream, groups: Iterable[Sequence[Turn]]) -> None:
@@ -377,10 +378,10 @@ def collate(batch: Any) -> Any:
 
 
 class Parcel(Mapping[str, Any]):
-    """A batch in a worker: a mapping of fields to tensors, which is made where it is unpacked.
+    """A batch in a worker: a mapping of fields to tensors, which are made where it is unpacked.
 
     Args:
-        read: what the batch is made of.
+        read: rows that the batch is made of.
         options: of `packtool.reading.make_batch`.
     """
 
@@ -423,7 +424,7 @@ def end_with_parent() -> None:
 
 
 def ignore_last(batch: Mapping[str, Any], rows: int) -> None:
-    """Take the targets of so many rows at the end of a batch, in place: they are there for their shape alone."""
+    """Remove the targets of the last `rows` rows of a batch, in place: these rows only fill its shape."""
     if "labels" in batch:
         batch["labels"][-rows:] = IGNORED
     if "loss_mask" in batch:

@@ -1,7 +1,7 @@
-"""Which share of the rows a process reads where several processes hold one model.
+"""The share of the rows that a process reads if several processes hold one model.
 
-Tensor, context, sequence and pipeline parallelism split a model among ranks, which then train on the same rows. A
-device mesh says by the names of its dimensions which ranks share a model, and which read rows of their own.
+Tensor, context, sequence and pipeline parallelism split a model among ranks, which then train on the same rows. The
+names of the dimensions of a device mesh tell which ranks share a model, and which ranks read rows of their own.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 from packtool.errors import UsageError
 
 WHOLE = ("batch", "dp")
-"""Dimensions that are all ranks with rows of their own: of torchtitan; of Accelerate, NeMo and PyTorch's examples."""
+"""Dimensions of all ranks with rows of their own: in torchtitan; in Accelerate, NeMo and PyTorch's examples."""
 DATA = (
     *("dp_replicate", "dp_shard"),  # Accelerate, torchtitan, NeMo
     *("replicate", "shard", "fsdp", "ddp"),  # FSDP2 and PyTorch's examples
     *("dp_outer", "dp_inner"),  # Megatron-FSDP
     *("data", "data_parallel"),  # Lightning
 )
-"""Dimensions whose product are all ranks with rows of their own."""
+"""Dimensions whose product is all ranks with rows of their own."""
 MODEL = (
     *("tp", "cp", "sp", "pp"),
     *("tensor_parallel", "context_parallel", "sequence_parallel", "pipeline_parallel"),
 )
 """Dimensions of one model: its ranks read the same rows."""
 MIXED = ("ep", "world", "loss", "loss_mesh", "hsdp", "efsdp")
-"""Dimensions that may hold both kinds of ranks. So may those that name a dimension of a model among others: ``dp_cp``.
+"""Dimensions that may hold both kinds of ranks. So may joined names with a dimension of a model in them: ``dp_cp``.
 
 Ranks of expert parallelism hold other experts of one model, and in most trainers read rows of their own all the same.
 The others are the whole world, and what torchtitan and Megatron-FSDP flatten.
@@ -33,11 +33,11 @@ The others are the whole world, and what torchtitan and Megatron-FSDP flatten.
 
 
 class DataRank(NamedTuple):
-    """Which share of the rows a process reads.
+    """The share of the rows that a process reads.
 
     Attributes:
-        rank: from 0.
-        world_size: how many shares there are.
+        rank: number of the share, from 0.
+        world_size: number of shares.
     """
 
     rank: int
@@ -45,7 +45,7 @@ class DataRank(NamedTuple):
 
 
 def data_rank(mesh: Any) -> DataRank:
-    """Return the rank of this process among those that read rows of their own.
+    """Return the rank of this process among the ranks that read rows of their own.
 
     ==========================================  ==============================================================
     dimensions of the mesh                      ranks with rows of their own

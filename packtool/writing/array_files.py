@@ -30,7 +30,7 @@ class FileArrays(Arrays):
         """Allocate an array of this many items.
 
         Raises:
-            OSError: the disk is full: found here, where it can be said, rather than when the array is filled.
+            OSError: the disk is full. Filling the array would kill the process instead, without a message.
         """
         size = count * np.dtype(dtype).itemsize
         if size < LARGE:

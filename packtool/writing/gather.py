@@ -1,7 +1,7 @@
 """Gather tokens: slices of memory-mapped shards, in any order, into one buffer. Nothing else moves tokens.
 
 Arrow's string views are (buffer, offset, length) triples, which is what a segment table is; casting such an array to
-contiguous binary is a loop of memory copies in C++. Segments that follow each other in a shard are copied as one.
+contiguous binary is a loop of memory copies in C++. Consecutive segments of a shard are copied as one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from packtool.places.store import RangedArray
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 
 Slices = tuple[I64, I64, I64]
-"""Slices of arrays: the number of the array of each, its first item, and its length."""
+"""Slices of arrays: (numbers of their arrays, their first items, their lengths)."""
 Locate = Callable[[I64, I64, I64], tuple[I64, I64]]
 """Documents, starts and lengths of segments, to the shards they lie in and the places of their first tokens there."""
 
@@ -101,7 +101,7 @@ class Gatherer:
 
 
 class LossGatherer:
-    """Copies the loss of segments of documents: 1 for each token that trains, else 0.
+    """Copies the loss of segments of documents: 1 for tokens that train, 0 for others.
 
     All tokens of a store without the column train, and so does an EOS that the strategy inserts behind them. An EOS
     that it inserts behind a piece of a store with the column does not: the model would learn to stop in the middle of
@@ -179,7 +179,7 @@ class CopierInTurn:
         self._dtype = dtype
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
-        # Slice by slice, arrays would be opened and closed again and again: each is opened once, for all of its slices.
+        # Array by array, so that every array is opened once; slice by slice it would be opened and closed repeatedly.
         order = np.argsort(array, kind="stable")
         cuts = np.flatnonzero(np.diff(array[order])) + 1
         groups = [(int(array[here[0]]), start[here], length[here]) for here in np.split(order, cuts) if len(here)]
@@ -262,7 +262,7 @@ class Copier:
 
     def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:
         """Copy the data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
-        # All items that could be, then zeros over those that are too many; places stay inside the array.
+        # `_INLINE` bytes are copied for every slice, within the array, and zeros are written over what is too much.
         column = np.arange(_INLINE // self._dtype.itemsize)
         at = np.minimum(start[:, None] + column, self._sizes[array, None] - 1)
         out = np.empty(at.shape, self._dtype)
@@ -305,7 +305,7 @@ class Locator:
 
 
 def coalesce(array: I64, start: I64, length: I64) -> Slices:
-    """Merge slices that follow each other into one.
+    """Merge consecutive slices into one.
 
     >>> one = np.array
     >>> coalesce(one([0, 0, 0, 1]), one([4, 6, 7, 8]), one([2, 3, 1, 1]))

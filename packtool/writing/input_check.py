@@ -68,7 +68,7 @@ class InputCheck:
         """Wait for all checksums, and do what was deferred.
 
         Raises:
-            DataError: naming the first file that differs from what its manifest says.
+            DataError: with the first file that differs from its entry in the manifest.
         """
         self._done.result()
         while self._kept:

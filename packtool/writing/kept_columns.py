@@ -161,7 +161,7 @@ def _read_categories(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[An
             places = pc.index_in(texts, value_set=pa.array(list(met), pa.string())).fill_null(MISSING)
             out[begin + first : begin + first + len(texts)] = places.to_numpy()
     names = sorted(met)
-    place_of = np.full(len(names) + 1, MISSING, CATEGORY)  # the last one, of those that are missing, stays
+    place_of = np.full(len(names) + 1, MISSING, CATEGORY)  # the last entry, at index -1, keeps missing values missing
     for place, text in enumerate(names):
         place_of[met[text]] = place
     for first, last in blocks(len(out)):

@@ -25,9 +25,9 @@ class Layout:
 
     Args:
         plan: of a strategy.
-        order: movable atom at each place of the new order (a permutation), or None to keep the plan's own. An
+        order: number of the movable atom at each place of the new order (a permutation); None for the plan's order. An
             incomplete last atom is not in it, and stays last.
-        arrays: allocates those that are as long as the order.
+        arrays: allocates the arrays that are as long as the order.
     """
 
     def __init__(self, plan: Plan, order: I64 | None = None, arrays: Arrays = IN_MEMORY) -> None:
@@ -38,7 +38,7 @@ class Layout:
             order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64)
         self._atoms = order
         self._places: I64 | None = None
-        """First unit of each atom in the new order, where atoms differ in size."""
+        """The first unit of each atom in the new order, if atoms differ in size."""
         if order is not None and plan.atom_offsets is not None:
             offsets = plan.atom_offsets
             self._places = arrays.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
@@ -121,11 +121,14 @@ def join(units: Segments, unit: int, sequence_length: int) -> Segments:
 
 
 def merge(rows: Segments) -> Segments:
-    """Merge consecutive segments of a row that continue each other (or are padding) into one."""
+    """Merge a segment of a row that continues the one before it into one; consecutive padding, too.
+
+    So the segment table does not depend on the atoms that rows were made of.
+    """
     if len(rows) < 2:
         return rows
     document, start, length = rows.document, rows.start, rows.length
-    again = np.flatnonzero(document[1:] == document[:-1]) + 1  # in most rows there is none
+    again = np.flatnonzero(document[1:] == document[:-1]) + 1  # empty for most rows
     if not len(again):
         return rows
     follows = (document[again] >= 0) & (start[again] == start[again - 1] + length[again - 1])

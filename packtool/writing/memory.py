@@ -20,8 +20,8 @@ DOCUMENT_BYTES = 64
 """Memory that planning takes for a document, at most, all of its arrays taken together."""
 _BLOCK_BYTES = 1 << 24
 _MOST_BITS = 14
-_UNIT_BYTES = 256  # of working memory for each unit, without its tokens
-_SEGMENT_BYTES = 128  # and for each of its segments
+_UNIT_BYTES = 256  # working memory for a unit, without its tokens and segments
+_SEGMENT_BYTES = 128  # working memory for a segment
 
 
 @dataclass(frozen=True)

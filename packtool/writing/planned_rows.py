@@ -23,7 +23,7 @@ class RowBatch(NamedTuple):
     Attributes:
         segments: None where they are not known.
         tokens: row after row; None where they stay in the stores.
-        loss: whether each token trains; None where all of them do, or where this is not counted.
+        loss: 1 for tokens that train, 0 for others; None if all train, or if they are not counted.
     """
 
     segments: Segments | None
@@ -32,7 +32,7 @@ class RowBatch(NamedTuple):
 
 
 class PlannedRows(Layout, ABC):
-    """The rows of a plan in their final order, read from any number of threads, each its own range of rows."""
+    """The rows of a plan in their final order. Threads may read ranges of rows at the same time."""
 
     @abstractmethod
     def batches(self, first: int, last: int) -> Iterator[RowBatch]:
@@ -43,7 +43,7 @@ class PlannedRows(Layout, ABC):
 
 
 class OrderedRows(PlannedRows):
-    """Rows read from a source in a new order of its atoms: each token moves once.
+    """Rows read from a source in a new order of its atoms: every token moves once.
 
     Args:
         source: of the units.

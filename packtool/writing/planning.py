@@ -41,12 +41,12 @@ def planned(
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
     Args:
-        budget: plans that might exceed its memory lie on disk, as do those that its engine sends to workers.
-        work: directory for what lies on disk.
-        chosen: the documents of each store, as often as they are packed; None for all of them once.
-        epoch: of the order in which documents are planned, of the seed in `options`; 0 for corpus order.
-        stored_order: the documents of all stores that are packed, in the order in which they are planned in place of
-            corpus order.
+        budget: plans that might exceed its memory lie on disk; so do plans that its engine sends to workers.
+        work: directory for files of plans.
+        chosen: the passes of each store; None if every document is packed once.
+        epoch: of the order in which documents are planned, by the seed in `options`; 0 for corpus order.
+        stored_order: the packed documents of all stores, by their stored numbers, in an order in which they are planned
+            in place of corpus order.
     """
     documents = corpus.documents
     if chosen is not None:

@@ -41,9 +41,9 @@ class Atoms(NamedTuple):
     """Some atoms, in stored order.
 
     Attributes:
-        keys: (atoms,) what sorts them.
-        units: (atoms,) units in each atom.
-        unit_segments: (units,) segments in each unit.
+        keys: (atoms,) the keys by which they are sorted.
+        units: (atoms,) numbers of units in the atoms.
+        unit_segments: (units,) numbers of segments in the units.
         segments: (segments,) of `SEGMENT`.
         tokens: (units, unit).
     """
@@ -79,7 +79,7 @@ def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.d
 
 def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
     """Add a block at the end of a file, and to the hash of the file."""
-    # Blocks are small and many: to join their columns takes less than to write and to hash each.
+    # Blocks are small and many: joining their columns takes less time than writing and hashing them one by one.
     block = b"".join(np.ascontiguousarray(column).data for column in (np.array(atoms.counts, _HEADER), *atoms))
     hashed.update(block)
     with path.open("ab") as file:
@@ -115,7 +115,7 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
 
 
 def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.BytesIO]:
-    """Open each of these files; missing ones as empty. Those in object stores are fetched ahead, a few at a time."""
+    """Yield these files, opened; a missing file is empty. Files in object stores are fetched ahead, a few at a time."""
     if all(isinstance(file.place, LocalPlace) for file in files):
         yield from map(_open, files)
         return

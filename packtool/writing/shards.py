@@ -63,26 +63,27 @@ def write_shards(
     label: str,
     quiet: bool,
 ) -> tuple[list[Bucket], list[Tally]]:
-    """Write the rows of every source as a bucket. What an interrupted run finished is kept.
+    """Write the rows of every source as a bucket. Shards that an interrupted run finished are kept.
 
     Args:
-        sources: of the units of each bucket. One that exceeds the budget moves twice; the bytes do not depend on it.
-        shuffles: of the atoms of each; None keeps their order.
-        lengths: of every document, EOS included; None where segments are not known, so that nothing is counted.
+        sources: sources of the buckets' units. The tokens of a source that exceeds the budget move twice; the bytes of
+            the shards do not depend on it.
+        shuffles: shuffles of the sources' atoms; None keeps their order.
+        lengths: of every document, EOS included; None if segments are not known, so that nothing is counted.
         budget: memory and engine.
         by_length: each bucket has a directory, named after its row length.
         shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
         multiple: pieces begin at multiples of this many tokens.
         with_segments: write the segment table.
         with_tokens: write the tokens, and their loss.
-        checked: the input files to hash meanwhile; none to trust them.
+        checked: input files to hash meanwhile; empty to trust the input.
         label: of the progress bar.
 
     Returns:
         The buckets, and the tally of each unless nothing is counted.
 
     Raises:
-        DataError: an input file is not what its manifest says; nothing that was made of it is kept.
+        DataError: an input file differs from its entry in the manifest; nothing that was made of it is kept.
     """
 
     def write(source: UnitSource, shuffle: AtomShuffle | None) -> tuple[Bucket, Tally | None]:

@@ -36,16 +36,17 @@ class _Piece:
 def sorted_documents(
     tables: Callable[[], Iterator[pa.Table]], descending: Sequence[bool], memory: int, work: Path
 ) -> Iterator[pa.Table]:
-    """Sort documents by their keys, ascending or descending, null last; equal ones stay as they are.
+    """Sort documents by their keys, ascending or descending, null last; documents with equal keys stay in order.
 
     Args:
-        tables: gives the same documents whenever it is called: tables of keys without NaN, and numbers that ascend.
+        tables: function that yields the same documents whenever it is called: tables of keys, without NaN, and of
+            ascending numbers.
         descending: for each key, whether the largest comes first.
         memory: bytes of keys that may be sorted at a time, with their copies.
         work: directory for keys, which take as much room there as in memory.
 
     Yields:
-        The documents, with the first key of each, range after range.
+        The documents, with their first keys, range after range.
 
     >>> table = pa.table({"repo": ["b", "a", None, "b"], DOCUMENT: [0, 1, 2, 3]})
     >>> (only,) = sorted_documents(lambda: iter([table]), [False], memory=1 << 20, work=Path("."))

@@ -1,7 +1,7 @@
 """Sources of units, with their segments and tokens: token stores under a plan, and packed datasets.
 
-Where it is known which tokens train, each token moves in a record with its loss; a row's tokens and loss are separated
-again once it is complete.
+If a store has a loss, a token moves in a record with its loss; the tokens and loss of a row are separated once it is
+complete.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def join_loss(tokens: Tokens, loss: Tokens | None = None) -> Tokens:
 
 
 def split_loss(tokens: Tokens) -> tuple[Tokens, Tokens | None]:
-    """Separate tokens and their loss, None where they have none."""
+    """Separate tokens and their loss; None for tokens without a loss."""
     if tokens.dtype.names is None:
         return tokens, None
     return tokens["token"], tokens["loss"]

@@ -1,7 +1,7 @@
 """The rows of a packed dataset as plans, ready for another order.
 
-The stored rows, cut to the units of their atoms; those of another epoch of the partial shuffle, made by rotating the
-stored ones; and those that `pack` would write for another epoch.
+There are three kinds of rows: stored rows, cut to the units of their atoms; rows of another epoch of the partial
+shuffle, made by rotating the stored rows; and rows that `pack` would write for another epoch.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class StoredPlan(Plan):
         return self._units_of(rows, inside, part)
 
     def _units_of(self, rows: Segments, row: I64, part: I64) -> Segments:
-        """Return the segments of parts of rows, one unit each."""
+        """Return the segments of parts of rows; a part is a unit."""
         if self.unit == self.sequence_length:
             return rows
         begin = row * self.sequence_length + part * self.unit
@@ -144,7 +144,7 @@ class StoredPlan(Plan):
 
 
 def _cut(segments: Segments, skipped: I64, length: I64) -> Segments:
-    """Cut segments to those without their first `skipped` tokens, and of the given length from there."""
+    """Cut segments: leave out their first `skipped` tokens, and all tokens after the next `length`."""
     return Segments(
         segments.document,
         segments.start + np.where(segments.document >= 0, skipped, 0),
@@ -190,9 +190,9 @@ class RotatedPlan(Plan):
     """Another epoch of the partial shuffle, made of the rows of the stored one.
 
     Args:
-        stored: the rows that the partial shuffle wrote; each is a unit.
+        stored: the rows that the partial shuffle wrote; a row is a unit.
         manifest: of their dataset.
-        rotation: of each lane in the other epoch.
+        rotation: the rotations of the lanes in the other epoch.
     """
 
     def __init__(self, stored: Plan, manifest: PackedManifest, rotation: I64) -> None:

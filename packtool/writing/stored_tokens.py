@@ -45,8 +45,8 @@ def open_packed(
     """Open a packed dataset so that its rows can be read, wherever their tokens are.
 
     Args:
-        stores: token stores that it was packed from, in order; none for where its manifest says. Ignored where it has
-            tokens.
+        stores: token stores that the dataset was packed from, in order; empty for the places in its manifest. Ignored
+            for a dataset with tokens.
         keep, unchanged: as in `PackedDataset`.
 
     Raises:
@@ -66,12 +66,13 @@ def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) ->
     """Find the stores of a dataset without tokens.
 
     Args:
-        given: where they lie; none for where the manifest says, as far as that is in the directory that holds the
-            dataset: who wrote the manifest must not choose what of this machine or its object stores is read.
+        given: places of the stores; empty for the places in the manifest, which must lie in the directory that holds
+            the dataset: the author of a manifest must not choose which files of this machine or its object stores are
+            read.
 
     Raises:
-        DataError: one is gone, or is another than was packed; its manifest names one elsewhere.
-        UsageError: there are more or fewer of them.
+        DataError: a store is gone, or is not the one that was packed; the manifest names a store elsewhere.
+        UsageError: the number of stores differs from the manifest's.
     """
     manifest = dataset.manifest
     places = places_of(given)

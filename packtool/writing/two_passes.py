@@ -47,7 +47,7 @@ _BYTES_ON_CLUSTER = 1 << 26
 _MOST_FILES = 1 << 18
 """Files that tasks leave for a cluster or in a store, all together; but 64 tasks are always allowed."""
 
-_KEY_BYTES = 64  # for each atom whose key is sorted: its key and index, twice over
+_KEY_BYTES = 64  # memory for an atom whose key is sorted: its key and index, twice over
 _KEYS_AT_ONCE = 1 << 20
 _MOST_KEY_BITS = 12
 _KEY = np.dtype([("key", "<u8"), ("atom", "<i8")])
@@ -141,8 +141,9 @@ def partition(
         shuffle: its keys name the partitions.
         directory: for scratch files, below where `delivery` puts them; needs as much space as the tokens.
         work: a directory that all workers see.
-        pieces: makes the pieces of a name, which says how many partitions and tasks there are.
-        arrays: allocates those that are as long as the order.
+        pieces: function from a kind of pieces to `Pieces`; the kind has the number of partitions and tasks in it, so
+            that pieces of another division are not taken for these.
+        arrays: allocates the arrays that are as long as the order.
         progress: called with the bytes of tokens that were moved.
         input_check: until it has found the input sound, no task counts as finished.
     """
@@ -217,7 +218,7 @@ class FirstPass:
         return int(units) * self.source.unit_bytes
 
     def _scatter(self, first: int, last: int) -> Iterator[tuple[int, Atoms]]:
-        """Divide atoms ``first:last`` among partitions; yield the number and atoms of each."""
+        """Divide atoms ``first:last`` among partitions; yield (number of a partition, its atoms)."""
         plan = self.source.plan
         drawn = self.keys(first, min(last, plan.movable_atoms) - first)
         if last > plan.movable_atoms:
@@ -395,7 +396,7 @@ def order_parts(shuffle: AtomShuffle, memory: int, directory: Path) -> Iterator[
     Atoms that are stored in the order of an earlier shuffle need that whole order, so their new one is a single part.
 
     Args:
-        directory: for scratch files of keys, 16 bytes an atom; none are left there.
+        directory: for scratch files of keys, 16 bytes an atom; they are removed at the end.
     """
     bits = min((_KEY_BYTES * shuffle.atoms // memory).bit_length(), _MOST_KEY_BITS)
     if shuffle.stored is not None or not bits:

@@ -1,1 +1,1 @@
-"""The formats of other tools, one file each, and what some of them share."""
+"""The formats of other tools, one file for each format, and what several formats share."""

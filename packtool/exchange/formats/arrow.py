@@ -52,7 +52,7 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
         with pa.OSFile(str(path)) as file:
             return tables.says_loss(_reader(file).schema, options, path)
     except tables.ERRORS:
-        return False  # reading it says what is wrong
+        return False  # reading it will fail with the reason
 
 
 def _reader(file: pa.OSFile) -> Any:
@@ -65,7 +65,7 @@ def _reader(file: pa.OSFile) -> Any:
 
 
 def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """Read the record batches of a file. What they hold is as the file says it, and still to be validated."""
+    """Read the record batches of a file. Their contents have not been validated yet."""
     try:
         with pa.OSFile(str(path)) as file:
             reader = _reader(file)
@@ -79,7 +79,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def inside(directory: Path) -> list[Path] | None:
-    """List the files of a saved dataset: those that `state.json` names, whatever else lies beside them.
+    """List the files of a saved dataset that `state.json` names; other files beside them are ignored.
 
     `map` writes its results into the same directory, and saving anew with fewer files leaves the old ones there.
     """

@@ -1,5 +1,5 @@
 """datatrove's token files: `.ds` holds bare ids, `.ds.index` where each document ends (u8, in tokens of its file), and
-`.ds.loss` whether each token trains (a byte, 1 or 0), where that is known.
+`.ds.loss` the loss of the tokens (a byte, 1 for tokens that train), if it is known.
 
 Of rows, each segment of a document is one; padding is one, too.
 """

@@ -69,11 +69,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
-    """Return whether the first record says which tokens train; all others must agree with it."""
+    """Return whether the first record has a column of loss; all records must have one then."""
     try:
         first = next(_records(path, options), None)
     except DataError:
-        return False  # reading it says what is wrong
+        return False  # reading it will fail with the reason
     return first is not None and columns.says_loss(first.columns)
 
 

@@ -1,8 +1,8 @@
 """litdata's chunks for its `TokensLoader`: `index.json`, and files of tokens that are read in blocks of one length.
 
-A chunk: the number of items (u4), where each begins and the last ends (u4), then the items. Each sequence is an item;
-the loader counts tokens, so its `block_size` is the row length. Items of its other loader are trees of arrays: the size
-of each leaf (u4), then the leaves.
+A chunk: the number of items (u4), the begins of the items and the end of the last (u4), then the items. A sequence is
+an item; the loader counts tokens, so its `block_size` is the row length. Items of its other loader are trees of arrays:
+the size of each leaf (u4), then the leaves.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
 
 
 class _Chunk(msgspec.Struct):
-    """What the index says of a chunk."""
+    """The entry of a chunk in the index."""
 
     filename: str
     chunk_bytes: int
@@ -134,7 +134,7 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
         leaves = _leaves(read_json(path.with_name(_INDEX), _Index).config, path)
     except DataError:
-        return False  # reading it says what is wrong
+        return False  # reading it will fail with the reason
     return columns_say_loss([] if options.ids_only else [leaf.name for leaf in leaves])
 
 
@@ -155,7 +155,7 @@ def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
 
 
 def _names(spec: str | None, path: Path) -> list[str]:
-    """List the names of the leaves of an item: keys of its dictionary; none where it is something else."""
+    """List the names of the leaves of an item: the keys of its dictionary; [] if it is not a dictionary."""
     if spec is None:
         return []
     try:

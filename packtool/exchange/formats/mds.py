@@ -1,8 +1,8 @@
-"""MosaicML Streaming's MDS: `index.json` and shards of samples, each a column `tokens`, of rows also `seq_lengths`.
+"""MosaicML Streaming's MDS: `index.json` and shards of samples with a column `tokens`; rows also have `seq_lengths`.
 
-A shard: the number of samples (u4), where each begins and the last ends (u4), the columns as JSON, then the samples. A
-sample: the sizes of its columns of no fixed size (u4), then the columns, sorted by name. An array of no fixed shape
-says its dimensions and the width of each (a byte), then the dimensions, then its elements.
+A shard: the number of samples (u4), the begins of the samples and the end of the last (u4), the columns as JSON, then
+the samples. A sample: the sizes of its columns of variable size (u4), then the columns, sorted by name. An array of
+variable shape: the number of dimensions and their width (a byte), then the dimensions, then the elements.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TYPES = {
     65: "int64",
     66: "float64",
 }
-"""The types of arrays, by the number that stands for each in a sample."""
+"""The types of arrays, by their numbers in samples."""
 
 
 def _columns(contents: Contents) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
 
 
 class _File(msgspec.Struct):
-    """What an index says of a file."""
+    """The entry of a file in an index."""
 
     basename: str
     bytes: int
@@ -149,7 +149,7 @@ class _Columns(msgspec.Struct):
 
 
 class _Shard(_Columns, kw_only=True):
-    """What an index says of a shard."""
+    """The entry of a shard in an index."""
 
     format: str
     version: int
@@ -206,7 +206,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
 
 
 def _require_as_said(path: Path, shard: _Shard) -> None:
-    """Require that a file is of the version, size and hashes that its index says.
+    """Require that a file has the version, size and hashes in its index.
 
     Raises:
         DataError: it is not.
@@ -222,7 +222,7 @@ def _require_as_said(path: Path, shard: _Shard) -> None:
 
 
 def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) -> None:
-    """Require that a shard has the samples and columns that its index says.
+    """Require that a shard has the samples and columns in its index.
 
     Raises:
         DataError: it has not.
@@ -235,7 +235,7 @@ def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) 
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
-    """Return whether a shard says which tokens train, by its index or its own header."""
+    """Return whether a shard has a column of loss, by its index or its own header."""
     try:
         shard = _known(path)
         if shard is None:
@@ -245,12 +245,12 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
         else:
             names = shard.column_names
     except DataError:
-        return False  # reading it says what is wrong
+        return False  # reading it will fail with the reason
     return columns_say_loss([] if options.ids_only else names)
 
 
 def _known(path: Path) -> _Shard | None:
-    """Return what the index says of a shard; None where there is no index, since a shard has its columns itself."""
+    """Return the entry of a shard in its index; None if there is no index, which a shard can be read without."""
     for directory in (path.parent, path.parent.parent):  # a merged index lies above the shards
         if (directory / _INDEX).is_file():
             name = path.relative_to(directory).as_posix()
@@ -292,7 +292,7 @@ def _divided(sample: bytes, columns: _Columns, path: Path) -> dict[str, bytes]:
 def _leaf(name: str, encoding: str, options: ReadOptions) -> samples.Leaf:
     """Return how to read a column of this encoding.
 
-    Bytes do not say which numbers they are; those of llm-foundry are of 64 bits.
+    A column of bytes does not have the type of its numbers; llm-foundry writes ids of 64 bits.
     """
     kind, *given = encoding.split(":")
     if kind == "bytes" and name in (options.field, *IDS):

@@ -93,13 +93,13 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
 
 
 def _require_tiled(ids: Path, pointers: I64, sizes: I64) -> None:
-    """Require that the sequences of an index cover its file of ids, each byte once, in whatever order.
+    """Require that the sequences of an index cover its file of ids, every byte once, in any order.
 
-    With another type of ids in the index, or another file, they do not.
+    They do not if the index has another type of ids, or belongs to another file.
 
     Args:
         pointers: the first byte of each sequence.
-        sizes: of each, in bytes.
+        sizes: of the sequences, in bytes.
     """
     order = np.lexsort((sizes, pointers))
     ends = offsets_of(sizes[order])

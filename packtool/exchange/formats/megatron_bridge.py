@@ -89,7 +89,7 @@ def _padded_columns(block: Block) -> list[pa.Array]:
 def finish(directory: Path, contents: Contents, _: list[ExportedFile]) -> list[ExportedFile]:
     """Write the file of `packed_metadata_path`, which `pad_cu_seqlens` needs: how many pieces rows have, and how long.
 
-    Lengths are those that the reader leaves: of each piece without its last token.
+    The reader drops the last token of every piece, so the lengths are without it.
     """
     rows = most = longest = tokens = total = 0
     shortest: int | None = None

@@ -1,4 +1,4 @@
-"""nanoGPT's `train.bin`: ids of 16 bits, one after the other, and nothing else; of 32 where --dtype says so."""
+"""nanoGPT's `train.bin`: ids of 16 bits (32 with --dtype), one after the other, and nothing else."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
         return tables.says_loss(pq.read_schema(path), options, path)
     except tables.ERRORS:
-        return False  # reading it says what is wrong
+        return False  # reading it will fail with the reason
 
 
 FORMAT = Format(

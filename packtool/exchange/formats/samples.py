@@ -1,6 +1,6 @@
-"""Files of samples, as MDS and litdata have them: how many (u4), where each begins and the last ends (u4), then they.
+"""Files of samples, in MDS and litdata: their number (u4), their begins and the end of the last (u4), then the samples.
 
-A sample has columns. They are read as arrays by name, and turned to documents like the rows of a table.
+A sample has columns. They are read as arrays, by name, and turned into documents like the rows of a table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STREAMED = {"gz": "gzip", "bz2": "bz2", "zstd": "zstd"}
 _WHOLE = {"br": "brotli", "snappy": "snappy"}
 Ids = npt.NDArray[Any]
 DecodeIds = Callable[[bytes], Ids]
-"""The bytes of a column of a sample to its numbers; raises a ValueError where they are none."""
+"""Function from the bytes of a sample's column to its numbers; it raises a ValueError for other bytes."""
 
 
 class Leaf(NamedTuple):
@@ -51,11 +51,11 @@ class Leaf(NamedTuple):
 
 
 def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:
-    """Open a file that is compressed as a whole; memory holds what it unpacks to.
+    """Open a file that is compressed as a whole; its decompressed contents are held in memory.
 
     Args:
         compression: gz, bz2, br, snappy or zstd, perhaps with a level (`zstd:7`); None for a plain file.
-        size: bytes that it unpacks to; None where nothing says it.
+        size: decompressed size in bytes; None if it is unknown.
 
     Raises:
         DataError: damaged, of another size, or compressed otherwise.
@@ -85,7 +85,7 @@ def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:
 
 
 def require_hashes(path: Path, hashes: Mapping[str, str]) -> None:
-    """Require that a file has the hashes that its index says, by the name of the algorithm.
+    """Require that a file has the hashes in its index, given by the name of the algorithm.
 
     Raises:
         DataError: it has not, or the algorithm is not known.
@@ -137,7 +137,7 @@ def samples_in(file: BinaryIO, offsets: I64, path: Path) -> Iterator[bytes]:
 
 
 def columns_to_read(leaves: Iterable[Leaf], options: ReadOptions, path: Path) -> list[Leaf]:
-    """List the columns to read: that of the ids, then those that may say more of them.
+    """List the columns to read: the column of ids, then the columns that may describe them.
 
     Raises:
         DataError: there are no ids, or something in their place.

@@ -1,6 +1,6 @@
 """Parquet and Arrow, as Hugging Face `datasets` loads them: a row of the table for each sequence.
 
-Documents have `input_ids`, and `labels` where the store says which tokens train. Rows of a packed dataset also
+Documents have `input_ids`, and `labels` if the store has a loss. Rows of a packed dataset also
 have the columns that trainers of packed data take: `position_ids`, `seq_lengths` (of each segment of a document, and of
 padding), and `labels`. Labels are not shifted, and -100 for padding and for tokens that do not train. An EOS that a
 strategy inserted belongs to the segment before it.
@@ -88,7 +88,7 @@ def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
         batch = make_batch(tokens, block.segments[first:last], labels="same")
         begins = batch["cu_seqlens"][:-1].astype(np.int64)
         counts = np.bincount(begins // tokens.shape[1], minlength=len(tokens))
-        # Nothing comes before the first token of a row, so no model shifts a label there; padding is what has none.
+        # Every token but padding is a label, even the first of a row: models shift labels, and never use that one.
         labels = np.where(batch["document_ids"] < 0, IGNORED, batch["input_ids"]).reshape(-1)
         if block.loss is not None:
             labels[block.loss[inside] == 0] = IGNORED
@@ -125,7 +125,7 @@ def _row(path: Path, before: int, row: int) -> str:
 
 
 def columns_to_read(schema: pa.Schema, options: ReadOptions, path: Path) -> list[str]:
-    """List the columns to read: that of the ids, then those that may say more of them.
+    """List the columns to read: the column of ids, then the columns that may describe them.
 
     Raises:
         DataError: there are no ids, or several columns with one of these names.
@@ -149,7 +149,7 @@ def columns_to_read(schema: pa.Schema, options: ReadOptions, path: Path) -> list
 
 
 def says_loss(schema: pa.Schema, options: ReadOptions, path: Path) -> bool:
-    """Return whether a table says which tokens train."""
+    """Return whether a table has a column of loss."""
     return columns_say_loss(columns_to_read(schema, options, path)[1:])
 
 

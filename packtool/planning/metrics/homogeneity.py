@@ -116,14 +116,14 @@ class HomogeneityCounts:
 
 
 def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
-    """Find which groups of more than two values hold equal ones only, or all but one equal.
+    """Return whether the values of each group are equal, or all but one of them: (groups).
 
     From first to last, the values of such a group change nowhere, once next to an end, or twice in a row.
 
     Args:
         values: of all groups.
         first: where each group begins.
-        counts: values in each, three at least.
+        counts: number of values in each group, at least three.
 
     >>> equal_but_one(np.array([4, 4, 9, 4, 1, 2, 3, 3]), np.array([0, 4]), np.array([4, 4]))
     array([ True, False])
@@ -139,7 +139,7 @@ def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDAr
 
 
 def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
-    """Count which of the marks ``first:last`` are set."""
+    """Count the marks that are set in each range ``first:last``."""
     before = offsets_of(marks.view(np.uint8))
     inside: I64 = before.take(last) - before.take(first)
     return inside

@@ -84,7 +84,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return None
 
     def _of_loss(self) -> dict[str, tuple[int, int]]:
-        """Yield the equations of what trains; none if all tokens do."""
+        """Return the equations of tokens that train, with their two sides; {} if all tokens train."""
         stored, trained, masked = self.trained_stored, self.trained, self.masked
         again, dropped = self.trained_again, self.trained_dropped
         if not isinstance(stored, list):
@@ -139,16 +139,17 @@ def balance(
 ) -> Ledger:
     """Draw up the ledger of a packing, and check it.
 
-    What the strategy says it left out (`plans`) is compared with what the rows hold (`tallies`): neither is derived
-    from the other.
+    The tokens that the strategy left out by its own account (`plans`) are compared with the tokens in the rows
+    (`tallies`): the two are counted independently.
 
     Args:
-        tokens, documents: how many are packed; every document ends with one stored EOS.
-        chosen: what was chosen of the stores; None for each document once.
-        trained_stored: tokens of each store that train, counted as often as they are packed; None where all do.
+        tokens, documents: number of packed tokens and documents; every document ends with one stored EOS.
+        chosen: text that was left out or packed again; None if every document is packed once.
+        trained_stored: number of tokens of each store that train, counted as often as they are packed; None if all
+            tokens train.
 
     Raises:
-        DataError: it does not balance, which means a defect in packtool.
+        DataError: the ledger does not balance, which means a defect in packtool.
     """
     chosen = chosen or ChosenText(tokens - documents, 0, 0)
     ledger = Ledger(
@@ -191,15 +192,15 @@ def _total(parts: Sequence[Planned] | Sequence[Tally], account: str) -> int:
 
 
 def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
-    """Require that the rows of a dataset hold what its ledger says.
+    """Require that the counts of rows agree with the ledger of their dataset.
 
     Args:
-        has_loss: some tokens do not train: those that do are compared, too.
+        has_loss: whether the dataset has a loss; then tokens that train are compared, too.
         remedy: what to do if they differ.
         where: location of the dataset.
 
     Raises:
-        DataError: naming the first account that differs.
+        DataError: with the first account that differs.
     """
     of_loss = ("trained", "trained_again") if has_loss else ()
     for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "rounding", "output", "rows", *of_loss):

@@ -66,7 +66,7 @@ class LengthCounts:
         return int(self.values[-1]) if len(self.values) else 0
 
     def quantile(self, share: float) -> int:
-        """Find the smallest length that at least `share` of the documents do not exceed; 0 if there are none."""
+        """Return the smallest length that at least `share` of the documents do not exceed; 0 without documents."""
         return int(self.values[quantile(self.counts, share)]) if len(self.values) else 0
 
     def at_most(self, length: int) -> int:
@@ -79,7 +79,7 @@ class LengthCounts:
         return int(self.values[above] @ self.counts[above])
 
     def histogram(self) -> list[tuple[int, int, int, int]]:
-        """Count in bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) for each.
+        """Count in bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) by bin.
 
         The first bin holds the shortest document, the last the longest; bins between may be empty.
         """

@@ -154,7 +154,7 @@ class SourceMixing:
             self._max = np.maximum(self._max, shares.max(axis=0))
 
     def result(self) -> BatchMix:
-        """Sum up the rows so far: over whole batches, or over the only one where none is whole."""
+        """Sum up the rows so far, over whole batches; if no batch is whole, over the only one."""
         if self._batches:
             mean = self._sum / self._batches
             deviation = np.sqrt(np.maximum(self._squares / self._batches - mean**2, 0))
@@ -240,7 +240,7 @@ class Mixing:
         self._rows += part.rows
 
     def _followed(self, document: I64, row: I64) -> tuple[I64, I64]:
-        """Select the documents that are followed, of those that begin in some rows; return their places and rows."""
+        """Select the followed documents among the documents that begin in some rows; return their places and rows."""
         if self._stride == 1:
             return document, row
         lot, inside = np.divmod(document, self._stride)

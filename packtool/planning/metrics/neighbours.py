@@ -50,7 +50,7 @@ class NeighbourCounts:
         """Count whole rows; padding and inserted EOS are in no pair.
 
         Args:
-            group_of: numbers the value of each of these documents; negative where it is missing.
+            group_of: function from documents to the numbers of their values; negative for a missing value.
         """
         own = rows.document >= 0
         row = np.repeat(np.arange(rows.groups), np.diff(rows.offsets))[own]

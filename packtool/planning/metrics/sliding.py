@@ -58,7 +58,7 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
 
 
 def slides(lengths: I64, sequence_length: int, max_repetition: Fraction) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Find which documents of these lengths, at least L each, fill one more row by overlapping.
+    """Return whether documents of these lengths, at least L, fill one more row by overlapping.
 
     With n = len // L: they do where len is no multiple of L and len + ceil(n * r_max * L) >= (n + 1) * L
     (formulas 1 and 2), in exact arithmetic.

@@ -58,7 +58,7 @@ def strategy(name: str) -> Strategy:
     """Look up a strategy by its name.
 
     Raises:
-        UsageError: there is none; the message lists the names.
+        UsageError: there is no such strategy; the message lists the names.
     """
     if name not in STRATEGIES:
         raise UsageError(
@@ -161,7 +161,7 @@ def plan(
 
     Args:
         name: a strategy of `STRATEGIES`.
-        lengths: tokens of each document with its EOS, at least 1 each.
+        lengths: tokens of each document with its EOS, at least 1.
         options: what the strategy takes.
         arrays: allocates arrays as long as the corpus.
         ends: where a window has to end, if the strategy plans windows.

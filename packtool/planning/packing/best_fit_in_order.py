@@ -46,10 +46,10 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 
 
 def best_fit_in_order(lengths: Ints, capacity: int, most: int) -> I64:
-    """Put each item, in order, into the fullest open bin that has room for it; the number of its bin.
+    """Put each item, in order, into the fullest open bin that has room for it; return the numbers of the items' bins.
 
-    Where none has room, a bin is opened; where `most` are open, the fullest is closed first. A full bin closes by
-    itself. Of equally full bins the oldest takes the item, or is closed. `most` = 1 is next fit; without a limit it is
+    If no open bin has room, a new bin is opened; if `most` bins are open, the fullest is closed first. A full bin is
+    closed. Of equally full bins the oldest takes the item, or is closed. `most` = 1 is next fit; without a limit it is
     best fit.
 
     Args:

@@ -30,7 +30,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     filled = compose(counts, lengths[over].tolist(), options.buckets, options.threshold)
     cut = np.array(filled.segments, np.int64).reshape(-1, 4)
     rows = cut[:, 3]
-    # A segment of several rows is a segment for each of them. Places count documents, longest first.
+    # A `Segment` of several rows becomes one segment for every row. Places number documents, longest first.
     place, start, length = np.repeat(cut[:, :3], rows, axis=0).T
     start = start + ranges(np.zeros(len(rows), np.int64), rows, offsets_of(rows)) * length
     # Segments are items longer than all others, so they lead the order: segments of cut documents, then whole

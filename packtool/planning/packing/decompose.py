@@ -18,12 +18,12 @@ from packtool.planning.plan import I64, Ints, Plan, Segments, index_type
 
 
 class PowerPlan(Plan):
-    """Rows of one power of two, each a segment of one document.
+    """Rows of one power of two; a row is a segment of one document.
 
     Args:
         sequence_length: tokens in a row.
         lengths: tokens of each document with its EOS.
-        longest: these are the longest rows, of which a document may have several; else it has at most one.
+        longest: whether these are the longest rows, of which a document may have several; of others it has at most one.
         dropped: text tokens that no row of any length holds.
         eos_omitted: stored EOS that no row of any length holds.
         arrays: allocates the arrays of the plan.

@@ -108,7 +108,7 @@ class PaddingPlan(Plan):
 def _atom_offsets(
     atoms_of: Callable[[int, int], tuple[Ints, Ints]], documents: int, atoms: int, full_units: int, arrays: Arrays
 ) -> I64:
-    """Find the first unit of each atom, a document's full atoms, then its tail; then the number of units."""
+    """Return the first units of atoms, a document's full atoms before its tail; last, the number of units."""
     out = arrays.empty(atoms + 1, np.int64)
     out[0] = at = 0
     for first, last in blocks(documents):

@@ -44,12 +44,12 @@ class LongRows:
     def of(cls, document: Ints, rows: I64, lengths: Ints, sequence_length: int) -> LongRows:
         """Cut documents to rows.
 
-        A document of `len` tokens with k rows of L tokens: where k rows hold no more than `len` tokens they follow each
-        other; where they hold more they overlap, row i beginning at token floor(i * (len - L) / (k - 1)).
+        Let a document have `len` tokens and k rows of L tokens. If k rows hold no more than `len` tokens, they are
+        consecutive; if they hold more they overlap, and row i begins at token floor(i * (len - L) / (k - 1)).
 
         Args:
             document: the documents, ascending.
-            rows: of each of them.
+            rows: number of rows of each document.
             lengths: tokens of all documents.
             sequence_length: tokens in a row, L.
         """
@@ -86,7 +86,7 @@ class LongRows:
 
 @dataclass(frozen=True)
 class Bins:
-    """Rows that hold a segment each of several documents.
+    """Rows that hold segments of several documents.
 
     Attributes:
         document: document of each segment.
@@ -131,7 +131,7 @@ class RowsPlan(Plan):
     Args:
         sequence_length: tokens in a row, L.
         lengths: tokens of each document with its EOS.
-        long: rows of one document each; None for none.
+        long: rows that hold one document alone; None if there are no such rows.
         bins: rows of several.
         whole: segments of bins are whole documents, not the part of one beyond its last multiple of L.
         dropped: text tokens that no row holds.
@@ -232,17 +232,17 @@ class RowsPlan(Plan):
         return self._with(bins.at(mixed, offsets) if listed else Bins(mixed, offsets), self.stages)
 
     def limited(self, most: int) -> RowsPlan:
-        """Move the shortest segments of each bin that holds too many to bins of their own, at the end.
+        """Move the shortest segments of every bin that holds too many to new bins, at the end.
 
-        Of more than `most` segments in a row, those after the longest `most` have less than L / `most` tokens each, so
-        any `most` of them fit a row: the rows added are the segments moved, divided by `most`. Pieces of a document
-        that lie one after the other, as mixing may put them, are one segment of the row.
+        If a row has more than `most` segments, the segments after its longest `most` have less than L / `most` tokens,
+        so any `most` of them fit a row: the number of new rows is the number of moved segments divided by `most`.
+        Consecutive pieces of a document that mixing put side by side count as one segment of the row.
 
         Args:
             most: segments in a bin.
 
         Returns:
-            The plan, whose stages say how many rows were filled and how many added.
+            The plan; its stages have the number of rows that were filled and added.
 
         >>> rows = RowsPlan(8, np.array([1, 5, 2]), bins=Bins(np.array([0, 1, 2]), np.array([0, 3])), whole=True)
         >>> segments = rows.limited(2).segments(np.array([0, 1]))
@@ -273,7 +273,7 @@ class RowsPlan(Plan):
         return self._with(limited, {"filled": self.rows, "added": len(limited.offsets) - len(bins.offsets)})
 
     def _first_pieces(self) -> Mask:
-        """Mark the segments of bins but those that go on where the one before them in the bin ends."""
+        """Mark the segments of bins that do not continue the segment before them in the bin."""
         bins = self._bins
         first = np.ones(len(bins.document), np.bool_)
         if len(bins.listed) > 1:
@@ -307,7 +307,7 @@ class RowsPlan(Plan):
         return self._clip(both.at(ranges(both.offsets.take(group), counts, offsets), offsets))
 
     def _of_long(self, rows: I64) -> Segments:
-        """Return long rows: a segment of one document each."""
+        """Return the segments of long rows, one in every row."""
         repeated = np.zeros_like(rows)
         if self._long.overlap:
             repeated = self._long.repeated(rows, self.sequence_length)
@@ -447,7 +447,7 @@ class RenumberedPlan(Plan):
 
     Args:
         plan: of the documents in the order in which they were planned.
-        order: the number of each of them.
+        order: the numbers that these documents get.
     """
 
     def __init__(self, plan: Plan, order: Ints) -> None:

@@ -69,7 +69,7 @@ def restored(plans: Sequence[Plan], planned: Ints, lengths: Ints) -> list[Plan]:
             0,
             sum(int(np.count_nonzero(planned[a:b] < lengths[a:b])) for a, b in blocks(len(lengths))),
         )
-    # Where there are several row lengths, the first accounts for tokens that none of them holds.
+    # With several row lengths the first plan accounts for the tokens that no plan holds.
     first, *others = plans
     return [RoundedPlan(first, lengths, dropped, eos_omitted), *(RoundedPlan(plan, lengths, 0, 0) for plan in others)]
 

@@ -22,16 +22,16 @@ class Strategy:
         recommended: its place in the order in which the verdict takes strategies whose figures are alike, the simplest
             first; 0 if the verdict never names it, whatever its figures.
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
-        plan: from lengths (each with its EOS, at least 1) and checked options to plans. A strategy that is not windowed
-            is given an `Arrays`, too, for arrays as long as the corpus.
+        plan: function from lengths (EOS included, at least 1) and checked options to plans. A strategy that is not
+            windowed is given an `Arrays`, too, for arrays as long as the corpus.
         multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
-        mixes: rows are mixed unless ``mix_rows`` says otherwise.
+        mixes: rows are mixed unless ``mix_rows`` is false.
         random: its plans depend on the seed.
         whole: documents that fit a row (with `padding` an atom) are never cut.
         rounds: to begin pieces at multiples, it has to plan rounded lengths; else every unit begins with a document.
         keeps_eos: rows have the EOS of every document; without it nothing teaches a model to stop.
         omits_eos: pieces of EOS alone are left out.
-        neighbours: documents that are next to each other in the order share rows.
+        neighbours: documents that are neighbours in the order share rows.
         powers: the lengths of its rows are powers of two.
     """
 

@@ -1,4 +1,4 @@
-"""Plan a corpus window by window, so that memory holds the plan of one, not of the corpus.
+"""Plan a corpus window by window, so that memory holds the plan of a window, not of the corpus.
 
 lengths ─windows─▶ lengths of a window ─strategy─▶ one plan for each row length ─join─▶ plans of the corpus
 """
@@ -22,7 +22,7 @@ from packtool.planning.plan import Ints, Plan
 Window: TypeAlias = tuple[int, int]
 """The documents ``first:last``."""
 Over: TypeAlias = Callable[[Callable[[Window], list[RowsPlan]], Sequence[Window]], Iterable[list[RowsPlan]]]
-"""What `map` does: call a function on every window, in their order. A caller may do so in other processes."""
+"""Function that calls another one on every window, in order, as `map` does; perhaps in other processes."""
 
 _BATCH = 1 << 18  # documents that are added up at a time
 
@@ -38,7 +38,7 @@ def plan_corpus(
     """Plan a corpus with checked options: one plan for each row length, ascending.
 
     Args:
-        lengths: tokens of each document with its EOS, at least 1 each.
+        lengths: tokens of each document with its EOS, at least 1.
         arrays: allocates arrays as long as the corpus.
         ends: where a window has to end, if the strategy plans windows.
         over: calls a function on every window.
@@ -128,7 +128,7 @@ def _plan(
 
 
 def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Join the plans of consecutive windows, each with its first document, to the plans of the corpus.
+    """Join the plans of consecutive windows, given with the windows' first documents, to the plans of the corpus.
 
     Args:
         lengths: of all documents.

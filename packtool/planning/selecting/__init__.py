@@ -1,1 +1,1 @@
-"""Select documents of stores, and how often to pack each: mixtures, hold-outs, shards, copies. Touches no files."""
+"""Select documents of stores, and how often they are packed: mixtures, hold-outs, shards, copies. Touches no files."""

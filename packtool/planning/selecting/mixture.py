@@ -26,12 +26,12 @@ _MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The documents of one store, each as often as it is packed: whole passes first, then part of another.
+    """The documents of one store in the passes in which they are packed: whole passes, then a partial one.
 
     Attributes:
-        kept: the documents to choose from.
-        whole: passes over all of them.
-        part: the documents that are packed once more.
+        kept: whether each document may be packed.
+        whole: number of passes over all these documents.
+        part: whether each document is in the partial pass, which comes last.
     """
 
     kept: Mask
@@ -56,10 +56,10 @@ class Passes:
 
 
 def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Arrays = IN_MEMORY) -> Passes:
-    """Choose the documents of one store, each as often as it is packed.
+    """Choose the documents of one store for a number of epochs.
 
-    The part of a pass has the documents with the smallest keys, in corpus order, as many as come nearest to its share
-    of the tokens; so a larger fraction holds all documents of a smaller one.
+    A partial pass has the documents with the smallest keys, in corpus order, as many as come nearest to its share of
+    the tokens; so a larger fraction holds all documents of a smaller one.
 
     Args:
         lengths: of all documents of the store.
@@ -111,8 +111,8 @@ def by_pass_in_order(chosen: Sequence[Passes], stored: I64, arrays: Arrays = IN_
     """Order the documents of a mixture pass by pass over all stores, each pass as the stored documents are ordered.
 
     Args:
-        chosen: the documents of each store, which are numbered store by store.
-        stored: the documents of all stores that are packed, each once, in order.
+        chosen: the passes of each store; documents are numbered store by store, as they are packed.
+        stored: the packed documents of all stores, by their stored numbers, once and in order.
         arrays: allocates arrays as long as the corpus.
     Returns:
         The document at each place, and the place at which each pass ends.
@@ -140,7 +140,12 @@ def by_pass_in_order(chosen: Sequence[Passes], stored: I64, arrays: Arrays = IN_
 
 
 def _number_pass(passes: Passes, number: int, first: int, numbers: I64) -> None:
-    """Number the documents of one pass over a store, from `first` for those of all passes; -1 for others."""
+    """Write the numbers of the documents of one pass over a store; -1 for documents that are not in it.
+
+    Args:
+        first: number of the first document in the first pass; documents of all passes are numbered through.
+        numbers: (documents of the store), to be filled.
+    """
     taken = passes.kept if number < passes.whole else passes.part
     next_number = first + min(number, passes.whole) * int(np.count_nonzero(passes.kept))
     for a, b in blocks(len(taken)):
@@ -165,7 +170,8 @@ def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
 def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:
     """Find the documents with the smallest keys, as many as come nearest to a part of all tokens.
 
-    Only those near the limit are sorted: keys with the same leading bits make a group, and one group holds the limit.
+    Only documents near the limit are sorted: keys with the same leading bits make a group, and the limit lies in one
+    group.
     """
     out: Mask = arrays.filled(len(kept), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
     if not part or not kept.any():
@@ -300,14 +306,14 @@ def require_whole(shares: Mapping[str, Fraction]) -> None:
 
 
 def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> dict[str, Fraction]:
-    """Weigh each source by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
+    """Return the share of each source by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
 
-    In decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same on every machine;
-    the largest share takes what rounding leaves.
+    Shares are computed in decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same
+    on every machine; the largest share takes the rounding error.
 
     Args:
         tokens: of each source.
-        temperature: T; 1 leaves the proportions as they are, more brings them closer to each other.
+        temperature: T; 1 leaves the proportions as they are, a higher one makes them more even.
 
     >>> shares_by_temperature({"en": 10_000, "is": 100}, Decimal(2))
     {'en': Fraction(909091, 1000000), 'is': Fraction(90909, 1000000)}

@@ -108,7 +108,7 @@ def held_out(hashes: U64, *, seed: int, bound: int) -> Mask:
 
 
 def in_shard(hashes: U64, number: int, shards: int) -> Mask:
-    """Find the documents of shard `number` of `shards`, from 1: each is in one of them, with all its copies.
+    """Find the documents of shard `number` of `shards`, from 1: a document is in one shard, with all its copies.
 
     >>> texts = np.arange(100, dtype=np.uint64)
     >>> sum(int(in_shard(texts, number, 3).sum()) for number in (1, 2, 3))
@@ -127,13 +127,14 @@ def first_of_each(
     arrays: Arrays = IN_MEMORY,
     most: int = 1 << 22,
 ) -> list[Mask]:
-    """Find the first document with each text, of those that are wanted of all stores.
+    """Find the first wanted document with each text, over all stores.
 
     Args:
         hashes: of the texts of the documents of each store.
-        wanted: returns whether each document of a part of a store, given by number, is wanted; None for all.
-        arrays: makes the results, which are as long as the stores.
-        most: texts that are sorted at a time, so the memory that it takes; more of them take more passes.
+        wanted: function from the number of a store and a slice of its documents to whether they are wanted; None for
+            all documents.
+        arrays: allocates the results, which are as long as the stores.
+        most: texts that are sorted at a time, which bounds memory; more texts take several passes over the hashes.
 
     >>> [first] = first_of_each([np.array([5, 6, 5, 5])], lambda store, part: np.array([False, True, True, True]))
     >>> first.tolist()
@@ -173,14 +174,14 @@ def _by_store(places: I64, stores: int) -> Iterator[tuple[int, I64]]:
 def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int) -> Mask:
     """Draw a stratified sample (Seamless Packing, appendix D.1); larger shares hold the documents of smaller ones.
 
-    From each interval (k · interval, (k + 1) · interval] it takes the documents with the smallest keys, as many as come
-    nearest to its share; halves are rounded up.
+    Of the documents with lengths in an interval (k · interval, (k + 1) · interval] it takes those with the smallest
+    keys, as many as come nearest to the share; halves are rounded up.
 
     Args:
         lengths: of all documents of the store, in tokens.
         kept: the documents to choose from, ascending.
-        share: of the documents of each interval.
-        interval: in tokens.
+        share: of the documents in every interval.
+        interval: length of an interval, in tokens.
         seed: of the keys.
 
     >>> mask = sampled(np.array([3, 4, 4, 2, 9, 9]), np.arange(6), Fraction(1, 2), interval=4, seed=0)

@@ -1,4 +1,4 @@
-"""Shuffles: pure functions that decide an order, one file each. None of them touches a token.
+"""Shuffles: pure functions that decide an order, one file for each. They touch no tokens.
 
 `permutation` draws the keys behind all of them.
 """
@@ -36,7 +36,7 @@ def method(name: str) -> Method:
     """Look up a shuffle by its name.
 
     Raises:
-        UsageError: there is none; the message lists the names.
+        UsageError: there is no such shuffle; the message lists the names.
     """
     if name not in METHODS:
         raise UsageError(

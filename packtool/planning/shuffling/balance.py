@@ -19,7 +19,7 @@ STEP = "step"
 TURN = "turn"
 """Ranks meet at every micro-batch, as in FSDP: rows of like cost come in one turn."""
 _CLOSE = 256  # a batch that takes one part in 256 longer than the least possible is done: there is little to gain
-_CYCLES = 8  # of exchanges at most; in each, ranks meet others that are half of all ranks away, a quarter, and so on
+_CYCLES = 8  # most cycles of exchanges; in a cycle ranks meet others half of all ranks away, then a quarter, and so on
 _CANDIDATES = 8  # rows of the other rank that each row is compared with at a time
 
 
@@ -65,10 +65,10 @@ def pairs_of(segments: Segments, multiple: int = 1) -> I64:
 
 
 def deal(costs: I64, ranks: int) -> I64:
-    """Deal rows out so that the sums of ranks are even: equally many rows each.
+    """Deal rows to ranks, the same number to every rank, so that the sums of their costs are even.
 
-    Rows of like cost are dealt in turns, one to each rank; then ranks exchange rows in pairs, while that lowers the
-    largest sum. Ties go by number, so the result follows from the costs alone.
+    Rows of similar cost are dealt in turns, one to each rank. Then ranks exchange rows in pairs, as long as that lowers
+    the largest sum. Ties are broken by number, so the result follows from the costs alone.
 
     Args:
         costs: (batches, rows).
@@ -87,11 +87,11 @@ def deal(costs: I64, ranks: int) -> I64:
 
 
 def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
-    """Deal rows out so that ranks which meet at every micro-batch wait little.
+    """Deal rows to ranks that meet at every micro-batch, so that they wait little.
 
-    Rows sorted by cost, as many as a turn takes at a time to one turn: with one row each, no other turns have a smaller
-    sum of largest costs. Within a turn rows are dealt by `deal`, and the largest share goes to the rank that has had
-    least so far, so that sums even out too.
+    Rows are sorted by cost, and a turn takes the next ones: with one row for a rank, no other division into turns has a
+    smaller sum of largest costs. Within a turn rows are dealt by `deal`, and the largest share goes to the rank with
+    the smallest sum so far, so that the sums of ranks even out, too.
 
     Args:
         costs: (batches, rows).
@@ -166,7 +166,7 @@ def _exchange(costs: I64, dealt: I64) -> None:
 
 
 def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
-    """Pair ranks by their load, each in at most one pair, so that all pairs can exchange rows at once.
+    """Pair ranks by their load. A rank is in one pair at most, so all pairs can exchange rows at once.
 
     In blocks of twice `apart` ranks: the highest with the lowest, the second highest with the second lowest, and so on.
 
@@ -178,7 +178,7 @@ def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
     """
     order = np.argsort(load[batches], axis=1, kind="stable")
     ranks = order.shape[1]
-    # Where the ranks are no whole number of blocks, those with least stay alone: they keep nobody waiting.
+    # If the ranks are no whole number of blocks, the ranks with the least load are in no pair: nobody waits for them.
     left_over = ranks % (2 * apart)
     blocks = order[:, left_over:].reshape(len(order), ranks // (2 * apart), 2, apart)
     lower_half, upper_half = blocks[:, :, 0], blocks[:, :, 1]

@@ -23,8 +23,8 @@ class PartialPlan(Plan):
     Args:
         sequence_length: tokens in a row, L.
         ends: documents + 1 offsets of the documents in the stream: `offsets_of` their lengths.
-        rotation: for each lane, how many of its tokens move to its end; as many lanes as a batch has rows, B.
-        lane: tokens in a lane. Where that is no multiple of L, the last row of each is shorter.
+        rotation: number of tokens of each lane that move to its end; there are as many lanes as rows in a batch, B.
+        lane: tokens in a lane. If that is no multiple of L, the last row of a lane is shorter.
 
     Tokens beyond the last lane are left out, and counted.
 
@@ -114,7 +114,7 @@ def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:
     (20, 25)
 
     Raises:
-        UsageError: there are too few for one.
+        UsageError: there are too few tokens for one multiple in a lane.
     """
     steps = tokens // (batch_size * multiple)
     if not steps:

@@ -1,8 +1,8 @@
 """The one permutation behind every shuffle.
 
-Each atom draws a 64-bit key from a counter-based bit generator, at the atom's own index; the order is by key, ties by
-index. So any worker can draw the keys of any range, and the order does not depend on how the work is divided. NumPy
-guarantees the streams of `SeedSequence` and of its bit generators' `random_raw`.
+Every atom draws a 64-bit key from a counter-based bit generator, at the atom's own index. Atoms are ordered by key,
+ties by index. So any worker can draw the keys of any range, and the order does not depend on how the work is divided.
+NumPy guarantees the streams of `SeedSequence` and of its bit generators' `random_raw`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
     unsure = [np.empty(0, np.int64)]
     for a, b in blocks(len(packed)):
         begin, end = max(a, 1), min(b, len(packed) - 1)
-        equal = np.zeros(b - a + 1, np.bool_)  # each with the one before it, and the one after the block with its last
+        # Whether an item equals the item before it; the last place compares the item after the block with its last.
+        equal = np.zeros(b - a + 1, np.bool_)
         np.less_equal(packed[begin : end + 1] ^ packed[begin - 1 : end], low, out=equal[begin - a : end - a + 1])
         unsure.append(a + np.flatnonzero(equal[1:] | equal[:-1]))
     packed &= low

@@ -22,8 +22,8 @@ _NULL = msgspec.Raw(b"null")
 def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """List the added tokens that configuration files name, in the order in which Transformers adds them.
 
-    They are those of `added_tokens_decoder` by id, else those of added_tokens.json; then the special tokens that have
-    names, but for EOS, and the lists of others.
+    They are the tokens of `added_tokens_decoder`, by id, or without it of added_tokens.json; then the special tokens
+    with names of their own, except EOS, and the lists of further special tokens.
 
     Args:
         configs: tokenizer_config.json, special_tokens_map.json and added_tokens.json, parsed, by name.
@@ -59,17 +59,17 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
 
 
 def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged: Collection[str] = ()) -> bytes:
-    """Add to a tokenizer.json the tokens that it lacks, and give those that it has the flags that are wanted.
+    """Add to a tokenizer.json the wanted tokens that it lacks, and set the wanted flags of the tokens that it has.
 
-    Each gets the id that `tokenizers` gives it: that of the vocabulary if it is there, else the next one.
+    A token gets the id that `tokenizers` gives it: its id in the vocabulary if it is there, otherwise the next one.
 
     Args:
         data: the tokenizer.json.
         wanted: as `added_tokens` lists them.
-        flagged: texts of those whose flags come before the file's; none of them makes a special token ordinary.
+        flagged: texts of wanted tokens whose flags replace the file's; a special token of the file stays special.
 
     Returns:
-        The same bytes where nothing is to do, or where it is not a tokenizer.json.
+        The new tokenizer.json; the same bytes if nothing changes, or if they are not a tokenizer.json.
     """
     try:
         entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
@@ -143,7 +143,7 @@ def named_special(configs: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def named_ids(configs: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, int]]:
-    """Return the file that says which ids added tokens have, and what it says, by text.
+    """Return the name of the file with the ids of added tokens, and these ids, by text.
 
     Args:
         configs: see `added_tokens`.
@@ -155,7 +155,7 @@ def named_ids(configs: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, 
 
 
 def moved_tokens(said: Mapping[str, int], vocab: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Find the added tokens that have another id than a file says: text, that id, and theirs.
+    """Return the added tokens whose ids differ from a file: by text, the id in the file, and the token's id.
 
     >>> moved_tokens({"<x>": 7, "<y>": 8}, {"<x>": 7, "<y>": 9})
     {'<y>': (8, 9)}

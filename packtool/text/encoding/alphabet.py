@@ -27,9 +27,10 @@ class Alphabet(msgspec.Struct, frozen=True):
     """The characters that a tokenizer has tokens for.
 
     Attributes:
-        unknown: id of the token of the unknown; None if there is none.
-        bytes: those that have a token, of a byte-level tokenizer that lacks some; None for any other.
-        characters: those that have a token, of another tokenizer without a token of the unknown; None for any other.
+        unknown: id of the token of the unknown; None if the tokenizer has no such token.
+        bytes: bytes that have a token, for a byte-level tokenizer without tokens for all bytes; None for any other.
+        characters: characters that have a token, for a tokenizer of characters without a token of the unknown; None for
+            any other.
     """
 
     unknown: int | None = None
@@ -59,7 +60,7 @@ class Alphabet(msgspec.Struct, frozen=True):
 def alphabet_of(spec: Mapping[str, Any], vocab: Mapping[str, int]) -> Alphabet:
     """Return the alphabet of a tokenizer.
 
-    A BPE drops a character without a token where it has none of the unknown; other models need one.
+    A BPE without a token of the unknown drops characters that it has no token for; other models always have one.
 
     >>> model = {"type": "BPE", "vocab": {"None": 7}, "unk_token": None}
     >>> alphabet_of({"model": model, "pre_tokenizer": {"type": "ByteLevel"}}, {"None": 7}).unknown is None

@@ -86,7 +86,7 @@ def encoded(documents: Iterable[str], utf8: Iterable[bytes], encoder: Verified) 
         ids.append(found)
         lengths.append(counts)
         ends += call.ends
-    # A long document has several pieces: its ids are those between the end of the document before it and its own.
+    # A long document has several pieces: its ids reach from the end of the document before it to its own end.
     after_pieces = np.cumsum(_joined(lengths, np.int64))
     after_documents = after_pieces[np.array(ends, np.bool_)]
     return EncodedDocuments(_joined(ids, np.uint32), np.diff(after_documents, prepend=0))

@@ -40,7 +40,7 @@ ENCODERS = ("auto", "tokenizers", *FAST)
 
 
 def choose(tokenizer: FoundTokenizer, wanted: str = "auto", *, special_as_text: bool = False) -> EncoderRecipe:
-    """Choose the encoder, and say why, from the tokenizer.json alone; load none.
+    """Choose the encoder, and give the reason, from the tokenizer.json alone, without loading an encoder.
 
     Args:
         wanted: one of `ENCODERS`.

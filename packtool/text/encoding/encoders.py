@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 U32 = np.ndarray[Any, np.dtype[np.uint32]]
 Encode: TypeAlias = Callable[[Sequence[str], Sequence[bytes] | None], tuple[U32, I64]]
-"""Turns texts, perhaps at hand as UTF-8, too, into all ids, one text after another, and the number of ids of each."""
+"""Function from texts, and their UTF-8 if it is known, to (all ids, one text after another; ids of each text)."""
 
 
 class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,13 +31,13 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         encoder: one of `encoder_choice.ENCODERS`, but not ``auto``.
-        why: it was chosen.
+        why: the reason for choosing it.
         shape: of the tokenizer.
-        cut: how long texts may be cut (see long_texts.py).
+        cut: where long texts may be cut (see long_texts.py).
         added_tokens: texts of its added tokens.
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
-        rest: the next best encoders, should this one not serve after all; none where it was asked for.
+        rest: the next best encoders, in case that this one fails; empty if the user chose the encoder.
     """
 
     encoder: str
@@ -82,8 +82,8 @@ def called(failed: Callable[[str], PacktoolError], function: Any, *arguments: An
 
 
 def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, **options: Any) -> Any:
-    """Call a fast library; its errors become those that name the way out: `unsuitable_error` where it `loads` a
-    tokenizer, `mismatch_error` where it encodes."""
+    """Call a fast library, and turn its errors into errors with a remedy: `unsuitable_error` while it `loads` a
+    tokenizer, `mismatch_error` while it encodes."""
     error = unsuitable_error if loads else mismatch_error
     return called(lambda why: error(f"{library} failed ({why})"), function, *arguments, **options)
 

@@ -162,7 +162,7 @@ def _isolates(split: Mapping[str, Any], pattern: str) -> bool:
 
 
 def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any] | str:
-    """Return the plainest pre-tokenizer that means the same, or why gigatoken has none."""
+    """Return the plainest pre-tokenizer with the same effect, or the reason why gigatoken has no such pre-tokenizer."""
     splits, every = split_by(pre_tokenizer), steps(pre_tokenizer)
     runs = any(step["type"] == "Digits" and not step.get("individual_digits") for step in every)
     if splits is None or splits not in SETTLED or runs:
@@ -259,12 +259,13 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
     marks = steps(spec.get("normalizer"))
     reason = unlike_added(spec.get("added_tokens") or (), marks)
     if marks in ([_SPACES], [_PREPENDED, _SPACES]):
-        # Gemma's split at spaces finds none after they are replaced.
+        # Gemma's split at spaces has no effect: the normalizer has replaced all spaces before.
         if pre_tokenizer not in (None, _SPLIT_AT_SPACES):
             reason = f"its pre-tokenizer is {' + '.join(kinds(pre_tokenizer))}"
         return reason or Shape()
     if not marks and pre_tokenizer == _METASPACE:
-        # Only what begins a text gets a mark; gigatoken gives one to what follows a separator, too.
+        # The tokenizer marks the begin of a text alone, and gigatoken every begin after a separator, too: so texts
+        # can't be joined.
         return reason or Shape(joined=False)
     return "it has byte fallback, and marks spaces in an unknown way"
 
@@ -275,10 +276,11 @@ def marks_beginnings(spec: Mapping[str, Any]) -> bool:
 
 
 def guard(spec: Mapping[str, Any]) -> str:
-    """Return a character that keeps such a mark from a text it is put before; empty where texts get none.
+    """Return a character to put before a text, so that the tokenizer's mark goes to the character; "" without a mark.
 
-    Mark and character come first, and without their ids those of the text are left. The character becomes a byte, and
-    is joined with nothing, since no entry of the vocabulary has it. Code Llama's own tokenizer does so with a smiley.
+    The ids of mark and character come first; without them the ids of the text are left. The character becomes a byte
+    token, and is joined with nothing, since no entry of the vocabulary has it. Code Llama's own tokenizer does so with
+    a smiley.
     """
     model = spec["model"]
     if not (marks_beginnings(spec) and model.get("byte_fallback")):

@@ -63,8 +63,8 @@ def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
 
 
 def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
-    """Return the tokenizer.json that fastokens is loaded from, with an entry for every byte and every id, and none that
-    is empty.
+    """Return the tokenizer.json that fastokens is loaded from, with an entry for every byte and every id, and no empty
+    entry.
 
     A byte without an entry gets an id above all others: `tokenizers` leaves it out and joins its neighbours, so texts
     with one must go to it.

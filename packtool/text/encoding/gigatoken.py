@@ -47,8 +47,8 @@ def digit_tokens(vocab: Mapping[str, int], first: int, taken: Collection[str]) -
     """List added tokens that make every numeric character a pre-token of its own, which gigatoken has no pattern for.
 
     An added token splits a text where it stands, as the pre-tokenizer does before a digit and after it. So every
-    numeric character becomes one: those of ASCII with the id they have, since they are entries of their own; the
-    others, which may take several ids, with a placeholder above all ids, which is replaced afterwards.
+    numeric character becomes one. ASCII digits keep their ids, since they are entries of their own; other characters
+    may take several ids, and get a placeholder above all ids, which is replaced afterwards.
 
     Args:
         vocab: of the model.

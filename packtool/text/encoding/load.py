@@ -41,8 +41,8 @@ class FoundTokenizer:
 
     Attributes:
         files: by name, as they are: the tokenizer.json and its configuration, most telling first.
-        where: they are, for messages.
-        named_in: the file that says which ids its added tokens have.
+        where: their location, for messages.
+        named_in: name of the file with the ids of its added tokens.
         named: these ids, by text.
     """
 
@@ -78,7 +78,7 @@ class FoundTokenizer:
 
     @cached_property
     def vocab(self) -> dict[str, int]:
-        """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
+        """The ids of all tokens; added tokens have the ids that `tokenizers` gives them, whatever ids the file has."""
         vocab, added = self.spec["model"].get("vocab"), self.spec.get("added_tokens") or ()
         if isinstance(vocab, list) and self.spec["model"]["type"] == "Unigram":  # [token, score] pairs in id order
             vocab = {pair[0]: number for number, pair in enumerate(vocab)}
@@ -111,7 +111,7 @@ class FoundTokenizer:
         return configs
 
     def stops(self, eos: str) -> tuple[str, ...]:
-        """Return the texts of the tokens that generation stops at: `eos`, then those that generation_config.json names.
+        """Return the texts of the tokens that generation stops at: `eos`, then the tokens in generation_config.json.
 
         Raises:
             DataError: the file is not JSON, or names what is no token.
@@ -152,7 +152,7 @@ def info_of(
         eos_token: text or id; None to take what its files say, or the only well-known one.
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
-        chats: documents are conversations, whose template says what begins them.
+        chats: documents are conversations, whose template writes what begins them.
 
     Raises:
         DataError: a file of it can't be read.
@@ -265,8 +265,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] | None:
-    """Return all ids, if those in the file are the ones that `tokenizers` gives: that of the vocabulary, or the next
-    one; None where they are not, or anything is odd. Nearly every file is simple, and needs no library to tell."""
+    """Return all ids, if added tokens have the ids that `tokenizers` gives them: the id in the vocabulary, or the next
+    one. Return None if they differ, or if anything is unusual. Nearly every file is simple, and needs no library."""
     known = dict(ids)
     try:
         if max(known.values(), default=-1) + 1 != len(known):

@@ -1,13 +1,13 @@
-"""Encode long texts piece by piece where that provably gives the same ids: `tokenizers` takes some 120 bytes of memory
-for each byte of a text.
+"""Encode long texts piece by piece if that provably gives the same ids: `tokenizers` takes some 120 bytes of memory for
+every byte of a text.
 
 A text is cut between a letter (or a number such as ²) and a space or newline after it, where no id can reach over it:
 
 - a byte-level BPE with a pattern that never goes on from either into whitespace, nor looks back, splits there anyway,
   and NFC never composes a letter with such whitespace;
 - a BPE of SentencePiece splits nowhere, but joins two characters only if an entry of its vocabulary has one after the
-  other, and in none a letter is followed by a space or newline. Where it puts a mark before each text, that mark
-  takes the place of the space at which the text was cut.
+  other, and it must have no entry with a letter before a space or newline. If it puts a mark before every text, the
+  mark takes the place of the space at which the text was cut.
 
 Added tokens must not reach over a cut either.
 """
@@ -21,8 +21,8 @@ from typing import Any
 from packtool.text.encoding.families import NFC, SETTLED, marks_beginnings, shape, split_by, steps
 
 PIECE = 1 << 15
-"""Characters of a piece, about; also the length up to which a text is encoded whole. Two that follow each other are
-checked against the reference as one text (see verify.py), so they must not be long."""
+"""Characters of a piece, about; also the length up to which a text is encoded whole. Two consecutive pieces are checked
+against the reference as one text (see verify.py), so they must not be long."""
 _SEARCH = 1 << 12
 
 BEFORE, AT = "before", "at"
@@ -41,15 +41,15 @@ loop over places, which took 2 % of the command's CPU time where half of the tex
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
 """Patterns that no added token may match: it would reach over a cut, or strip the whitespace after it."""
 _TAKES_THE_SPACE = re.compile(r"\A(?: ?\w| \Z)|\w\Z")
-"""Nor this one, where the space is left out: the token would need it, or begin a piece, which then gets no mark, or
-stand before the space, which then gets a mark of its own."""
+"""A further pattern that no added token may match if the space is left out: the token would need the space; or begin a
+piece, which then gets no mark; or stand before the space, which then gets a mark of its own."""
 _JOINS = re.compile(r"[ ▁\n](?:(?<=[^\W\d_].)|(?<=<0x[0-9A-F]{2}>.))", re.DOTALL)
 """A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them; found by its end, since
 most entries have none."""
 
 
 def cut_of(spec: Mapping[str, Any]) -> str:
-    """Return how texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or an empty string if they may not.
+    """Return where texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or "" if they may not be cut.
 
     >>> cut_of({"model": {"type": "Unigram"}})
     ''
@@ -74,10 +74,10 @@ def _reaches_over(token: Mapping[str, Any]) -> bool:
 
 
 def pieces(text: str, cut: str) -> list[str]:
-    """Cut a text into consecutive parts that may be encoded one by one; at least one.
+    """Cut a text into consecutive parts that may be encoded one by one; at least one part.
 
     Args:
-        cut: how it may be cut, as `cut_of` says.
+        cut: where it may be cut, from `cut_of`.
 
     >>> pieces("short text", BEFORE)
     ['short text']
@@ -90,7 +90,7 @@ def pieces(text: str, cut: str) -> list[str]:
 
 
 def _last_cut(text: str, start: int, limit: int, cut: str) -> int:
-    """Find the last safe cut in (start, limit], looking back a little only; else the first one after; 0 for none."""
+    """Return the last safe cut in (start, limit], near the limit; or the first one after it; 0 if there is none."""
     last = _LAST_FITS[cut].match(text, max(start, limit - _SEARCH) + 1, limit + 2)
     if last is not None:
         return last.end() - 1

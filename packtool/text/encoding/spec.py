@@ -46,7 +46,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def repeated_merge(data: bytes) -> str | None:
-    """Return a merge of a BPE that is given twice, of which libraries take one or the other; None if none is.
+    """Return a merge that a BPE lists twice, for which libraries take different places; None if all merges differ.
 
     >>> repeated_merge(b'{"model": {"merges": ["a b", "b c", "a b"]}}'), repeated_merge(b'{"model": {}}')
     ('a b', None)

@@ -26,7 +26,7 @@ CANDIDATES = {
         ("<｜begin▁of▁sentence｜>", "<BOS_TOKEN>", "[BOS]", "[CLS]"),
     ),
 }
-"""Well-known texts; the second ones (DeepSeek, Command R, Claude, BERT) only where there is none of the first."""
+"""Well-known texts in two groups; the second one (DeepSeek, Command R, Claude, BERT) counts only without the first."""
 
 ENDS_OF_TURNS = frozenset(
     {
@@ -44,9 +44,9 @@ class Sentinels(NamedTuple):
     """The tokens between the parts of a text that is to fill in the middle.
 
     Attributes:
-        texts: of those before prefix, suffix and middle, and of the one after the middle; a model may have only the
-            first two, or three.
-        suffix_leads: the model knows one form alone, in which the suffix comes first of all.
+        texts: of the sentinels before prefix, suffix and middle, and after the middle; a model may have only the first
+            two, or three.
+        suffix_leads: whether the model knows only the form in which the suffix comes first.
     """
 
     texts: tuple[str, ...]
@@ -64,11 +64,11 @@ SENTINELS = (
     Sentinels(("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>")),  # CodeGeeX, GLM
     Sentinels(("[PREFIX]", "[SUFFIX]"), suffix_leads=True),  # Codestral
 )
-"""Those of known models; what comes first is looked for first."""
+"""The sentinels of known models, in the order in which they are looked for."""
 
 
 def sentinels(vocab: Collection[str]) -> Sentinels | None:
-    """Return the sentinels of a known model that a vocabulary has; None if it has none.
+    """Return the sentinels of a known model that a vocabulary has; None if it has no known sentinels.
 
     >>> sentinels({"<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>"})
     Sentinels(texts=('<fim_prefix>', '<fim_suffix>', '<fim_middle>'), suffix_leads=False)
@@ -82,7 +82,7 @@ def marked(spec: Mapping[str, Any]) -> set[str]:
 
 
 def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> list[str]:
-    """List the well-known texts of a kind that a vocabulary has; those that are special tokens, if any are.
+    """List the well-known texts of a kind that a vocabulary has: only special tokens, if any of them are special.
 
     >>> candidates("eos", {"</s>": 2, "<|endoftext|>": 7, "[SEP]": 9}, {"</s>"})
     ['</s>']
@@ -95,7 +95,7 @@ def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> l
 
 
 def doubt(eos: str, added: Collection[str]) -> str:
-    """Return the reason to doubt a token as EOS; empty if there is none.
+    """Return the reason to doubt a token as EOS; "" if there is no reason.
 
     >>> doubt("<|im_end|>", {"<|im_end|>", "<eos>"}), doubt("</s>", {"<eos>"}), doubt("<eos>", {"<eos>"})
     ('which ends a turn of a chat', 'an ordinary token, which texts may contain', '')
@@ -134,7 +134,7 @@ def special(
         added: texts of special tokens.
 
     Raises:
-        UsageError: there is none, or none is known.
+        UsageError: there is no such token, or it can't be found.
     """
     option = f"--{kind}-token"
     if wanted is not None:
@@ -162,7 +162,7 @@ def named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int
     """Find the id and text of a token, by its id (a number is always an id) or its text.
 
     Raises:
-        UsageError: there is none, in the words of an option.
+        UsageError: there is no such token; the message names the option.
     """
     if isinstance(wanted, int) or wanted.isdecimal():
         number = int(wanted)

@@ -64,7 +64,7 @@ def having(codes: CodeTable, texts: Sequence[str], utf8: Sequence[bytes]) -> lis
 
 
 def _have(codes: CodeTable, pairs: Sequence[tuple[str, bytes]]) -> bool:
-    """Return whether any of these texts, each with its bytes, has a character of a set."""
+    """Return whether any of these texts, given with their UTF-8, has a character of a set."""
     if not pairs:
         return False
     texts, utf8 = zip(*pairs, strict=True)

@@ -67,9 +67,9 @@ class Verified:
     """An encoder that checks itself against the reference as it goes, through all blocks of a worker.
 
     Args:
-        encode: what encodes; the reference itself needs no check.
-        reference: what it is checked against. Texts with characters that are too new for one of them go to it, and
-            those with a byte that has no entry.
+        encode: function that encodes; the reference itself is not checked.
+        reference: encoder to compare with. Texts with a character that is too new for one of the two are encoded by the
+            reference; so are texts with a byte that has no entry.
         recipe: of the encoder.
         often, seldom: one in this many texts is checked, at first and later.
 

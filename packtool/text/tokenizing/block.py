@@ -60,7 +60,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A block: its spans, with the file of each."""
+    """A block: its number, its spans, and the files that the spans are in."""
 
     number: int
     spans: Block
@@ -113,7 +113,7 @@ def run(work: Work, task: Task, worker: Worker) -> BlockResult:
 
 def prepare(work: Work) -> tuple[Verified | None, Conversations | None]:
     """Load the encoder, and what conversations need; they are kept for the next task, and shared with processes forked
-    from this one. Ids need none."""
+    from this one. A corpus of ids needs neither."""
     recipe = work.recipe
     if recipe.fields.ids:
         return None, None

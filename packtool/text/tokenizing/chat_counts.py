@@ -45,11 +45,11 @@ def ends_shown(ends: dict[str, int], stops: Sequence[str]) -> str:
 
 
 def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[str, SpanCounts]], chat: Chat) -> None:
-    """Warn where a model may not learn to stop, and where there is other reasoning, or other calls, than are found.
+    """Warn if a model may not learn to stop, or if reasoning or a tool call has a form that is not recognised.
 
     Args:
-        where: the output lies.
-        files: the name and counts of each, in order.
+        where: the place of the output, for messages.
+        files: names and counts of the files, in order.
     """
     count = total.open_turns
     if count:

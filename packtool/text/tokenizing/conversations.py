@@ -1,5 +1,7 @@
-"""Conversations as documents: each record of a batch becomes the text that its template renders, and which tokens of it
-train: those with a character in a span that does."""
+"""Conversations as documents: a record becomes the text that its template renders, and a loss of the tokens.
+
+A token trains if one of its characters is in a span that trains.
+"""
 
 from __future__ import annotations
 
@@ -60,15 +62,15 @@ class Conversations:
     def masked(
         self, batch: RecordBatch, utf8: Sequence[bytes], documents: EncodedDocuments, eos_id: int
     ) -> EncodedDocuments:
-        """Return the documents of a batch with what trains of them.
+        """Return the documents of a batch with their loss.
 
-        The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
-        to be told from the next, which trains where it ends the last answer, or all of the text trains.
+        If a template ends a conversation with EOS, that is the EOS of the store. Any other conversation gets an EOS to
+        separate it from the next, which trains if it ends the last answer, or if all of the text trains.
 
         Args:
             batch: rendered.
-            utf8: of its texts.
-            documents: the ids of each.
+            utf8: UTF-8 of its texts.
+            documents: ids of its texts.
             eos_id: of the store.
         """
         ids, lengths = documents.ids, documents.lengths
@@ -109,7 +111,7 @@ class Conversations:
 
 
 def render(renderer: Renderer, batch: RecordBatch) -> None:
-    """Render the conversations of a batch, and mark what trains; reject those that can't be rendered.
+    """Render the conversations of a batch, and mark the text that trains; reject conversations that can't be rendered.
 
     A conversation may become several documents, of the same number.
     """
@@ -143,10 +145,10 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
 
 
 def repeated_context(documents: EncodedDocuments, numbers: Sequence[int]) -> int:
-    """Count the tokens before the first that trains in all but the first document of each conversation.
+    """Count the tokens before the first that trains, in all but the first document of each conversation.
 
     Args:
-        numbers: of the conversation of each.
+        numbers: numbers of the conversations that the documents are of.
 
     >>> two = EncodedDocuments(np.arange(5), np.array([2, 3]), np.array([0, 1, 0, 0, 1]), np.zeros(2))
     >>> repeated_context(two, [7, 7]), repeated_context(two, [7, 8])
@@ -264,13 +266,13 @@ class TrainedTokens:
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
     ) -> LossMask:
-        """Mark with 1 each token that has a character in a span of its text.
+        """Return the loss: 1 for tokens that have a character in a span of their text, 0 for others.
 
         Args:
-            texts: whole, and their bytes.
-            spans: of the characters of each that train.
+            texts, utf8: whole texts, and their UTF-8.
+            spans: spans of the texts that train, in characters.
             ids: of all texts, one after another.
-            lengths: ids of each text.
+            lengths: number of ids of each text.
         """
         stops = np.cumsum(lengths)
         starts = stops - lengths
@@ -324,11 +326,11 @@ class TrainedTokens:
 
 
 def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-    """Mark with 1 each token that has a character in a span, as Transformers masks them.
+    """Return the loss, as Transformers masks tokens: 1 for tokens that have a character in a span, 0 for others.
 
     Args:
-        begins, ends: of each token, in characters (or bytes, as the spans); each ascending.
-        spans: (spans, 2), begin and end of each, ascending, none overlapping.
+        begins, ends: of the tokens, in characters (or in bytes, if spans are in bytes); both ascending.
+        spans: (spans, 2) of begin and end, ascending, without overlaps.
 
     >>> token_mask(np.array([0, 2, 4, 5]), np.array([2, 4, 5, 8]), ((3, 5),))
     array([0, 1, 1, 0], dtype=uint8)

@@ -45,23 +45,22 @@ class SpanCounts(msgspec.Struct):
         digest: of the file, in the span that begins it.
         read: documents that were read, whatever became of them.
         encoded: ids that they have, EOS and BOS not included.
-        trained: tokens that went to the store and train, where it says which do.
-        conversations: that documents were made of.
-        context: tokens before the first that trains in all but the first document of each.
-        fim: of the documents that went to the store: those that were rearranged to fill in the middle, parts of them in
-            each form, sentinels; none where texts are not rearranged.
-        sentinels: of all documents that were encoded.
-        ends: documents by the token that ends their last turn that trains, an empty text where nothing does.
+        trained: tokens that went to the store and train, if the store has a loss.
+        conversations: conversations that documents were made of.
+        context: tokens before the first that trains, in all but the first document of each conversation.
+        fim: counts of the documents that went to the store: documents that were rearranged to fill in the middle, their
+            parts in either form, sentinels; empty if texts are not rearranged.
+        sentinels: sentinels of all documents that were encoded.
+        ends: documents by the token that ends their last turn that trains, "" if no token ends it.
         open_turns: turns that train without a token that ends them.
         reasoning: conversations whose reasoning is masked or dropped.
         other_reasoning: conversations that hold what looks like reasoning in another form.
-        first_other: record of the first of these, from 1, and the tag or field; None where there is none.
+        first_other: record of the first of these conversations, from 1, and the tag or field; None without one.
         own_eos: texts that end with EOS, and get no second one.
-        unknown: tokens that stand for what the tokenizer has none for.
-        vanished: characters of stored texts that it has no token for at all.
-        filled: documents that have a value in a column that is kept, by its name; before those without tokens are left
-            out.
-        spelled_calls: messages whose content spells a call of a tool, where these are masked or dropped.
+        unknown: tokens of the unknown, in place of text that the tokenizer has no token for.
+        vanished: characters of stored texts that the tokenizer drops, because it has no token for them.
+        filled: documents with a value in a kept column, by its name, documents without tokens included.
+        spelled_calls: messages whose content spells a tool call, if tool calls are masked or dropped.
     """
 
     file: int
@@ -167,7 +166,7 @@ class SpanCounts(msgspec.Struct):
 
 @functools.cache
 def _widest_gap(wanted: tuple[int, ...], vocab_size: int) -> tuple[int, int]:
-    """Return the begin and size of the longest range of ids with none that is wanted.
+    """Return the begin and size of the longest range of ids without a wanted id.
 
     A vocabulary has its special tokens at its beginning, at its end, or at both.
 

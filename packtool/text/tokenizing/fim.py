@@ -41,14 +41,14 @@ class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
     """The way in which texts are rearranged.
 
     Attributes:
-        rate: share of the texts.
-        spm_rate: share of these that are written suffix first.
+        rate: share of the texts that are rearranged.
+        spm_rate: share of the rearranged texts that are written suffix first.
         seed: below 2^63.
-        texts: of the sentinels before prefix, suffix and middle, and after the middle, as far as there are these.
-        ids: of the same.
+        texts: of the sentinels before prefix, suffix and middle, and after the middle, as many as the model has.
+        ids: of these sentinels.
         suffix_leads: see `special.Sentinels`.
-        split: separator of the parts of a text that are rearranged each by itself; empty for none.
-        guard: see `families.guard`; empty where the tokenizer puts no mark before a text. Where it does, P and M of the
+        split: separator at which a text is split into parts that are rearranged one by one; empty for no split.
+        guard: see `families.guard`; empty if the tokenizer puts no mark before a text. If it does, P and M of the
             suffix-first form are encoded as one, as Code Llama was trained.
     """
 
@@ -76,7 +76,7 @@ def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddl
     """Settle how texts are rearranged to fill in the middle; None if they are not.
 
     Raises:
-        UsageError: the tokenizer has no sentinels, or not those that are named; or these leave no choice of a form.
+        UsageError: the tokenizer has no sentinels, or not the named ones; or its sentinels allow only one form.
     """
     if options.fim_rate is None:
         return None
@@ -117,8 +117,8 @@ class TextPiece(NamedTuple):
 
     Attributes:
         text: of the part.
-        sentinels: ids of those before it.
-        begins: whether a text begins here, before which a tokenizer may put a mark; suffix and middle begin none.
+        sentinels: ids of the sentinels before it.
+        begins: whether a text begins here, before which a tokenizer may put a mark; False for suffix and middle.
     """
 
     text: str
@@ -156,12 +156,12 @@ def _below(drawn: int, rate: Fraction) -> bool:
 
 
 def rearranged(text: str, fim: FillInTheMiddle) -> tuple[list[TextPiece], int, int]:
-    """Rearrange a text, or each of its parts.
+    """Rearrange a text, or its parts one by one.
 
-    A text that spells a sentinel stays as it is: nobody could tell the two apart.
+    A text that spells a sentinel stays as it is: the model could not tell the two apart.
 
     Returns:
-        Its pieces, in order, and how many parts are in each form, prefix and suffix first.
+        Its pieces, in order; the number of parts with the prefix first, and with the suffix first.
 
     >>> fim = FillInTheMiddle(rate=Fraction(1), spm_rate=Fraction(0), seed=31, texts=("P", "S", "M"), ids=(1, 2, 3))
     >>> for piece in rearranged("one two three", fim)[0]:
@@ -202,7 +202,7 @@ def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[TextPiece]:
     elif fim.suffix_leads and middle:
         pieces = [TextPiece(s, (after,), begins=False), TextPiece(p, (before,)), TextPiece(m, middle, begins=not p)]
     else:
-        # P and M follow each other here. A tokenizer that marks the begin of a text was trained with both as one.
+        # P and M are consecutive here. A tokenizer that marks the begin of a text was trained with both as one.
         first, second = ((after,), (before,)) if fim.suffix_leads else ((before, after), middle)
         rest = [TextPiece(p + m, second)] if fim.guard else [TextPiece(p, second), TextPiece(m, begins=False)]
         pieces = [TextPiece(s, first, begins=False), *rest]

@@ -24,12 +24,12 @@ _CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
 
 
 class Held(NamedTuple):
-    """What a conversation holds of what is masked or dropped, and what it may hold in a form that is not read.
+    """The parts of a conversation that are masked or dropped, and parts that look like them in an unknown form.
 
     Attributes:
-        reasoning: the assistant reasons.
-        other: a tag or field that looks like reasoning in another form; empty where there is none.
-        calls: messages whose content spells a call of a tool.
+        reasoning: whether it has reasoning of the assistant.
+        other: a tag or field that looks like reasoning in an unknown form; empty without one.
+        calls: number of messages whose content spells a tool call.
     """
 
     reasoning: bool = False
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
 
 def held_in(talk: Conversation, chat: Chat) -> Held:
-    """Look for what is to be masked or dropped in what the assistant says."""
+    """Look for parts that are masked or dropped in the messages of the assistant."""
     said = [message for message in talk.messages if message["role"] == "assistant"]
     held = Held()
     if chat.reasoning != "train":
@@ -52,7 +52,7 @@ def held_in(talk: Conversation, chat: Chat) -> Held:
 
 
 def other_reasoning(message: Mapping[str, Any], tags: Tags = (THINK,)) -> str:
-    """Return a tag or field that looks like reasoning, but in a form that is not read; empty where there is none.
+    """Return a tag or field that looks like reasoning in an unknown form; "" if there is no such tag or field.
 
     >>> other_reasoning({"content": "<thought>Hm.</thought>Yes."}), other_reasoning({"content": "Yes.", "cot": "Hm."})
     ('<thought>', 'cot')

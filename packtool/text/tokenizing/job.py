@@ -98,14 +98,14 @@ class Blocks:
     """The blocks of a run: blocks that an earlier run finished, and blocks still to do.
 
     Args:
-        output: the blocks' files and records lie there.
-        engine: does them.
+        output: the place of the blocks' files and records.
+        engine: runs the blocks.
 
     Attributes:
         work: what the tasks share; another encoder may take over in it.
-        files: that are read, in order.
-        done: what came of each block that is done, by its number.
-        earlier: numbers of those that an earlier run had done.
+        files: files of the corpus, in order.
+        done: results of the blocks that are done, by number.
+        earlier: numbers of blocks that an earlier run had done.
     """
 
     def __init__(self, work: tasks.Work, files: list[CorpusFile], engine: Engine, output: Output) -> None:
@@ -199,7 +199,7 @@ class Blocks:
         return self._output.scratch if isinstance(self.work.tokenizer_at, LocalPlace) else None
 
     def _bytes(self, spans: Block) -> int:
-        """Return the bytes of a block, for progress; the blocks of a file that is divided count for as many each."""
+        """Return the bytes of a block, for progress; the blocks of a divided file count for equal parts of it."""
         if spans[0].whole:
             return sum(self.files[span.file].bytes for span in spans)
         number = spans[0].file
@@ -303,7 +303,7 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
     with own_directory(output.scratch, "rejected.") as attempt:
         with closing(RejectLog(attempt / REJECTED)) as rejects:
             for result in blocks.in_order():
-                # A block counts records from its own begin: those of the same file in earlier blocks come before.
+                # A block counts records from its own begin: add the records of the same file in earlier blocks.
                 first_record = per_file[result.spans[0].file].records
                 if result.rejected is not None:
                     before = [counts.records for counts in per_file]
@@ -321,7 +321,7 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
 
 
 def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
-    """Return what `run.json` says of encoding; `this_run` leaves out the blocks of earlier runs."""
+    """Return the facts about encoding for `run.json`; `this_run` leaves out the blocks of earlier runs."""
     bytes_now = tokens_now = 0
     for number, result in blocks.done.items():
         if number not in blocks.earlier:

@@ -16,13 +16,13 @@ Origins = npt.NDArray[Any]
 
 
 def origins(file: int, before: int, numbers: Sequence[int], utf8: Sequence[bytes]) -> Origins:
-    """Return the origins of consecutive documents of one file, with the xxh3-64 of the UTF-8 of each.
+    """Return the origins of consecutive documents of one file, with the xxh3-64 of their UTF-8.
 
     Args:
-        file: its number.
-        before: records before them.
-        numbers: record of each, counted from 1 after those before.
-        utf8: each document's text.
+        file: number of the file.
+        before: number of records of the file before these documents' block.
+        numbers: records of the documents, counted from 1 after `before`.
+        utf8: texts of the documents.
 
     >>> origins(0, 10, [1, 3], [b"a", b"b"])["record"].tolist()
     [11, 13]

@@ -15,11 +15,11 @@ from packtool.text.tokenizing.fim import FillInTheMiddle, rearranged
 
 
 class Rearranged:
-    """The documents of a batch, each as the pieces that it was rearranged into.
+    """The documents of a batch, as the pieces that they were rearranged into.
 
     Args:
         documents: texts.
-        utf8: the same, as bytes.
+        utf8: UTF-8 of the texts.
         fim: how to rearrange them.
     """
 
@@ -31,10 +31,10 @@ class Rearranged:
         self._forms = np.array([forms for _, *forms in found], np.int64).reshape(-1, 2)
 
     def encoded(self, encoder: Verified, counts: SpanCounts) -> EncodedDocuments:
-        """Encode each piece alone, and put its sentinels before it; count both.
+        """Encode every piece alone, and put its sentinels before it; count both.
 
         Returns:
-            The documents, each of them whole.
+            The documents, joined from their pieces.
         """
         pieces = list(chain.from_iterable(self._pieces))
         texts: list[str] = []
@@ -60,10 +60,10 @@ class Rearranged:
         return EncodedDocuments(ids, lengths)
 
     def count(self, counts: SpanCounts, stored: npt.NDArray[np.bool_], special_ids: Sequence[int]) -> None:
-        """Count what was rearranged of the documents that go to the store.
+        """Count the rearranged documents among those that go to the store.
 
         Args:
-            special_ids: those that are counted in texts, where sentinels do not stand.
+            special_ids: special tokens whose occurrences in texts are counted: sentinels written here are taken off.
         """
         prefix_first, suffix_first = self._forms[stored].sum(axis=0).tolist()
         parts = prefix_first + suffix_first

@@ -1,8 +1,8 @@
 """Algorithm 1 of Bucket Pre-training on the histogram of lengths: the same buckets as document by document.
 
-Documents stand in one order: those longer than the largest bucket, longest first; then the others, counted by length;
-last, at most one document whose front is gone already. It was the shortest when it was first cut and has become
-shorter since, so it stays the last, and is the one that is cut again.
+The documents left are kept in one order: first documents longer than the largest bucket, longest first; then the
+others, counted by length; last, at most one document whose front was cut off. It was the shortest when it was first
+cut, and has become shorter since, so it stays the last, and is the next to be cut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from packtool.planning.plan import I64
 
 
 class Segment(NamedTuple):
-    """A segment of one document, or several such segments one after the other, a row each.
+    """Consecutive segments of one document, each of which fills a row; or a single segment.
 
     `document` is a place in the order of all documents, longest first.
     """
@@ -122,7 +122,7 @@ class _Composer:
         return Buckets(np.array(self.capacity, np.int64), Runs.of(self.runs), self.segments)
 
     def _longest(self, limit: int) -> int:
-        """Find the longest length of at most `limit` that has documents left; 0 if none has."""
+        """Return the longest length of at most `limit` that has documents left; 0 if no length has."""
         below = self.below
         longest = limit
         while below[longest] != longest:
@@ -157,7 +157,7 @@ class _Composer:
             # The next bucket is the same as long as every length in it has enough left.
             repeats = min(repeats, self.left[longest] // count)
             room -= count * longest
-            # Shorter ones only, since there is room for no more of this length, or there are none.
+            # Then shorter ones: there is no room for another document of this length, or no such document.
             longest = self._longest(min(longest - 1, room))
         return room, repeats
 
@@ -183,7 +183,7 @@ class _Composer:
         if self.shortest:
             length = self.shortest
             self._take(length, 1)
-            # Buckets take documents of a length from the front, and this takes the last of those that are left.
+            # Buckets take documents of a length from the front; the last one of this length is taken here.
             return Segment(self.place[length] + self.used[length] + self.left[length], 0, length)
         # Only documents longer than every bucket are left: the last of these is the shortest.
         if self.next_over < self.end_over:

@@ -1,4 +1,4 @@
-"""Documents cut to whole rows and a tail each, and the tails in bins.
+"""Cut documents to whole rows and a tail, and put the tails in bins.
 
 Every bin-packing strategy begins and ends here. In between it decides how many tails of each length lie in a bin; the
 plan then assigns documents to the tails.
@@ -20,7 +20,7 @@ from packtool.planning.plan import I64, Ints, offsets_of
 _BATCH = 1 << 18  # documents that are cut at a time
 
 RowsAndTails = Callable[[I64, int], tuple[I64, I64]]
-"""From the lengths of documents of at least L tokens, and L: rows of each, tokens of each one's tail (below L)."""
+"""Function from (lengths of documents of at least L tokens, L) to (their whole rows, the tokens of their tails)."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class CutDocuments:
 
     Attributes:
         long: documents that have whole rows.
-        rows: how many each of them has.
-        keys: of each document, L minus the tokens of its tail; L where it has none to pack. So ascending keys are
+        rows: number of whole rows of each long document.
+        keys: for each document, L minus the tokens of its tail; L if it has no tail to pack. So ascending keys are
             descending tails.
-        counts: number of tails of each length, 0 to L - 1; none is of length 0.
-        eos_alone: tails of EOS alone, which are left out.
+        counts: number of tails of each length, 0 to L - 1; ``counts[0]`` is 0.
+        eos_alone: number of tails of EOS alone, which are left out.
     """
 
     long: Ints
@@ -160,7 +160,7 @@ class FilledBins:
 
     @cached_property
     def _stream(self) -> tuple[Ints, I64, StreamPlan]:
-        """Documents in short bins; where the tail of each begins in it; and their tails, joined to a stream."""
+        """Return the documents in short bins, the begins of their tails, and the stream of the tails."""
         _, short = self._full_and_short
         assert short is not None
         left, _ = assign(self._order, self.documents.counts, short)

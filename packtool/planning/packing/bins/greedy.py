@@ -20,7 +20,7 @@ from packtool.planning.plan import I64, Ints, offsets_of
 def first_fit(counts: Ints, capacity: int) -> Runs:
     """Put each item, longest first, into the first bin that has room for it (first-fit decreasing).
 
-    Equally, bin by bin: each bin takes the longest item left that fits, until none does.
+    This is done bin by bin, with the same result: a bin takes the longest item left that fits, until no item fits.
 
     Args:
         counts: number of items of each length, from length 0, which is ignored; no length above `capacity`.
@@ -79,7 +79,8 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
 def best_fit(counts: Ints, capacity: int) -> Runs:
     """Put each item, longest first, into the bin in which it leaves the least room (best-fit decreasing).
 
-    Of bins with equal room, the one that reached it first. A new bin is opened where none has room.
+    Of bins with equal room, the one takes it that has had this room for longest. If no bin has room, a new one is
+    opened.
 
     Args:
         counts: number of items of each length, from length 0, which is ignored; no length above `capacity`.

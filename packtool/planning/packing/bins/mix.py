@@ -158,9 +158,9 @@ def _next_of_equal_sum(sums: U64, draws: np.random.Philox) -> I64:
 
 
 def _near_the_middle(start: I64, counts: I64, draws: np.random.Philox) -> I64:
-    """Draw a place in each row behind its first segment, mostly near the middle; its start if there is none.
+    """Draw a place in each row behind its first segment, mostly near the middle; in a row of one segment its start.
 
-    The mean of two draws of 16 bits each, mapped to 1 … segments - 1.
+    The place is the mean of two draws of 16 bits, mapped to 1 … segments - 1.
     """
     both: U64 = draws.random_raw(len(start))
     total = ((both & np.uint64(0xFFFF)) + (both >> np.uint64(16) & np.uint64(0xFFFF))).view(np.int64)
@@ -169,7 +169,7 @@ def _near_the_middle(start: I64, counts: I64, draws: np.random.Philox) -> I64:
 
 
 def _one_in_four(count: int, draws: np.random.Philox) -> npt.NDArray[np.bool_]:
-    """Choose each with probability one fourth: where both of two random bits are set."""
+    """Draw true with a probability of one fourth for each of `count` items: if both of two random bits are set."""
     size = -(-count // 8)
     return np.unpackbits(_bytes(size, draws) & _bytes(size, draws), count=count).view(np.bool_)
 

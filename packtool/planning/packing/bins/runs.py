@@ -179,7 +179,7 @@ def assign(order: Ints, counts: I64, runs: Runs) -> tuple[Ints, I64]:
 
 
 def _fill_block(block: Ints, order: Ints, sources: list[int], counts: list[int]) -> None:
-    """Fill a run of equal bins, a row of `block` each, some bins at a time so that they stay in the cache."""
+    """Fill a run of equal bins, which are the rows of `block`, some bins at a time so that they stay in the cache."""
     step = max(1, _COPIED // block.shape[1])
     for first in range(0, len(block), step):
         bins = block[first : first + step]
