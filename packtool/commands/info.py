@@ -255,7 +255,8 @@ def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if manifest.choice is not None:
         how = manifest.choice.options
-        facts["chosen by"] = "; ".join(f"{name.replace('_', ' ')} {_shown(how[name])}" for name in how) or None
+        asked = [name for name in how if name != "mix"]  # its shares are told store by store
+        facts["chosen by"] = "; ".join(f"{name.replace('_', ' ')} {_shown(how[name])}" for name in asked) or None
     if len(manifest.inputs) > 1:
         names = manifests.input_names(place, manifest.inputs)
         with suppress(OSError, DataError):  # a report that is missing is said below

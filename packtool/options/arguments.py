@@ -60,7 +60,7 @@ def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
         value, declaration = getattr(arguments, name), declared(type(arguments))[name]
         if value is None or value == declaration.default:
             continue
-        words += _as_words(name, value)
+        words += _as_words(name, value, repeated=declaration.option.kind.repeated)
     return words
 
 
@@ -74,6 +74,8 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
 
     >>> command_line("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
     "packtool pack 'my store' -o packed --strategy bfd --no-shuffle"
+    >>> command_line("pack", {"stores": ["a"], "keep": ["n", "lang"], "exclude": ["/eval", "/list"]}, "b")
+    'packtool pack a -o b --exclude /eval --exclude /list --keep n,lang'
     """
     from packtool.options.run import WRITING  # the options of all commands, of which others need their own
 
@@ -84,7 +86,7 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
             continue
         value = given[name]
         if not declaration.option.positional:
-            named += _as_words(name, value)
+            named += _as_words(name, value, repeated=declaration.option.kind.repeated)
         elif isinstance(value, list):
             positional += value
         else:
@@ -92,11 +94,16 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     return shlex.join(["packtool", command, *positional, "-o", output, *named])
 
 
-def _as_words(name: str, value: Any) -> list[str]:
+def _as_words(name: str, value: Any, *, repeated: bool) -> list[str]:
     if value is False:
         return [flag(f"no_{name}")]
     if value is True:
         return [flag(name)]
+    if repeated and isinstance(value, list | tuple):
+        words = []
+        for item in value:
+            words += [flag(name), str(item)]
+        return words
     if isinstance(value, list | tuple):
         return [flag(name), ",".join(map(str, value))]
     return [flag(name), str(value)]

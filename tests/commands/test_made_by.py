@@ -20,7 +20,7 @@ from tests.stores import contents
 CASES: dict[str, dict[str, Any]] = {
     "mixture": {"strategy": "concat", "mix": "web=40%,wiki=60%", "tokens": "1k", "shuffle": False},
     "chosen": {"strategy": "bfd", "where": "n > 3 and store == 'web'", "holdout": "10%", "part": "train", "keep": "n"},
-    "ordered": {"strategy": "best-fit-in-order", "order_by": ["-n:number"], "exclude": ["list of documents"]},
+    "ordered": {"strategy": "best-fit-in-order", "order_by": ["-n:number"], "exclude": ["list of documents", "eval"]},
     "without copies": {"strategy": "seamless", "drop_duplicates": True, "seed": 7, "epoch": 2, "mix_rows": True},
     "of its shares": {"strategy": "buckets", "buckets": [16, 32], "sample": "50%", "max_documents_per_row": 3},
 }
@@ -34,6 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
         tokenizer = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
         packtool.tokenize(place / f"{name}.jsonl", place / name, columns=["n"], tokenizer=tokenizer, workers=1)
+    packtool.tokenize([{"text": "wiki word wiki word "}], place / "eval", workers=1)
     (place / "list of documents").write_text("web.jsonl:7\nwiki.jsonl:9\n", encoding="utf-8")
     return place
 
@@ -58,6 +59,16 @@ def test_the_command_makes_the_same_bytes(name: str, place: Path, monkeypatch: p
     assert ("chosen by" in facts) == (chosen is not None)
     assert facts["made by"] == report.command.replace(f"-o {shlex.quote(name)}", f"-o {shlex.quote(str(place / name))}")
     assert "made by" in page(report)
+
+
+def test_each_of_several_stores_is_named(place: Path) -> None:
+    stores = [place / "web", place / "wiki"]
+    packtool.pack(stores, place / "index", strategy="bfd", sequence_length=32, index_only=True)
+    packtool.materialize(place / "index", place / "rows", store=stores)
+    again = shlex.split(str(packtool.stats(place / "rows").command))  # type: ignore[union-attr]
+    again[again.index("-o") + 1] = str(place / "rows again")
+    assert run([*again[1:], "-q"]) == 0
+    assert contents(place / "rows again") == contents(place / "rows")
 
 
 def test_shares_stand_by_the_names_of_the_stores(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
