@@ -68,8 +68,8 @@ class Made(State, frozen=True):
     """The contents of `run.json` that tell who finished.
 
     Attributes:
-        manifest: xxh3-128 of the manifest; "" for an order, and for a dataset made by packtool 0.1.
-        arguments: of the command, as in the marker; none if an earlier version finished.
+        manifest: xxh3-128 of the manifest; "" for an order, and where the version that finished did not write it.
+        arguments: of the command, as in the marker; empty where the version that finished did not write them.
     """
 
     manifest: str = ""
