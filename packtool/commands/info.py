@@ -45,7 +45,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import place_of
 from packtool.planning.metrics.ratios import ratio
-from packtool.report.figures import percent
+from packtool.report.figures import options_in_words, percent
 from packtool.report.packed import read_report
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
@@ -254,9 +254,9 @@ def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
     """Say how the documents were chosen, and what share of the tokens each of several stores has, asked and got."""
     facts: dict[str, Any] = {}
     if manifest.choice is not None:
-        how = manifest.choice.options
-        asked = [name for name in how if name != "mix"]  # its shares are told store by store
-        facts["chosen by"] = "; ".join(f"{name.replace('_', ' ')} {_shown(how[name])}" for name in asked) or None
+        how = dict(manifest.choice.options)
+        how.pop("mix", None)  # its shares are told store by store
+        facts["chosen by"] = options_in_words(how) or None
     if len(manifest.inputs) > 1:
         names = manifests.input_names(place, manifest.inputs)
         with suppress(OSError, DataError):  # a report that is missing is said below
@@ -264,12 +264,6 @@ def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
                 got = f"{percent(source.token_share)} of the tokens"
                 facts[f"from {name}"] = f"{got} ({percent(source.asked_share)} asked)"
     return facts
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return str(value)
 
 
 def _kept(column: KeptColumn) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from packtool.planning.metrics.homogeneity import Homogeneity
 
 
@@ -74,3 +77,27 @@ def times_random(homogeneity: Homogeneity) -> float | None:
     if not homogeneity.random_rows:
         return None
     return homogeneity.between_rows / homogeneity.random_rows
+
+
+def options_in_words(options: Mapping[str, Any]) -> str:
+    """List options in words.
+
+    >>> options_in_words({"sequence_length": 2048, "mix_rows": True, "segments": False, "max_repetition": None})
+    'sequence length 2,048, mix rows: yes, segments: no'
+    """
+    words = []
+    for name, value in options.items():
+        title = name.replace("_", " ")
+        if isinstance(value, bool):
+            words.append(f"{title}: {'yes' if value else 'no'}")
+        elif value is not None:
+            words.append(f"{title} {_in_words(value)}")
+    return ", ".join(words)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " / ".join(map(_in_words, value))
+    if isinstance(value, int):
+        return count(value)
+    return str(value)

@@ -15,7 +15,7 @@ from packtool.report import charts, tables
 from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import left_out, often_repeated, sources_table, stages_table, weight_lines
 from packtool.report.charts import Bin, Series
-from packtool.report.figures import count, number, percent, short
+from packtool.report.figures import count, number, options_in_words, percent, short
 from packtool.report.schema import (
     Advice,
     ChosenStrategy,
@@ -23,7 +23,6 @@ from packtool.report.schema import (
     DocumentsReport,
     Lengths,
     MeasuredReport,
-    Options,
     PackedSourceFigures,
     SampleRow,
     Trial,
@@ -97,14 +96,14 @@ def _configuration(report: MeasuredReport | DocumentsReport) -> str:
 
 
 def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
-    yield "packed with", f"{report.strategy}: {_listed(report.options)}"
+    yield "packed with", f"{report.strategy}: {options_in_words(report.options)}"
     if not isinstance(report.choice, msgspec.UnsetType):
-        yield "documents", _listed(report.choice)
+        yield "documents", options_in_words(report.choice)
     yield from _tokenizer(report)
     if report.command is not None:
         yield "made by", report.command
     if report.shuffle:
-        yield "order", _listed(msgspec.to_builtins(report.shuffle))
+        yield "order", options_in_words(msgspec.to_builtins(report.shuffle))
     else:
         yield "order", "that of the corpus"
 
@@ -118,7 +117,7 @@ def _tried_on(report: DocumentsReport) -> Iterator[tuple[str, str]]:
             options = dict(entry.options)
             for of_rows in ("sequence_length", "atom_size"):
                 options.pop(of_rows, None)
-            tried.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
+            tried.append((f"{entry.strategy} tried with", options_in_words(options) or "no other option"))
         yield from dict.fromkeys(tried)  # once where they do not depend on the row length
     yield from _tokenizer(report)
 
@@ -135,30 +134,6 @@ def _tokenizer(report: MeasuredReport | DocumentsReport) -> Iterator[tuple[str, 
         f"{name}{count(tokenizer.vocab_size)} ids, documents end with {tokenizer.eos_token!r} (id "
         f"{tokenizer.eos_id}); sha256 of its file {tokenizer.sha256}",
     )
-
-
-def _listed(options: Options) -> str:
-    """List options in words.
-
-    >>> _listed({"sequence_length": 2048, "mix_rows": True, "segments": False, "max_repetition": None})
-    'sequence length 2,048, mix rows: yes, segments: no'
-    """
-    words = []
-    for name, value in options.items():
-        title = name.replace("_", " ")
-        if isinstance(value, bool):
-            words.append(f"{title}: {'yes' if value else 'no'}")
-        elif value is not None:
-            words.append(f"{title} {_plain(value)}")
-    return ", ".join(words)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return " / ".join(map(_plain, value))
-    if isinstance(value, int):
-        return count(value)
-    return str(value)
 
 
 # A blend: what a run takes of its sources.
