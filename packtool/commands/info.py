@@ -49,7 +49,8 @@ from packtool.report.figures import options_in_words, percent
 from packtool.report.packed import read_report
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
-from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import held_by
 from packtool.text.corpus.read import SpanReader

@@ -19,7 +19,8 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.template import ChatTemplate, literals
 from packtool.text.tokenizing.conversations import PlainText
 from tests.interop.chat_templates import NOW, Clock

@@ -21,8 +21,9 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
+from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.tokenizing.conversations import token_mask

@@ -10,8 +10,8 @@ import msgspec
 import xxhash
 
 from packtool.formats.names import MORE_TEMPLATES
+from packtool.text.conversations.conversation import ConversationError, Trained, Use
 from packtool.text.conversations.reasoning import THINK
-from packtool.text.conversations.record import ConversationError, Trained, Use
 
 TEMPLATE = "chat_template.jinja"
 DEFAULT, WITH_TOOLS = "default", "tool_use"

@@ -14,8 +14,9 @@ from packtool.formats.names import CHAT_TEMPLATES
 from packtool.options.tokenize import TokenizeArguments
 from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
+from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.reasoning import THINK
-from packtool.text.conversations.record import ConversationError, template_arguments
+from packtool.text.conversations.record import template_arguments
 
 
 def check_conversations(options: TokenizeArguments) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from packtool.text.conversations.conversation import Conversation, ConversationError, UnsuitedTemplateError
 from packtool.text.conversations.reasoning import THINK
-from packtool.text.conversations.record import Conversation, ConversationError, UnsuitedTemplateError
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from packtool.text.conversations.record import REASONING, Conversation
+from packtool.text.conversations.conversation import REASONING, Conversation
 
 THINK = ("<think>", "</think>")
 Tags = Iterable[tuple[str, str]]

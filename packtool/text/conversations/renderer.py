@@ -13,15 +13,15 @@ from typing import Any
 
 from packtool.formats.fields import TOOLS
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
-from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.reasoning import without_reasoning
-from packtool.text.conversations.record import (
+from packtool.text.conversations.conversation import (
     ROLES,
     Conversation,
     ConversationError,
     texts_of,
     without_tool_calls,
 )
+from packtool.text.conversations.ends import Ends
+from packtool.text.conversations.reasoning import without_reasoning
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate, any_of
 

@@ -16,15 +16,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from packtool.text.conversations.contents import render, rendered
-from packtool.text.conversations.ends import Ends, Span, joined
-from packtool.text.conversations.reasoning import Tags, Thought, thoughts_of, with_thought
-from packtool.text.conversations.record import (
+from packtool.text.conversations.conversation import (
     Conversation,
     ConversationError,
     NothingTrainsError,
     Trained,
     UnsuitedTemplateError,
 )
+from packtool.text.conversations.ends import Ends, Span, joined
+from packtool.text.conversations.reasoning import Tags
+from packtool.text.conversations.shown import thoughts_in
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
 Spans = tuple[Span, ...]
@@ -141,7 +142,7 @@ def _whole(
         return _Turns(whole, [(0, len(whole.text))], [])
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
-    thoughts = _thoughts(conversation, template, whole.text, chosen, masked)
+    thoughts = thoughts_in(conversation, template, whole.text, chosen, masked)
     if (
         train_on == "completion"
         and len(chosen) == len(conversation.messages) - (conversation.prompt or 0)
@@ -179,7 +180,7 @@ def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, m
             turns = _of_marks(upto, _said(until), [number])
         else:
             turns = [(_begin(until, template, upto.text, number), len(upto.text))]
-        thoughts = _thoughts(until, template, upto.text, [number], masked)
+        thoughts = thoughts_in(until, template, upto.text, [number], masked)
         if out and upto.text.startswith(out[-1].rendering.text):
             before = out.pop()
             turns, thoughts = [*before.turns, *turns], [*before.thoughts, *thoughts]
@@ -226,64 +227,6 @@ def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) ->
         what = f"the chat template marks {len(rendered.marked)} spans for {len(said)} messages of the assistant"
         raise UnsuitedTemplateError(f"{what}, so it can't be told which of them train")
     return [rendered.marked[place] for place, number in enumerate(said) if number in chosen]
-
-
-def _thoughts(
-    conversation: Conversation, template: ChatTemplate, text: str, chosen: Iterable[int], masked: Tags
-) -> list[Span]:
-    """Find where the template writes the reasoning of the chosen messages, if it is masked."""
-    found: list[Span] = []
-    if not masked:
-        return found
-    for number in chosen:
-        for thought in thoughts_of(conversation.messages[number], masked):
-            found += _shown(conversation, template, text, number, thought)
-    return found
-
-
-def _shown(conversation: Conversation, template: ChatTemplate, text: str, number: int, thought: Thought) -> list[Span]:
-    """Find where the template writes a thought, by a second rendering with a mark in place of the thought.
-
-        text     <assistant><think>Hm.</think>Yes. (Hm.)    the template shows the thought twice
-        marked   <assistant><think>*</think>Yes. (*)        `others` are </think>Yes. ( and )
-
-    The text without `first` and `others` is the thought, as often as it is shown: here 2 × `size` characters. If a
-    template trims or escapes the thought, `size` is the length of what it wrote. Nothing else may differ.
-
-    >>> source = "<think>{{ messages[0].thinking }}</think>Yes. ({{ messages[0].thinking }})"
-    >>> talk = Conversation(({"role": "assistant", "thinking": "Hm.", "content": "Yes."},), (True,))
-    >>> _shown(talk, ChatTemplate(source), "<think>Hm.</think>Yes. (Hm.)", 0, Thought())
-    [(7, 10), (24, 27)]
-    """
-    message = conversation.messages[number]
-    mark = _mark_for(text)
-    messages = list(conversation.messages)
-    messages[number] = with_thought(message, thought, mark)
-    marked = render(replace(conversation, messages=tuple(messages)), template).text
-    first, *others = marked.split(mark)
-    if not others and marked == text:
-        return []  # the template leaves it out
-    of_thoughts = len(text) - (len(marked) - len(mark) * len(others))
-    size, rest = divmod(of_thoughts, max(1, len(others)))
-    shown = text[len(first) : len(first) + size]
-    if not others or rest or size < 0 or shown.join([first, *others]) != text:
-        raise UnsuitedTemplateError(
-            f"the chat template changes more of its text with the reasoning of message {number + 1}, so it can't be "
-            "told which tokens are reasoning"
-        )
-    spans, begin = [], len(first)
-    for other in others:
-        spans.append((begin, begin + size))
-        begin += size + len(other)
-    return spans
-
-
-def _mark_for(text: str) -> str:
-    """Return a mark that a text does not contain, between characters that Unicode reserves for programs."""
-    number = 0
-    while f"\ufdd2{number}\ufdd3" in text:
-        number += 1
-    return f"\ufdd2{number}\ufdd3"
 
 
 def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text: str) -> int:

@@ -18,12 +18,8 @@ import numpy.typing as npt
 from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.record import (
-    ConversationError,
-    NothingTrainsError,
-    UnsuitedTemplateError,
-    conversation_of,
-)
+from packtool.text.conversations.conversation import ConversationError, NothingTrainsError, UnsuitedTemplateError
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole

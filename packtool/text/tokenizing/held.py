@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.conversation import REASONING, Conversation, texts_of
 from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, thoughts_of
-from packtool.text.conversations.record import REASONING, Conversation, texts_of
 
 _WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"
 _TAG = re.compile(

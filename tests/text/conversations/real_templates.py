@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from packtool.text.conversations.conversation import ConversationError, Trained
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.record import ConversationError, Trained, conversation_of
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
 

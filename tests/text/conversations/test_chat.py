@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from packtool.text.conversations.chat import special_tokens_of, templates_of
-from packtool.text.conversations.record import ConversationError
+from packtool.text.conversations.conversation import ConversationError
 
 
 def files(**contents: Any) -> dict[str, bytes]:

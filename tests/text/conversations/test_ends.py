@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.record import Trained, conversation_of
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
 

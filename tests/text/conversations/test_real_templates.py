@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from packtool.text.conversations.conversation import ConversationError, Trained
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import THINK, without_reasoning
-from packtool.text.conversations.record import ConversationError, Trained, conversation_of
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from tests.text.conversations.fuzz import KINDS, conversation
 from tests.text.conversations.real_templates import compiled, ends_of, table, templates

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.reasoning import THINK, blocks, left_out, thoughts_of
-from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.tokenizing.held import held_in, other_reasoning
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.record import conversation_of
 
 TALK = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.text.conversations.conversation import ConversationError, Trained
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import THINK
-from packtool.text.conversations.record import ConversationError, Trained, conversation_of
+from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.tokenizing.conversations import token_mask

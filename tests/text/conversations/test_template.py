@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.text.conversations.record import ConversationError
+from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.template import ChatTemplate
 
 TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]

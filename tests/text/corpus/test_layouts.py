@@ -17,7 +17,8 @@ from pyarrow import parquet
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
-from packtool.text.conversations.record import ConversationError, conversation_of
+from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus import layouts
 from packtool.text.corpus.documents import document_of
 from packtool.text.corpus.layouts import known_layout

@@ -1,0 +1,106 @@
+"""A conversation as chat templates take it, and the errors of conversations and templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
+"""Roles that every template may be given."""
+Trained = Literal["assistant", "all", "last", "each", "completion"]
+"""The part of a conversation that trains."""
+Use = Literal["train", "mask", "drop"]
+"""The treatment of reasoning or tool calls: they train, they are only shown, or they are left out."""
+REASONING = ("reasoning_content", "thinking", "reasoning")
+"""Fields of a message that hold the assistant's reasoning."""
+
+
+class ConversationError(Exception):
+    """A fault of a conversation, or of its template, in words.
+
+    Attributes:
+        remedy: what to do about it; "" if the conversation itself has to be mended.
+    """
+
+    remedy = ""
+
+
+class UnsuitedTemplateError(ConversationError):
+    """The template can't render a conversation, or does not show what trains: it will fail for similar ones, too."""
+
+    def __init__(self, what: str, remedy: str = "give another template with --chat-template") -> None:
+        super().__init__(what)
+        self.remedy = remedy
+
+
+class NothingTrainsError(ConversationError):
+    """No token of a conversation would train."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A conversation as chat templates take it.
+
+    Attributes:
+        messages: dictionaries with a role, and with fields for the template: content, tool_calls, reasoning_content …
+        trains: whether each message may train; a message of another role than the assistant never does.
+        tools: JSON schemas of the functions that may be called; None for no tools.
+        prompt: number of messages that are the prompt; None if the record has no prompt and completion.
+        arguments: further arguments of the template, by name.
+    """
+
+    messages: tuple[dict[str, Any], ...]
+    trains: tuple[bool, ...]
+    tools: list[Any] | None = None
+    prompt: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def masked(self, messages: Sequence[bool]) -> Conversation:
+        """Return the conversation with some messages that do not train.
+
+        Args:
+            messages: whether each message is masked.
+        """
+        trains = (may and not masked for may, masked in zip(self.trains, messages, strict=True))
+        return replace(self, trains=tuple(trains))
+
+
+def without_tool_calls(conversation: Conversation) -> Conversation:
+    """Return a conversation without tools, tool calls and their results.
+
+    A message of tool calls alone goes, too.
+
+    >>> call = {"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}
+    >>> talk = Conversation(({"role": "user", "content": "1 + 1"}, call, {"role": "tool", "content": "2"}), (True,) * 3)
+    >>> without_tool_calls(talk).messages
+    ({'role': 'user', 'content': '1 + 1'},)
+    """
+    messages, trains, prompt = [], [], conversation.prompt
+    for number, (message, may) in enumerate(zip(conversation.messages, conversation.trains, strict=True)):
+        kept = {name: value for name, value in message.items() if name != "tool_calls"}
+        if message["role"] in ("tool", "function", "ipython") or ("tool_calls" in message and not kept.get("content")):
+            if prompt is not None and number < (conversation.prompt or 0):
+                prompt -= 1
+            continue
+        messages.append(kept)
+        trains.append(may)
+    return replace(conversation, messages=tuple(messages), trains=tuple(trains), tools=None, prompt=prompt)
+
+
+def texts_of(value: Any) -> list[str]:
+    """List all texts in a JSON value, in no order.
+
+    >>> texts_of([{"role": "user", "content": ["Hi", 1]}])
+    ['user', 'Hi']
+    """
+    texts: list[str] = []
+    waiting = [value]
+    for item in waiting:  # the loop also reaches the items that it appends: no recursion, however deep a value is
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
+    return texts
