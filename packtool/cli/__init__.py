@@ -57,7 +57,7 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
     """Run the command line and return its exit code.
 
     Args:
-        arguments: of the command line; by default those of this process.
+        arguments: of the command line; by default the arguments of this process.
         interrupts: take over the signals of this process; by default they stay as they are.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)

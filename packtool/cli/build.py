@@ -72,7 +72,7 @@ class Definition:
 
 
 class Commands(TyperGroup):
-    """The group of all commands. Help on it loads none of them."""
+    """The group of all commands. Its help loads no command."""
 
     def __init__(self, definitions: Mapping[str, Definition], **described: Any) -> None:
         get_completion_inspect_parameters()  # registers the shells

@@ -44,7 +44,7 @@ COMMANDS: dict[str, Definition] = {}
 _PRINTING = ("quiet", "verbose", "json")
 _LONG = ("progress", *_PRINTING)
 _STAGE = ("config", *_LONG)
-"""Options of the terminal that commands take: all that print, those that take long, those that a file may configure."""
+"""Options of the terminal: of commands that print, that take long, and that a file may configure."""
 
 
 def _command(summary: str, arguments: str, terminal: Sequence[str]) -> Callable[[Handler], Handler]:
@@ -220,7 +220,7 @@ def show(values: GivenValues, terminal: Terminal) -> None:
     show one document of a token store, before it is packed.
 
     Tokens are decoded with the tokenizer that the dataset keeps. ✂ stands where a document is cut. Where the dataset
-    says which tokens train, those are underlined, and the others pale.
+    says which tokens train, tokens that train are underlined, and the others pale.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ class Session:
     """One call of the command line, which commands find in their context.
 
     Attributes:
-        table: of a configuration file that gave options; None where there was none.
+        table: of the configuration file that gave options; None without one.
         context: of the command with that file.
     """
 

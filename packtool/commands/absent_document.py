@@ -23,7 +23,7 @@ class AbsentDocument:
     Attributes:
         store: the name of its store.
         stored: what the store knows of it.
-        holdout: the amount that was held out, as it was written; None where nothing was, or where the dataset does not
+        holdout: the amount that was held out, as it was written; None if nothing was, or if the dataset does not
             say of which hash on.
         side: of the hold-out that the document is on; None without `holdout`.
         packed_side: the side that the dataset has; None without `holdout`.

@@ -53,7 +53,7 @@ def write_corpus(
 
     Args:
         options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
-        choice: of the documents of the corpus, without a file yet; None where each is packed once.
+        choice: which documents of the corpus are packed, without a file yet; None if every document is packed once.
         columns: that were kept of the documents, and written.
         groups: of each document of the stores, by the first field that documents are ordered by; None where they are
             not.

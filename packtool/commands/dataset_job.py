@@ -84,7 +84,7 @@ class DatasetJob:
         """Return the key of the output: a digest of all that it depends on.
 
         Args:
-            options: those that matter, apart from the inputs, packtool's version and `index_only`.
+            options: the options that matter to the bytes, apart from the inputs, packtool's version and `index_only`.
         """
         without_tokens = ["index-only"] if self.options.index_only else []
         return key_of(__version__, *options, *without_tokens, self.input_entries())
@@ -128,7 +128,7 @@ class DatasetJob:
         return DatasetResult.previewed(output, self.options, known, written=written, unknown=unknown)
 
     def checked(self, files: Iterable[MappedFile]) -> Iterable[MappedFile]:
-        """Return the input files to hash while rows are written: none where the input is trusted."""
+        """Return the input files to hash while rows are written; no files if the input is trusted."""
         return files if self.options.check_input else ()
 
     def kept(self, output: Output) -> DatasetResult:
@@ -190,7 +190,7 @@ def index_fields(
     """Return the fields of a manifest that its version depends on, and the version.
 
     Args:
-        stores: of a dataset without tokens; None for one with tokens.
+        stores: the token stores of a dataset without tokens; None for a dataset with tokens.
         columns: that were kept of its documents.
     """
     fields: dict[str, Any] = {"stores": UNSET, "columns": UNSET}

@@ -30,7 +30,7 @@ class StoredOrder:
     """An order of the documents of several stores, which are numbered store by store.
 
     Attributes:
-        documents: those that are packed, each once, in this order.
+        documents: the numbers of the packed documents, every document once, in this order.
         groups: for each document of the stores a number that it shares with those of the same value of the first key;
             `NO_VALUE` for documents that have none, or are not packed.
     """
@@ -47,7 +47,7 @@ def documents_in_order(
     work: Path,
     arrays: Arrays,
 ) -> StoredOrder:
-    """Sort the documents of all stores by the keys; those that are equal stay in the order of the stores.
+    """Sort the documents of all stores by the keys; documents with equal keys stay in the order of the stores.
 
     Args:
         chosen: of each store; None for all documents.
@@ -137,7 +137,7 @@ def _tables(store: TokenStore, taken: Mask | None, first: int, keys: Sequence[Or
     """Yield the keys and numbers of the documents of a store that are packed, shard by shard.
 
     Args:
-        taken: which are packed; None for all.
+        taken: which documents are packed; None for all.
         first: number of the store's first document.
     """
     for shard in store.manifest.shards:

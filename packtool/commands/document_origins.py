@@ -58,7 +58,7 @@ def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Pl
     """Find the stores that a dataset was packed from: as given, where its manifest says, or next to it.
 
     Raises:
-        UsageError: none of these.
+        UsageError: the word is neither a number, nor an id, nor FILE:LINE of a document.
         DataError: one is gone, or has changed.
     """
     stores = places_of(given)
@@ -165,7 +165,7 @@ def _from_records(origins: npt.NDArray[Any], number: int, records: Collection[in
 
 
 def documents_named(stores: Sequence[TokenStore], record: str) -> list[I64]:
-    """Find the documents of each store with this id, else those from this FILE:LINE.
+    """Find the documents of each store with this id; if no document has it, the documents from this FILE:LINE.
 
     Returns:
         For each store, their numbers in it, ascending: several where several have the id, or came from one line.
@@ -204,7 +204,7 @@ class Named(NamedTuple):
 
     Attributes:
         packed: their numbers in the dataset, several after several passes.
-        absent: those that are not in it: the number of the store, and their number there.
+        absent: documents that are not in the dataset, by the number of their store and their number there.
     """
 
     packed: I64
@@ -215,7 +215,7 @@ class Origins:
     """File and record of each document of a packed dataset.
 
     Args:
-        stores: those that it was packed from, in the same order.
+        stores: the stores that it was packed from, in the same order.
 
     Raises:
         UsageError: other stores; for files and lines, stores without provenance.
@@ -250,7 +250,7 @@ class Origins:
         return identifier
 
     def named(self, record: str) -> Named:
-        """Find the documents of the stores with this id, else those from this FILE:LINE.
+        """Find the documents of the stores with this id; if no document has it, the documents from this FILE:LINE.
 
         Raises:
             UsageError: as `documents_named` says.

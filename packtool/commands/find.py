@@ -51,11 +51,11 @@ class FindResult:
 
     Attributes:
         path: the dataset or store.
-        record: id, or file and line, that was asked for; None for overlaps.
-        documents: its numbers in the dataset or store; none if it was left out.
+        record: the id, or the file and line, that was asked for; None if overlaps were asked for.
+        documents: its numbers in the dataset or store; no numbers if it was left out.
         places: its segments, row by row.
-        overlaps: the documents that overlap; None where they were not asked for.
-        stored: the documents of a token store; None for a packed dataset.
+        overlaps: the documents that overlap; None if they were not asked for.
+        stored: the documents, if they were found in a token store; None for a packed dataset.
         absent: the documents of the stores that go by the name, and are not in the dataset.
     """
 

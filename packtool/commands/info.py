@@ -96,7 +96,7 @@ def info(options: InfoArguments) -> Info:
 
     Raises:
         DataError: there is nothing, or a manifest that can't be read.
-        UsageError: a TOML file that is none, or a blend with an error.
+        UsageError: the file is not valid TOML, or a blend with an error.
     """
     place = place_of(options.path)
     if not isinstance(place, LocalPlace):
@@ -283,7 +283,7 @@ def _shards(manifest: Manifest, files: Sequence[InputEntry]) -> int:
 
 
 def _rearranged(manifest: StoreManifest) -> str | None:
-    """Say how many documents were rearranged to fill in the middle; None where texts stay as they are."""
+    """Count the documents that were rearranged to fill in the middle; None if texts stay as they are."""
     documents = manifest.counts.get("fim_documents")
     if documents is None:
         return None

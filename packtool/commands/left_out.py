@@ -191,5 +191,5 @@ def _held_out(
 
 
 def ends_of(stores: Sequence[TokenStore]) -> I64:
-    """Return where the documents of each store but the last end among those of all stores."""
+    """Return where the documents of every store but the last end, counted over all stores."""
     return np.cumsum([store.documents for store in stores])[:-1]

@@ -29,7 +29,7 @@ def command_again(place: Place) -> str | None:
 
 
 def tokenizer_named(places: Iterable[Place]) -> str | None:
-    """Return the name that `tokenize` was given of the tokenizer of these outputs, which have one; None if unknown."""
+    """Return the name of the tokenizer, as `tokenize` was given it, that these outputs share; None if it is unknown."""
     for place in places:
         run = _run(place)
         arguments = run.get("arguments")

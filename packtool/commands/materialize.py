@@ -13,7 +13,7 @@ from packtool.writing.stored_tokens import open_packed
 def materialize(options: MaterializeArguments) -> DatasetResult:
     """Write the rows of a packed dataset with their tokens, or without them, in the order they have.
 
-    Either way the files are, byte for byte, those that `pack` would have written.
+    Either way the files equal, byte for byte, the files that `pack` would have written.
 
     Raises:
         UsageError: not a packed dataset; without tokens it needs segments, and its stores.

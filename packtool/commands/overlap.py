@@ -46,9 +46,9 @@ class Overlaps:
     Attributes:
         tokens: of a run.
         documents: of the store, in all.
-        found: those that share a run, in the order of the store.
+        found: the documents that share a run, in the order of the store.
         other_documents: of the other stores, in all.
-        too_short: those of them that have fewer tokens than a run, and so share none.
+        too_short: how many documents have fewer tokens than a run, and so can't share one.
     """
 
     tokens: int

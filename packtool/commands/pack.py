@@ -126,7 +126,7 @@ def _documents(corpus: Corpus, chosen: Chosen) -> int:
 def _ordered(
     job: DatasetJob, options: PackArguments, corpus: Corpus, chosen: Chosen, work: Path, arrays: Arrays
 ) -> StoredOrder | None:
-    """Put the chosen documents in the order that is asked for; None for corpus order."""
+    """Return the chosen documents in the order that is asked for; None for corpus order."""
     if not options.order_by:
         return None
     from packtool.commands.document_order import documents_in_order  # reads with Arrow, which takes a while to load
@@ -182,7 +182,7 @@ def _longest_conversation(corpus: Corpus, options: PackArguments, strategy: Stra
 
 
 def _require_whole(corpus: Corpus, chosen: Chosen, options: PackArguments) -> None:
-    """Require that the chosen conversations fit rows, where no option says what becomes of those that don't.
+    """Require that the chosen conversations fit rows, if no option says what becomes of longer ones.
 
     Raises:
         DataError: one of them is too long for a row.
@@ -227,7 +227,7 @@ def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
 def _recorded(strategy: Strategy, options: PackArguments, pad_id: int) -> Options:
     """Return the options that the output depends on, in full, so that a manifest leaves no default to guess.
 
-    An atom size that was not given is left out: atoms are rows. So is mixing where there is none, as in datasets
+    An atom size that was not given is left out: atoms are rows. Mixing is left out if nothing is mixed, as in datasets
     written before there was a choice.
     """
     mixed = mixes(strategy, options)

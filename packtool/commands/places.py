@@ -1,4 +1,4 @@
-"""Open the datasets that commands read: those in object stores through a cache on the local disk."""
+"""Open the datasets that commands read: from object stores through a cache on the local disk."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
 
 
 def _sizes(stores: Sequence[Place]) -> tuple[int, int]:
-    """Return the bytes of all files of some datasets, and those of the largest shard, all its arrays together."""
+    """Return the bytes of all files of some datasets, and the bytes of the largest shard, all its arrays together."""
     files: dict[tuple[str, str], int] = {}
     for place in stores:
         files |= {(str(place), file.name): file.bytes for file in listed(manifests.read(place))}

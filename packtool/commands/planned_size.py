@@ -28,7 +28,7 @@ def planned_size(
 
     Args:
         kept: columns that travel with the rows.
-        order: of the rows, as the manifest records it; None for that of the plans.
+        order: of the rows, as the manifest records it; None for the order of the plans.
 
     Returns:
         rows, tokens and bytes; these but for headers, the manifest, the report and names of categories.

@@ -1,4 +1,4 @@
-"""List the documents of token stores that stand out: the longest, and those whose text comes most often."""
+"""List the documents of token stores that stand out: the longest ones, and the most frequent texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def longest(corpus: Corpus, most: int) -> list[ListedDocument]:
     """List the documents of the corpus with the most tokens, longest first, each once however often it is taken.
 
     Args:
-        most: documents to list; of equal ones, those that come first.
+        most: number of documents to list; the first of several of one length.
     """
     lengths, taken = corpus.stored_lengths(), corpus.taken()
     best = np.empty(0, np.int64)
@@ -31,10 +31,10 @@ def longest(corpus: Corpus, most: int) -> list[ListedDocument]:
 
 
 def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
-    """List the texts that most documents of the corpus have, by the first of them; none that one document has alone.
+    """List the texts that most documents of the corpus have, by their first document; only texts of several documents.
 
     Args:
-        most: texts to list; of those that are as frequent, those that come first.
+        most: number of texts to list; the first of several that are equally frequent.
 
     Raises:
         UsageError: a store does not record hashes of texts.

@@ -26,17 +26,17 @@ class Preview:
 
     Attributes:
         command: its name.
-        options: those given, inputs among them, as `packtool.options.arguments` writes them.
+        options: the options that were given, inputs among them, as `packtool.options.arguments` writes them.
         output: where it would write.
         found: what lies there now: ``nothing``, ``unfinished`` or ``finished`` work of the same options and inputs,
             or ``other``.
         known: amounts of its input, all of it, whatever options leave out: files, bytes, documents, rows, tokens.
         files: of a corpus.
-        staging: directory for what is on its way to a URL; None for the user's cache.
+        staging: directory for files that are to be uploaded to a URL; None for the user's cache.
         overwrite: what lies there would be replaced.
         written: amounts of the output, as far as they are known or estimated: rows, tokens, bytes.
         unknown: why nothing is known of the output, where nothing is.
-        estimate: of `tokenize`, from a sample; None where nothing is estimated.
+        estimate: what `tokenize` would write, estimated from a sample; None if nothing is estimated.
         workers: that would do it.
     """
 

@@ -71,7 +71,7 @@ class Stage:
         name: the command.
         table: where it is configured.
         inputs: what it reads.
-        output: directory or URL it writes; None for `stats`.
+        output: the directory or URL that it writes; None for `stats`.
         options: the other arguments of the command's function.
         needs: outputs of earlier stages among its inputs.
     """
@@ -103,7 +103,7 @@ class StageResult:
             ``would replace``, ``would refuse``, ``would do``, or ``would compare`` (something is there, and whether it
             is kept depends on what an earlier stage makes).
         seconds: wall seconds it took.
-        result: what the command returned; None for what was not run.
+        result: what the command returned; None if it was not run.
         preview: after a dry run, what the stage would do; None where that depends on an earlier stage.
     """
 
@@ -340,7 +340,7 @@ def _output(table: StageTable, alone: bool, root: Location) -> Location | None:
 
 
 def _inputs(table: StageTable, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Location) -> list[str]:
-    """List the inputs of a stage: those it names, else the outputs of earlier stages, else the command line's."""
+    """List the inputs of a stage: what it names, or the outputs of earlier stages, or else the command line's."""
     if table.stage == "tokenize" and given:
         if not alone:
             raise _ambiguous(table, "one of several [[tokenize]] tables", "leave --input out, and name it in each")
@@ -360,7 +360,7 @@ def _inputs(table: StageTable, given: Sequence[str], done: Sequence[Stage], alon
 
 
 def _resolve_others(stage: str, options: dict[str, Any], made: Container[str], root: Location) -> list[str]:
-    """Resolve the other datasets that options of a stage name; return those that an earlier table makes."""
+    """Resolve the other datasets that options of a stage name; return the ones that an earlier table makes."""
     others: list[str] = []
     if stage == "tokenize":  # whose `exclude` has patterns of files
         return others

@@ -96,7 +96,7 @@ class Runs:
         return found
 
     def _in_block(self, tokens: TokenArray, offsets: I64, begin: int) -> tuple[I64, I64]:
-        """Return where shared runs begin, of those that begin in one block, and where they are among the others."""
+        """Return where the shared runs that begin in one block begin, and where their equals are among the others."""
         hashes = self._hashes(tokens[begin : begin + _BLOCK + self._size - 1])
         hits = np.arange(len(hashes))
         for shift in self._shifts:
@@ -115,7 +115,7 @@ class Runs:
         return (hashes >> shift) & np.uint64(len(self._filter) - 1)
 
     def _places(self, tokens: TokenArray, starts: I64, hashes: U64) -> I64:
-        """Find the first of the others' runs that equals each of these; -1 for none."""
+        """Find for each of these runs the first equal run of the others; -1 if no run is equal."""
         places = np.full(len(starts), -1, np.int64)
         at = np.searchsorted(self._known, hashes)
         left = np.arange(len(starts))
@@ -166,7 +166,7 @@ def _holding(offsets: I64, starts: I64) -> I64:
 
 
 def too_short(lengths: Ints, size: int, skipped: int) -> int:
-    """Count the documents whose texts are shorter than a run, and so share none.
+    """Count the documents whose texts are shorter than a run, and so can't share one.
 
     >>> too_short(np.array([14, 13]), 13, 0)
     1

@@ -101,7 +101,7 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
 
 
 def _wanted(store: TokenStore, options: ShowArguments) -> tuple[int, list[int]]:
-    """Return the number of the document that is asked for, and those of the others that go by the same name."""
+    """Return the number of the document that is asked for, and the numbers of others that go by the same name."""
     if options.find is None:
         return _number(options.document or 0, store.documents, "document"), []
     [numbers] = documents_named([store], options.find)
@@ -127,7 +127,7 @@ def _number(wanted: int, count: int, kind: Literal["row", "document"]) -> int:
 
 
 def _stores(dataset: PackedDataset, given: Sequence[Place]) -> Sequence[Typed] | None:
-    """Find the stores that a dataset was packed from; None where they are not to be found."""
+    """Find the stores that a dataset was packed from; None if they are gone."""
     if dataset.manifest.index_only:
         return stores_of(dataset, given)
     if given or not dataset.has_segments:
@@ -194,7 +194,7 @@ def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
 
 
 def _decoder(tokenizer: Tokenizer | None) -> Decode:
-    """Return a function that decodes ids to text, special tokens included; to None where there is no tokenizer."""
+    """Return a function that decodes ids to text, special tokens included; without a tokenizer it returns None."""
     if tokenizer is None:
         return lambda ids: None
     return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=False))
@@ -315,7 +315,7 @@ class _Documents:
         )
 
     def _value(self, name: str, document: int) -> str | float | None:
-        """Return what a column says of a document; None if nothing."""
+        """Return the value of a column for a document; None if it has no value."""
         values = self._columns.of(name, np.array([document]))
         [value], categories = values.tolist(), self._columns.categories(name)
         if is_absent(values)[0]:
@@ -327,7 +327,7 @@ class _Documents:
 
 
 def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode) -> list[Run]:
-    """Return the runs of tokens that train and that do not, in turn; none if all train."""
+    """Return the runs of tokens that train and that do not, in turn; no runs if all train."""
     if loss is None:
         return []
     cuts = [0, *(np.flatnonzero(np.diff(loss)) + 1).tolist(), len(tokens)]
@@ -335,7 +335,7 @@ def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode)
 
 
 def _parts(ids: list[int], repeated: int, roles: Mapping[int, str], eos: int, decode: Decode) -> list[RowPart]:
-    """Return prefix, suffix and middle of a segment, and the sentinels between them; nothing where there is none."""
+    """Return prefix, suffix and middle of a segment, and the sentinels between them; no parts for other segments."""
     if roles.keys().isdisjoint(ids):
         return []
     role, of_ids = "text", []

@@ -1,4 +1,4 @@
-"""`shuffle`: reorder the rows of a packed dataset, or write those of a token store in the order of the partial shuffle.
+"""`shuffle`: reorder the rows of a packed dataset, or write a token store's in the order of the partial shuffle.
 
 The atoms of a packed dataset are permuted, and its rows are written, or the order alone. The partial shuffle cuts the
 stream of a store into lanes and rotates each of them.

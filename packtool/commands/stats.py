@@ -317,7 +317,7 @@ def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Cand
     """Mark the documents that are conversations; None if there are none.
 
     Raises:
-        UsageError: `--too-long` where there are none.
+        UsageError: `--too-long` for a store without conversations.
     """
     conversations = [store.manifest.conversations for store in corpus.stores]
     if not any(conversations):
@@ -389,7 +389,7 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
 
 
 def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
-    """Mark the documents that are the first with their text; None where a store does not know the hashes of texts."""
+    """Mark the documents that are the first with their text; None if a store does not know the hashes of texts."""
     if not all(store.has_origins for store in corpus.stores):
         return None
     hashes = [store.origins()["hash"] for store in corpus.stores]

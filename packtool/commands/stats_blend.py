@@ -113,7 +113,7 @@ def _epochs(taken: int, epoch: int) -> float | None:
 
 
 def _stops_at(schedule: Schedule, number: int, taken: int) -> int | None:
-    """Return the sample from which the other sources have the weight of this one; None where it does not stop."""
+    """Return the sample from which the other sources have the weight of this one; None if it does not stop."""
     name = schedule.names[number]
     if name not in schedule.stops or taken != schedule.limits[name]:
         return None

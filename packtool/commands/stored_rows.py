@@ -87,7 +87,7 @@ def _write(
 
     Args:
         record, table, reorder: as in `write_rows`.
-        index_of: the stores that keep the tokens; None to write them.
+        index_of: the stores that keep the tokens, for a dataset of an index only; None to write the tokens.
     """
     base = dataset.manifest
     order = record if reorder else None
@@ -150,7 +150,7 @@ def _options(base: PackedManifest, record: Shuffle | None, order: Shuffle | None
 
     Args:
         record: the order that the rows are in.
-        order: the order that they are put into now; None if they stay.
+        order: the order that the rows are put into now; None if they keep theirs.
     """
     options = dict(base.options)
     if order is not None and order.atom_size is not None:
@@ -162,7 +162,7 @@ def _options(base: PackedManifest, record: Shuffle | None, order: Shuffle | None
 
 
 def _documents(dataset: PackedDataset) -> I64 | None:
-    """Return the documents that were chosen of all stores, one store after the other; None where all were."""
+    """Return the documents that were chosen of all stores, one store after the other; None if all were chosen."""
     chosen = dataset.chosen()
     if chosen is None:
         return None

@@ -40,9 +40,9 @@ class TokenizerCheck:
     Attributes:
         tokenizer: as it was given.
         drawn: documents of the sample.
-        told: those whose text is known.
-        equal: those of them for which it gives the ids of the store.
-        problem: the first that differs; None if none does.
+        told: documents whose text is known.
+        equal: documents among them for which the tokenizer gives the ids of the store.
+        problem: the first document that differs; None if no document does.
     """
 
     tokenizer: str

@@ -59,9 +59,9 @@ class VerifyResult:
         path: the dataset.
         kind: its format.
         files, bytes: checked against the manifest.
-        tokens: that it holds; those of an export are not looked at, since its files have readers of their own.
+        tokens: number of its tokens; tokens of an export are not looked at, since its files have readers of their own.
         problems: everything that is wrong; empty for a sound dataset.
-        tokenizer: how the tokenizer that was given agrees with a sound store; None where none was.
+        tokenizer: how the tokenizer that was given agrees with a sound store; None if no tokenizer was given.
     """
 
     path: Path | str

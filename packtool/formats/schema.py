@@ -252,7 +252,7 @@ class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shards: list[PackedShard]
 
     def require_whole(self) -> None:
-        """Raise a ValueError where its shards are not those of its rows."""
+        """Raise a ValueError if its shards do not have its rows."""
         _require(self.rows == sum(shard.rows for shard in self.shards), "its rows are not those of its shards")
         _require(self.rows == -(-self.units * self.unit // self.sequence_length), "its units do not make its rows")
         _require(self.sequence_length % self.unit == 0, "its units do not divide its rows")
@@ -414,7 +414,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         tokenizer_files: as the stores have them.
         stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
             from them; left out where its shards have tokens.
-        columns: kept columns of documents; left out if there are none.
+        columns: kept columns of documents; left out if no columns are kept.
     """
 
     format: str = PACKED
@@ -522,7 +522,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         exported_as: the format.
         input: what was exported, by the digest of its manifest; of several stores the first.
-        further_inputs: the other inputs, in the order in which their documents come; left out if there are none.
+        further_inputs: the other inputs, in the order in which their documents come; left out if there is one input.
         dtype: of the ids in the files.
         sequence_lengths: distinct row lengths; empty for documents.
         sequences, tokens, padding: in all files.

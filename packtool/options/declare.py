@@ -178,7 +178,7 @@ class Declared:
     Attributes:
         name: in Python.
         type: of the value, for Python.
-        default: the value when it is not given; `MISSING` where there is none.
+        default: the value when the option is not given; `MISSING` for an option that must be given.
         option: everything else.
     """
 
@@ -204,7 +204,7 @@ class Declared:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All possible values, where they are few and fixed; else none."""
+        """All possible values, if they are few and fixed; else an empty tuple."""
         members = [self.type, *typing.get_args(self.type)]
         literals = [member for member in members if typing.get_origin(member) is typing.Literal]
         return tuple(str(value) for literal in literals for value in typing.get_args(literal))

@@ -152,4 +152,4 @@ class VerifyArguments:
 
 @dataclass(frozen=True)
 class DoctorArguments:
-    """The arguments of `packtool doctor`: none."""
+    """The arguments of `packtool doctor`, which takes no arguments."""

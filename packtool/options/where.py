@@ -89,7 +89,7 @@ def condition_of(text: str) -> Condition:
     """Parse an expression.
 
     Raises:
-        UsageError: it is none, or compares what can't be compared.
+        UsageError: it is no condition, or compares what can't be compared.
 
     >>> condition_of("score >= 3")
     Compared(field=Field(name='score', quoted=False), how='>=', constants=(3.0,), text='score >= 3')

@@ -222,7 +222,7 @@ class Output:
         self._remove(there, keep={*files, *others})
 
     def discard(self) -> None:
-        """Remove everything: a resumed run could use none of it."""
+        """Remove everything: a resumed run could not use any of it."""
         require_mark(self.place, self.mark)
         self._remove(self.place.names())
         self.leave()

@@ -1,4 +1,4 @@
-"""One stream of the samples to train on: those of a dataset, or of several datasets in a blend.
+"""One stream of the samples to train on: of a dataset, or of several datasets in a blend.
 
     sample n  ──order──▶  source, item  ──source──▶  address: source, epoch, row length, row  ──worker──▶  tokens
 

@@ -101,7 +101,7 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
         sample_tokens: tokens in a sample; the last batch of a row length may have fewer, and counts as a whole one.
         samples: in the run.
         tokens: in these samples, padding included.
-        left_out: rows of an epoch that fill no batch, and are in none: of several row lengths. `Loader` leaves them out
+        left_out: rows of an epoch that fill no batch, if there are several row lengths. `Loader` leaves them out
             unless it is told otherwise.
         sources: over the whole run, by name.
         stages: in order.

@@ -118,7 +118,7 @@ def histogram(
 
 
 def _mark(at: float, words: str, line: int, *, to_the_left: bool = False) -> str:
-    """Draw a line whose label stands to its right, each lower than the one before, so that none is crossed."""
+    """Draw a line whose label stands to its right, each label below the one before, so that none is crossed."""
     top = TOP + 13 * line + 4
     label = text(at + 4, top, words, css="mark-label")
     if to_the_left:
@@ -203,7 +203,7 @@ def abridged(name: str) -> str:
 
 
 def _apart(ticks: Sequence[float], x: Scale) -> list[float]:
-    """Choose ticks whose labels have room: the first, the last, and those between that lie apart."""
+    """Choose ticks whose labels have room: the first, the last, and between them the ones that lie apart."""
     last = ticks[-1]
     chosen = [ticks[0]]
     for tick in ticks[1:-1]:

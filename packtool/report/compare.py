@@ -90,7 +90,7 @@ def candidates(
     Args:
         names: strategies, or ``all`` among them for every one.
         sequence_lengths: for the strategies that take one.
-        options: others, by their names in `PackOptions`: each strategy is given those that it takes.
+        options: further options, by their names in `PackOptions`; a strategy is given the ones that it takes.
 
     Raises:
         UsageError: an unknown strategy, a sequence length is missing, an option makes no sense or no strategy takes it.
@@ -408,9 +408,9 @@ def tallied(lengths: Ints, plans: Sequence[Plan], multiple: int = 1) -> list[Tal
 
 
 def rows_to_draw(lengths: Ints, candidate: Candidate) -> Segments:
-    """List rows spread evenly over those that the candidate makes of the first documents.
+    """List rows spread evenly over the rows that the candidate makes of the first documents.
 
-    Of several row lengths, those of the one with the most tokens.
+    Of several row lengths, rows of the length with the most tokens.
     """
     plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options)
     layout = Layout(max(plans, key=lambda plan: plan.rows * plan.sequence_length))

@@ -49,15 +49,15 @@ class RowSegment:
         text: the tokens decoded; None without a tokenizer.
         repeated: how many leading tokens an earlier row already has.
         repeated_text: the repeated tokens decoded; `text` continues after them.
-        document: its number in the dataset; None where there is none, as in all that follows.
+        document: its number in the dataset; None if it is unknown. So is None in what follows.
         source: number of the input store it came from.
         number: its number in that store.
         start: first token of the segment, counted from the document's first.
         document_length: tokens of the document, EOS included.
         origin: input file and line of the document, where the stores were given or found.
         id: the document's, where the stores were given or found, and have ids.
-        runs: its tokens after those that are repeated, divided by whether they train; none where all tokens do.
-        parts: the same tokens, divided by prefix, suffix and middle; none where no sentinel is among its tokens.
+        runs: its tokens behind the repeated ones, divided by whether they train; no runs if all tokens train.
+        parts: the same tokens, divided by prefix, suffix and middle; no parts if no sentinel is among its tokens.
         columns: what the columns that were kept say of the document, by name; None where one says nothing.
     """
 

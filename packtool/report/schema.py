@@ -165,7 +165,7 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
         document_share: their share of all documents.
         tokens: its tokens here, EOS included.
         token_share: their share of all tokens: of a mixture, the share achieved.
-        trained_tokens: those of its tokens that train; left out where all tokens of all inputs do.
+        trained_tokens: number of its tokens that train; left out if all tokens of all inputs do.
     """
 
     name: str | None
@@ -190,7 +190,7 @@ class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
         left_out: what was not packed, by reason, each document under the first that holds: excluded, not_where,
             too_short, too_long, duplicates, other_side (of a hold-out), other_shard, not_sampled, and not_drawn by a
             weight below 1.
-        repeated_documents: of the documents packed, those that an earlier pass has.
+        repeated_documents: number of packed documents that an earlier pass has, too.
         repeated_tokens: their tokens.
     """
 
@@ -350,7 +350,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Strategies tried on the same documents.
 
     Attributes:
-        verdicts: for each row length; none without documents.
+        verdicts: for each row length; no verdicts without documents.
         attention_baseline: the row length that attention is given relative to.
         entries: one for each strategy and row length.
         advice: what the papers advise for such documents.

@@ -428,7 +428,7 @@ def _stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceF
 
 
 def document_tables(report: DocumentsReport) -> list[Table[Any]]:
-    """Tabulate the documents that a report lists: the longest, and those whose text comes most often."""
+    """Tabulate the documents that a report lists: the longest ones, and the most frequent texts."""
     listed: list[Table[Any]] = []
     if not isinstance(report, StoreReport):
         return listed
@@ -573,7 +573,7 @@ def name_of(length: int | None) -> str:
 
 
 def caveats(comparison: Comparison) -> list[str]:
-    """Say that figures are those of a sample, and which conversations they leave out."""
+    """Say that figures are of a sample, and which conversations they leave out."""
     lines = []
     if comparison.sampled_documents is not None:
         lines.append(

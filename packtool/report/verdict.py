@@ -69,7 +69,7 @@ _OPTIMIZING = (
 def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
     """Choose a strategy for each row length that was tried; one in all where only strategies of several lengths were.
 
-    Only recommended strategies are chosen from, unless none of them was tried.
+    Only recommended strategies are chosen from, unless no recommended one was tried.
 
     Args:
         entries: what the strategies make of the documents.
@@ -196,7 +196,7 @@ def _costs_nothing(entry: Trial, plain: Trial) -> bool:
 
 
 def _context(cut: Trial, whole: Trial) -> str:
-    """Say what cutting documents costs in tokens: those of its own document that a token no longer sees."""
+    """Say what cutting documents costs in tokens: how many tokens of its own document a token no longer sees."""
     if cut.metrics.mean_context >= whole.metrics.mean_context:
         return ""
     before, after = number(cut.metrics.mean_context), number(whole.metrics.mean_context)
@@ -333,7 +333,7 @@ def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
 
     Args:
         counts: document lengths in tokens.
-        entries: what strategies make of them (the comparison's entries); each rule uses those it finds.
+        entries: what strategies make of them (the comparison's entries); each rule uses the ones it finds.
     """
     if not counts.documents:
         return []
@@ -487,7 +487,7 @@ def _judge_truncation(metrics: Metrics) -> Judgement:
 
 
 def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
-    """Judge mixing where rows could have been mixed; of several row lengths, by those that are mixed least."""
+    """Judge mixing where rows could have been mixed; of several row lengths, by the length that is mixed least."""
     mixable = "mix_rows" in STRATEGIES[report.strategy].accepts
     least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
     mixing, alike = least.homogeneity, times_random(least.homogeneity)

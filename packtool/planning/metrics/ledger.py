@@ -36,7 +36,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         padding: tokens that only fill rows.
         output: all tokens of the rows.
         rows: the rows.
-        rounding: padding that rounds pieces up to the document multiple; left out where there is none.
+        rounding: padding that rounds pieces up to the document multiple; left out if no pieces are rounded.
         trained_stored: of each store, tokens of the packed documents that train, EOS included. This and the rest are
             left out where all tokens train.
         trained: tokens of the rows that train.

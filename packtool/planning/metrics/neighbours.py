@@ -18,8 +18,8 @@ class Neighbours:
     Attributes:
         field: its name.
         pairs: pairs of document tokens in one row.
-        alike: pairs of which both tokens are of documents with the same value; none where it is missing.
-        alike_share: alike / pairs; 0 if there are none.
+        alike: pairs of which both tokens are of documents with the same value; a missing value equals no other.
+        alike_share: alike / pairs; 0 without pairs.
     """
 
     field: str

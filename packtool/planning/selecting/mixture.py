@@ -208,7 +208,7 @@ def _group(drawn: npt.NDArray[np.uint64]) -> I64:
 
 
 def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
-    """Return the weight of each store, in the order of the names; 1 if none is given.
+    """Return the weight of each store, in the order of the names; 1 if no weights are given.
 
     Args:
         shares: weights are shares of a number of tokens, so percentages make sense.

@@ -100,7 +100,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
 
 
 def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreign | None:
-    """Return why a file can't be read, and what to do; None if nothing is known against it."""
+    """Return why a file can't be read, and what to do; None if no reason is known."""
     if compression and sniff(head):
         return Foreign(f"compressed twice, {sniff(head)} inside {compression}", "unpack it once first")
     if kind in ("parquet", "arrow"):

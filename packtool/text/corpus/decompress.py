@@ -63,7 +63,7 @@ class DecompressedStream:
         self._damage: UnusableFileError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes; none at the end.
+        """Read at most `size` bytes; no bytes at the end.
 
         Raises:
             UnusableFileError: damaged. All that came before the damage is given first.

@@ -275,7 +275,7 @@ def saved_files(entries: Sequence[_Entry]) -> SavedFiles:
 
 
 def _data_files(location: str) -> set[str] | None:
-    """Return the files of data that a state.json names; None if it is none of `datasets`."""
+    """Return the files of data that a state.json names; None if `datasets` did not write it."""
     try:
         raw = open_raw(location)
         with closing(raw):

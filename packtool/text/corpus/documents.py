@@ -33,11 +33,11 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     """Return the document of a record: a text, a list of ids, or a mapping with a conversation.
 
     Args:
-        values: of those of `fields.document` that the record has.
+        values: of the fields among `fields.document` that the record has.
         known: names of all its fields, for messages.
 
     Raises:
-        UnusableFieldError: the record has none, or it is something else.
+        UnusableFieldError: the record has no document, or a value of another type.
 
     >>> document_of(Fields("body"), {"body": "words"}, ["id", "body"])
     'words'
@@ -99,7 +99,7 @@ def scalars_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str]) 
     """Return the scalars of a record that are kept with its document, None for what it lacks.
 
     Args:
-        values: of those of `fields.columns` that the record has.
+        values: of the fields among `fields.columns` that the record has.
         known: names of all its fields, for messages.
 
     Raises:
@@ -134,7 +134,7 @@ def values_at(record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]
 
 
 def listed(names: Iterable[str]) -> str:
-    """List the fields that there are, for those who looked for another.
+    """List the fields that there are, for a message about a field that is missing.
 
     >>> listed(["id", "body"]), listed([])
     ('there are id, body', 'there are no fields')

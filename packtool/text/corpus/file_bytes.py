@@ -65,7 +65,7 @@ class StoreFile(io.RawIOBase):
     """A file of an object store, each read of which is a request.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such file.
     """
 
     def __init__(self, place: StorePlace, name: str) -> None:

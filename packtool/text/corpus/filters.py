@@ -32,7 +32,7 @@ class DocumentCounts(msgspec.Struct):
     """Documents, the words (what whitespace separates) and characters (code points) in them, and their tokens.
 
     Attributes:
-        tokens: EOS included, of those that were encoded.
+        tokens: number of tokens of the encoded documents, EOS included.
         unencoded: documents that were not.
     """
 
@@ -43,7 +43,7 @@ class DocumentCounts(msgspec.Struct):
     unencoded: int = 0
 
     def add(self, documents: Sequence[Any], tokens: npt.NDArray[np.int64] | None) -> None:
-        """Count documents, and the tokens of each, None where they were not encoded; of ids only these."""
+        """Count documents, and the tokens of each one; None for documents that were not encoded."""
         self.documents += len(documents)
         self.tokens += 0 if tokens is None else int(tokens.sum())
         self.unencoded += len(documents) if tokens is None else 0

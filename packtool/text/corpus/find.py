@@ -32,7 +32,7 @@ class Once:
     """Standard input, or the records of a program: it is read once, when the output is begun.
 
     Attributes:
-        records: of a program; None for standard input.
+        records: what a program gave; None for standard input.
     """
 
     records: Iterable[Any] | None = None
@@ -99,7 +99,7 @@ class Texts:
 
         Args:
             directory: for the copy.
-            format: of standard input; None to tell by content.
+            format: of standard input; None to recognise it by its content.
             from_anywhere: name them so that workers with other working directories find them.
         """
         files: list[CorpusFile] = []
@@ -173,7 +173,7 @@ def _check_held(options: TokenizeArguments, kind: Input, held: FirstRecord | Non
     """Refuse options that have no effect on what the input holds, and say why it is taken for that.
 
     Args:
-        held: what the first record says; None where options say it.
+        held: what the first record holds; None if options say it.
     """
     try:
         check_input(options, kind)
@@ -230,7 +230,7 @@ def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
 
 
 def _fields(options: TokenizeArguments, kind: Input, layout: Layout | None) -> Fields:
-    """List the fields of a record to read; of those to keep, the id comes first."""
+    """List the fields of a record to read; among the fields to keep, the id comes first."""
     kept = list(options.columns)
     if options.id_field is not None:
         kept.insert(0, options.id_field)
@@ -249,7 +249,7 @@ def _fields(options: TokenizeArguments, kind: Input, layout: Layout | None) -> F
 
 
 def _beside(options: TokenizeArguments) -> tuple[str, ...]:
-    """List the fields of the same object as the ids that may say more of them; those that are kept are scalars."""
+    """List the fields beside the ids that may say more of them; kept fields are scalars, and not among them."""
     if options.ids_only:
         return ()
     above, dot, _ = str(options.ids_field).rpartition(".")
@@ -260,7 +260,7 @@ def _beside(options: TokenizeArguments) -> tuple[str, ...]:
 def find_files(
     location: Path | str, format: str | None, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> list[CorpusFile]:
-    """Find the files of one argument as `find` does, with a warning of those that are not read.
+    """Find the files of one argument as `find` does, with a warning of files that are not read.
 
     Raises:
         DataError: nothing there, or it can't be read.

@@ -33,7 +33,7 @@ class FirstRecord(NamedTuple):
 
     Attributes:
         chats: conversations, not texts.
-        layout: of their fields, where prompt and answer are in fields of their own; else None.
+        layout: of their fields, if prompt and answer are in fields of their own; else None.
         why: they are taken for texts, in words.
         remedy: what makes conversations of them.
         field: that holds the conversation, where it has another name than usual.
@@ -105,7 +105,7 @@ def completed(prompt: Sequence[str], completion: str | None, files: Sequence[Cor
 
 
 def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
-    """Return the first record of a file, of a table one with its columns; None if none can be read."""
+    """Return the first record of a file, or of a table a record of its columns; None if no record can be read."""
     try:
         with closing(open_raw(file.location)) as raw:
             if file.format in ("parquet", "arrow"):

@@ -114,7 +114,7 @@ class _Values:
         return bool(data)
 
     def _next(self) -> bytes | None:
-        """Pass over space; return the byte that follows, None at the end."""
+        """Pass over space; return the byte that follows, or None at the end."""
         while True:
             self._at = _SPACE.match(self._data, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._data):

@@ -110,7 +110,7 @@ class RecordParser:
         return msgspec.json.Decoder(msgspec.defstruct("Record", members, rename=rename))
 
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
-        """Parse all lines together; None if any of them needs a closer look.
+        """Parse all lines together; return None if one of them needs a closer look.
 
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
         objects means one on each line.

@@ -18,7 +18,7 @@ class Layout(msgspec.Struct, frozen=True):
         prompt: their texts are joined with a newline where they are not empty, as LLaMA-Factory joins them.
         completion: the answer.
         system: what the system says, or "" for the usual names.
-        history: a list of [question, answer] pairs that come before, or "" for none.
+        history: a list of [question, answer] pairs that come before, or "" for no such field.
     """
 
     prompt: tuple[str, ...]
@@ -95,7 +95,7 @@ _HISTORY = "history"
 def known_layout(
     names: Collection[str], *, prompt: tuple[str, ...] = (), completion: str | None = None
 ) -> Layout | None:
-    """Return the well-known layout of a record that has these fields; None if it has none.
+    """Return the well-known layout of a record that has these fields; None for other fields.
 
     Args:
         prompt, completion: what is named of it; the other is found by its name.
@@ -126,7 +126,7 @@ def known_layout(
 
 
 def _answered(prompt: tuple[str, ...], spelled: Mapping[str, str]) -> Layout | None:
-    """Return the layout of a prompt with the one answer that a record has; None if it has none.
+    """Return the layout of a prompt with the one answer that a record has; None if it has no answer.
 
     Args:
         spelled: the names of its fields, by themselves in lower case.
@@ -154,7 +154,7 @@ def has_conversation(names: Collection[str]) -> bool:
 
 
 def preference(record: Mapping[str, Any]) -> str:
-    """Return how to make records to train on of preference pairs; "" if a record is none.
+    """Return how to make records to train on of preference pairs; "" for any other record.
 
     >>> preference({"prompt": "1 + 1", "chosen": "2", "rejected": "3"})
     "make a conversation of each: jq -c '{prompt, completion: .chosen}'"

@@ -57,7 +57,7 @@ def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
 
 
 def _without_nulls(records: Any) -> Iterator[Any]:
-    """Yield records; those of a dataset as a file of JSON has them, without the nulls that its table adds."""
+    """Yield records; records of a dataset come as a file of JSON has them, without the nulls that its table adds."""
     if getattr(records, "features", None) is None or not hasattr(records, "with_format"):
         yield from records
         return

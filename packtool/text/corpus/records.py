@@ -123,9 +123,9 @@ class Fields(msgspec.Struct, frozen=True):
             the whole name has that.
         ids: it holds a list of token ids.
         chat: documents are conversations: mappings with what `packtool.text.conversations` reads.
-        layout: of conversations whose prompt and answer are in fields of their own; else None.
+        layout: of conversations whose prompt and answer are in fields of their own; None for any others.
         columns: scalars that are kept.
-        required: the one of them that no record may lack; "" for none.
+        required: the one of them that no record may lack; "" if records may lack any.
         beside: fields that may say more of the ids; a record in which one does can't be used.
     """
 
@@ -148,7 +148,7 @@ class Fields(msgspec.Struct, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The fields whose texts are joined; none where one is the document."""
+        """The fields whose texts are joined; no fields if one field is the document."""
         several = "," in self.text and not self.chat and not self.ids
         return tuple(self.text.split(",")) if several else ()
 

@@ -21,7 +21,7 @@ class NotTextError(Exception):
 
 
 def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
-    """Return what makes JSON of the values of a type; None where Python's values are that already.
+    """Return the function that makes JSON of the values of a type; None if Python's values are JSON already.
 
     Every row of a table has all fields of its structs, so a field that a record lacked is null: null fields are left
     out, at any depth. The elements of lists stay, and so do nulls inside of `arrow.json`, which are the record's own.

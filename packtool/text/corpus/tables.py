@@ -226,7 +226,7 @@ class Columns:
         return held
 
     def _held_with_ids(self, schema: Any) -> list[str]:
-        """List the column of ids, and those that may say more of them."""
+        """List the column of ids, and the columns that may say more of them."""
         name = self._fields.text
         _, kind = _find(schema, name, "missing-text")
         if not _holds_ids(kind):
@@ -261,7 +261,7 @@ class Columns:
         return batch
 
     def _documents(self, table: Any) -> Iterator[Any]:
-        """Make the document of each row, or a reject that says why there is none."""
+        """Make the document of each row, or a reject that says why the row has no document."""
         columns = [_descend(table, path).to_pylist() for path in self._paths.values()]
         for row in zip(*columns, strict=True):
             values = dict(zip(self._paths, row, strict=True))
@@ -336,7 +336,7 @@ def _descend(table: Any, path: list[str]) -> Any:
 def _scalars(array: Any) -> list[Any]:
     """Return the values of a column of scalars.
 
-    Arrow writes those that Python would round: times of nanoseconds, and numbers of less than 64 bits. Times are ISO
+    Arrow writes what Python would round: times of nanoseconds, and numbers of less than 64 bits. Times are ISO
     8601, with a Z where the column has a time zone; durations are counted in the column's unit.
     """
     import pyarrow as pa
@@ -358,7 +358,7 @@ def _scalars(array: Any) -> list[Any]:
 
 
 def _texts(array: Any, column: str, limit: int) -> Iterator[str | Reject]:
-    """Return the text of each row, or a reject that says why there is none."""
+    """Return the text of each row, or a reject that says why the row has no text."""
     texts: list[str | Reject | None]
     try:
         texts = array.to_pylist() if array.nbytes <= limit else [_text(value, limit) for value in array]

@@ -62,7 +62,7 @@ def line_chunks(
 
     A line longer than `CHUNK` comes in a chunk of about its own size. The last line of the stream may lack its
     newline. Memory is that of the longest line, once. Lines that are much longer than `limit` are not held at all;
-    those around it may come either way.
+    documents around it may come either way.
 
     Args:
         stream: positioned at its beginning; seekable unless start is 0.

@@ -94,7 +94,7 @@ def said(name: str, values: Any, ids: Sequence[int]) -> str:
 
     Args:
         name: of the column, one of `KNOWN`.
-        values: of the record that has the ids; None where it has no such value.
+        values: of the record that has the ids; None for a value that it lacks.
 
     >>> said("attention_mask", [1, 1, 0], [5, 6, 0])
     'some are padding or other documents'
