@@ -306,21 +306,17 @@ def test_names_are_loaded_on_first_use() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-TWICE = """
-    Array Block Bucket Column Count Format Ids Kept Layout Opened Option Options Order Origins Output Part Result Row
-    Rows Runs Span Stage Task Tokenizer Workers
-"""
-"""Names of classes, aliases and type variables that stand in several files. Give a new one a name that says which."""
-
-
 def test_a_name_says_which() -> None:
     files: dict[str, list[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            value = getattr(node, "value", None)
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "TypeVar":
+                continue  # variables of types may share a name
             targets = getattr(node, "targets", [getattr(node, "target", node)])
             names = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
             for name in names:
                 if name[:1].isupper() and not name.isupper():
                     files.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
     several = {name: sorted(where) for name, where in files.items() if len(where) > 1}
-    assert sorted(several) == TWICE.split(), several
+    assert not several, "give it a name that says which"

@@ -48,7 +48,7 @@ class Argument(_AsTyped, TyperArgument):
         return None
 
 
-class Option(_AsTyped, TyperOption):
+class TerminalOption(_AsTyped, TyperOption):
     """An option."""
 
 
@@ -142,13 +142,13 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-def _flag(*names: str, callback: Callable[..., Any], help: str) -> Option:
+def _flag(*names: str, callback: Callable[..., Any], help: str) -> TerminalOption:
     """Make a flag that does something by itself, whatever the command."""
     shared: dict[str, Any] = {"type_descriptor": _TEXT, "default": False, "callback": callback, "help": help}
-    return Option(param_decls=[*names], is_flag=True, expose_value=False, is_eager=True, **shared)
+    return TerminalOption(param_decls=[*names], is_flag=True, expose_value=False, is_eager=True, **shared)
 
 
-def _help_option() -> Option:
+def _help_option() -> TerminalOption:
     """Make the --help option; Typer's own would load pydantic."""
 
     def show(ctx: Any, parameter: Any, value: bool) -> None:
@@ -165,7 +165,7 @@ def _show_version(ctx: Any, parameter: Any, value: bool) -> None:
         ctx.exit()
 
 
-def _parameter(declaration: Declared) -> Argument | Option:
+def _parameter(declaration: Declared) -> Argument | TerminalOption:
     """Make an option in the form that Typer takes."""
     option = declaration.option
     default = None if declaration.required else _text(declaration.default)
@@ -182,7 +182,7 @@ def _parameter(declaration: Declared) -> Argument | Option:
     negates = option.kind is FLAG and declaration.default is not False  # it is on, or the strategy decides
     flags = f"{declaration.flag}/--no-{declaration.flag.removeprefix('--')}" if negates else declaration.flag
     eager: dict[str, Any] = {"callback": effects.configure, "is_eager": True} if declaration.name == "config" else {}
-    return Option(
+    return TerminalOption(
         param_decls=[declaration.name, flags, *filter(None, [option.short])],
         is_flag=option.kind is FLAG,
         multiple=option.kind.repeated,

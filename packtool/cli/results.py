@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from packtool.commands.import_ import ImportResult
     from packtool.commands.info import Info
     from packtool.commands.overlap import Overlaps
-    from packtool.commands.result import Preview, Result
-    from packtool.commands.run import Stage, StageResult
+    from packtool.commands.result import CommandResult, Preview
+    from packtool.commands.run import PipelineStage, StageResult
     from packtool.commands.stored_document import StoredDocument
     from packtool.commands.tokenize import TokenizeResult
     from packtool.formats.schema import PackedManifest, StoreManifest, TokenizerInfo
@@ -47,7 +47,9 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.write(visible(text, as_json=True).encode() + b"\n")
 
 
-def _show_result(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
+def _show_result(
+    result: CommandResult, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]
+) -> None:
     """Print the result or preview of a command.
 
     Args:
@@ -73,7 +75,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:
     """Say what was odd about the input, and which of its fields were taken."""
-    from packtool.text.corpus.layouts import Layout
+    from packtool.text.corpus.layouts import FieldLayout
 
     lines = []
     if "own_eos" in counts:
@@ -81,7 +83,7 @@ def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[
     if options.get("conversations", "auto") != "auto":
         lines.append(f"conversations of the field {options['conversations']}")
     if "completion" in options:
-        fields = Layout(
+        fields = FieldLayout(
             tuple(options["prompt"]), options["completion"], options.get("system", ""), options.get("history", "")
         )
         lines.append(f"conversations of prompt and answer: {fields.shown()}")
@@ -511,7 +513,7 @@ def _fact(name: str, value: Any) -> str:
     return " / ".join(f"{number:,}" for number in value) if isinstance(value, list) else str(value)
 
 
-def announce_stage(number: int, count: int, stage: Stage) -> None:
+def announce_stage(number: int, count: int, stage: PipelineStage) -> None:
     """Say on standard error which stage of `packtool run` begins."""
     echo(f"packtool: [{number}/{count}] {stage.name} {_target(stage)}", err=True)
 
@@ -618,5 +620,5 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
                 print_answer(result.result, results_console(), page)
 
 
-def _target(stage: Stage) -> str:
+def _target(stage: PipelineStage) -> str:
     return stage.inputs[0] if stage.output is None else str(stage.output)

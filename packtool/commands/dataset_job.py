@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
-from packtool.commands.result import Result
+from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
 from packtool.formats.names import CHOSEN, categories_file, column_file
@@ -43,7 +43,7 @@ from packtool.writing.stored_tokens import name_for
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DatasetResult(Result):
+class DatasetResult(CommandResult):
     """The result of `pack`, `shuffle` or `materialize`: a packed dataset, or the order of one.
 
     Attributes:

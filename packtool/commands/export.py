@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
-from packtool.commands.result import Result
+from packtool.commands.result import CommandResult
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
 from packtool.exchange import format_named, require_held
@@ -37,7 +37,7 @@ from packtool.writing.input_check import InputCheck
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ExportResult(Result):
+class ExportResult(CommandResult):
     """The result of `export`.
 
     Attributes:

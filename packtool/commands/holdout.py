@@ -16,7 +16,7 @@ from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import Options, PackedManifest
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import Part, parse_part
+from packtool.options.kinds import HoldoutAmount, parse_part
 from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import Ints
 from packtool.planning.selecting.subsets import bound_of_number, bound_of_share
@@ -76,7 +76,7 @@ def settled(options: DocumentOptions, lengths: Sequence[Ints], origins: Sequence
     return replace(options, holdout=part)
 
 
-def _recorded(dataset: Typed) -> tuple[Part, int]:
+def _recorded(dataset: Typed) -> tuple[HoldoutAmount, int]:
     """Return the hold-out of a packed dataset, and its seed."""
     place = place_of(dataset)
     manifest = manifests.read_as(place, PackedManifest)

@@ -30,7 +30,7 @@ from packtool.formats.schema import (
     InputEntry,
     KeptColumn,
     Manifest,
-    Order,
+    OrderRecord,
     PackedManifest,
     Shuffle,
     StoreManifest,
@@ -140,7 +140,7 @@ def _is_output(path: Path) -> bool:
     return manifests.order_at(LocalPlace(path)) is not None
 
 
-def _order(place: Place, order: Order, there: Mapping[str, int]) -> Info:
+def _order(place: Place, order: OrderRecord, there: Mapping[str, int]) -> Info:
     """Describe what `shuffle --order-only` wrote."""
     missing = [file.name for file in order.files if there.get(file.name) != file.bytes]
     facts = {"files": len(order.files), "bytes": sum(file.bytes for file in order.files)}

@@ -18,7 +18,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.files import NpyWriter
 from packtool.formats.names import BATCHES, ORDER_FILE
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import InputEntry, Order, Shuffle
+from packtool.formats.schema import InputEntry, OrderRecord, Shuffle
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.places.local import LocalPlace
@@ -56,7 +56,7 @@ def write_order(
         if output.finished:
             return DatasetResult(path=place.shown, run=manifests.read_run(place), kept=True)
         files = _write(job, output, dataset, plans, record, table)
-        order = Order(rows=rows, epoch=record.epoch, files=files)
+        order = OrderRecord(rows=rows, epoch=record.epoch, files=files)
         facts = {"written": job.clock.seconds()}
         output.finish_order(order, facts)
     return DatasetResult(path=place.shown, run=facts)

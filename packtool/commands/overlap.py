@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.commands.shared_runs import BYTES_A_TOKEN, Runs, too_short
+from packtool.commands.shared_runs import BYTES_A_TOKEN, TextRuns, too_short
 from packtool.errors import UsageError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import Place
@@ -80,7 +80,7 @@ def overlaps(place: Place, others: Sequence[Place], tokens: int) -> Overlaps:
     skipped = int(corpus.tokenizer.bos_id is not None)
     lengths = np.concatenate([each.lengths() for each in known])
     every = np.concatenate([shard for each in known for shard in each.shards])
-    runs = Runs(every, lengths, size=tokens, skipped=skipped)
+    runs = TextRuns(every, lengths, size=tokens, skipped=skipped)
     firsts = offsets_of(np.array([each.documents for each in known], np.int64))
     found: list[Overlap] = []
     of_store = store.lengths()

@@ -65,7 +65,7 @@ class Preview:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class CommandResult:
     """The output of a command, written or previewed.
 
     Attributes:
@@ -127,7 +127,7 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class StoreResult(Result):
+class StoreResult(CommandResult):
     """The token store that a command wrote.
 
     Attributes:

@@ -64,7 +64,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Stage:
+class PipelineStage:
     """One step of a pipeline.
 
     Attributes:
@@ -107,7 +107,7 @@ class StageResult:
         preview: after a dry run, what the stage would do; None where that depends on an earlier stage.
     """
 
-    stage: Stage
+    stage: PipelineStage
     state: str
     seconds: float = 0.0
     result: Any = None
@@ -144,7 +144,7 @@ def _several(given: Any) -> list[Any]:
     return list(given)
 
 
-def _stages(planned: Sequence[Stage], options: RunArguments) -> list[StageResult]:
+def _stages(planned: Sequence[PipelineStage], options: RunArguments) -> list[StageResult]:
     """Run each stage; all of them use the same scheduler."""
     results: list[StageResult] = []
     for number, stage in enumerate(planned, 1):
@@ -169,7 +169,7 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
+def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
     """Find mistakes in late stages before the early ones have taken hours; `stores` has the stage behind each store."""
     if "-" in stage.inputs:
         raise UsageError(
@@ -198,7 +198,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
 
 
-def _without_made(stage: Stage) -> dict[str, Any]:
+def _without_made(stage: PipelineStage) -> dict[str, Any]:
     """Return the options of a stage without stores to exclude that earlier stages will make, and are not there yet."""
     options = dict(stage.options)
     if stage.name != "tokenize" and "exclude" in options:
@@ -207,7 +207,7 @@ def _without_made(stage: Stage) -> dict[str, Any]:
     return options
 
 
-def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping[str, Stage]) -> None:
+def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping[str, PipelineStage]) -> None:
     """Check what `pack` needs of its stores: names in a mixture, origins of documents, and the padding token."""
     places = places_of(inputs)
     require_distinct(places)
@@ -223,7 +223,7 @@ def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping
             pack.padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
 
 
-def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
+def _tokenizer(store: str, stage: PipelineStage | None) -> TokenizerInfo:
     """Return the tokenizer of a store, or the one that an earlier stage will make it with."""
     if stage is None:
         return TokenStore(store).manifest.tokenizer
@@ -235,7 +235,7 @@ def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
         return info_of(found, **options)
 
 
-def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
+def _do(stage: PipelineStage, options: dict[str, Any], overwrite: bool) -> StageResult:
     clock = Clock()
     function = partial(_function(stage.name), *stage.arguments(), **options)
     if stage.output is None:
@@ -257,7 +257,9 @@ def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     return StageResult(stage, state, seconds, result)
 
 
-def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult], overwrite: bool) -> StageResult:
+def _preview(
+    stage: PipelineStage, options: dict[str, Any], before: Sequence[StageResult], overwrite: bool
+) -> StageResult:
     """Preview a stage, as far as that is possible before the stages it needs have run."""
     if stage.output is None:
         return StageResult(stage, "would do")
@@ -273,7 +275,7 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
     return StageResult(stage, state, preview=preview)
 
 
-def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Location = ".") -> list[Stage]:
+def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Location = ".") -> list[PipelineStage]:
     """Settle what each stage reads and writes.
 
     Args:
@@ -284,7 +286,7 @@ def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Locat
     Raises:
         UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
     """
-    done: list[Stage] = []
+    done: list[PipelineStage] = []
     pages = Path()
     if not is_remote(as_typed(root)):
         pages = Path(root)
@@ -301,7 +303,7 @@ def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Locat
             options["html"] = str(pages / options["html"])
         read = {*paths, *_resolve_others(table.stage, options, {str(stage.output) for stage in done}, root)}
         needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in read)
-        stage = Stage(table.stage, table, tuple(paths), output, options, needs)
+        stage = PipelineStage(table.stage, table, tuple(paths), output, options, needs)
         _require_apart(stage, done)
         done.append(stage)
     if not done:
@@ -339,7 +341,9 @@ def _output(table: StageTable, alone: bool, root: Location) -> Location | None:
     return place_in(root, str(table.values.get("output", DEFAULT_OUTPUT[table.stage])))
 
 
-def _inputs(table: StageTable, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Location) -> list[str]:
+def _inputs(
+    table: StageTable, given: Sequence[str], done: Sequence[PipelineStage], alone: bool, root: Location
+) -> list[str]:
     """List the inputs of a stage: what it names, or the outputs of earlier stages, or else the command line's."""
     if table.stage == "tokenize" and given:
         if not alone:
@@ -384,7 +388,7 @@ def _input(name: str, made: Container[str], root: Location) -> str:
     return name
 
 
-def _before(table: StageTable, done: Sequence[Stage]) -> Iterator[Stage]:
+def _before(table: StageTable, done: Sequence[PipelineStage]) -> Iterator[PipelineStage]:
     """List the stages whose outputs a table reads unless it says otherwise."""
     made = defaultdict(list)
     for stage in done:
@@ -410,7 +414,7 @@ def _resolved(place: Location) -> str:
     return str(place.resolve())
 
 
-def _require_apart(stage: Stage, done: Sequence[Stage]) -> None:
+def _require_apart(stage: PipelineStage, done: Sequence[PipelineStage]) -> None:
     for other in done:
         if stage.output is None or other.output is None:
             continue

@@ -38,7 +38,7 @@ class SharedRun(NamedTuple):
     other_start: int
 
 
-class Runs:
+class TextRuns:
     """All runs of a number of tokens in the texts of some documents.
 
     A run lies in the text of one document, so it holds neither EOS nor the BOS that begins every document.
@@ -50,7 +50,7 @@ class Runs:
         skipped: tokens at the begin of each document that are not of its text: 1 where there is a BOS, else 0.
         multiplier: of the hash; an even one makes different runs collide.
 
-    >>> runs = Runs(np.array([5, 6, 7, 0]), np.array([4]), size=2, skipped=0)
+    >>> runs = TextRuns(np.array([5, 6, 7, 0]), np.array([4]), size=2, skipped=0)
     >>> runs.shared(np.array([6, 7, 0, 9, 6, 7, 0]), np.array([3, 4]))
     [SharedRun(document=0, start=0, other=0, other_start=1), SharedRun(document=1, start=1, other=0, other_start=1)]
     """

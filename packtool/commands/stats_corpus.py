@@ -31,7 +31,7 @@ from packtool.text.encoding.encoder_choice import choose, load_encoder
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
 from packtool.text.encoding.load import find, info_of
 from packtool.text.encoding.verify import Verified
-from packtool.text.tokenizing.block import Task
+from packtool.text.tokenizing.block import BlockTask
 from packtool.warnings import warn
 
 
@@ -113,7 +113,7 @@ def _run(
     plan = blocks.plan(files)
     tasks = []
     for number, block in enumerate(plan):
-        tasks.append(Task(number, block, tuple(files[span.file] for span in block)))
+        tasks.append(BlockTask(number, block, tuple(files[span.file] for span in block)))
     function = functools.partial(_measure, context)
     with (
         Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
@@ -123,7 +123,7 @@ def _run(
     return [measured[number] for number in range(len(tasks))]
 
 
-def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
+def _measure(context: _Context, task: BlockTask, worker: Worker) -> _Measured:
     encoder = None
     if context.recipe is not None:
         encoder = _encoder(context.tokenizer, context.recipe)

@@ -74,7 +74,7 @@ def beside(name: str, *, is_list: bool) -> bool:
     return True
 
 
-class Rows:
+class RowReader:
     """Reads the rows of one file, block by block. What 0 means in a column may follow from an earlier block alone."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Rows:
             DataError: a column that would be lost, or that makes no sense.
 
         >>> columns = {"attention_mask": Column(np.array([1, 1, 2, 0]), np.array([4]))}
-        >>> found = Rows().documents(Column(np.array([5, 6, 7, 9]), np.array([4])), columns, str)
+        >>> found = RowReader().documents(Column(np.array([5, 6, 7, 9]), np.array([4])), columns, str)
         >>> found.tokens, found.lengths, found.padding, found.divided
         (array([5, 6, 7]), array([2, 1]), 1, 1)
         """

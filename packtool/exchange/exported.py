@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.exchange.model import Block, Contents, Part, groups
+from packtool.exchange.model import Contents, Part, SequenceBlock, groups
 from packtool.formats import manifest as manifests
 from packtool.formats.on_demand import joined
 from packtool.formats.packed import PackedBucket, PackedDataset
@@ -130,7 +130,7 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
             return np.diff(stored.offsets[part.number]).astype(np.int64)
         return every[part.first_sequence : part.first_sequence + part.sequences]
 
-    def blocks(part: Part) -> Iterator[Block]:
+    def blocks(part: Part) -> Iterator[SequenceBlock]:
         documents = np.arange(part.first_sequence, part.first_sequence + part.sequences)
         if numbers is not None:
             documents = numbers[documents]
@@ -141,7 +141,7 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
             loss = None
             if stored.has_loss:
                 loss = _concatenated([stored.loss(*stretch) for stretch in stretches])
-            yield Block(tokens, sizes[first:last], loss=loss)
+            yield SequenceBlock(tokens, sizes[first:last], loss=loss)
 
     store = stored.stores[0]
     parts = _parts(sizes)
@@ -215,7 +215,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         sizes.append((sum(run.rows for run in part), sum(run.tokens for run in part)))
     masked = dataset.manifest.ledger.masked
 
-    def blocks(part: Part) -> Iterator[Block]:
+    def blocks(part: Part) -> Iterator[SequenceBlock]:
         return map(_block, _joined(_cut(runs[part.number])))
 
     def bounds(part: Part) -> Iterator[tuple[I64, Segments | None]]:
@@ -295,13 +295,13 @@ def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_
         yield group
 
 
-def _block(runs: list[_Run]) -> Block:
+def _block(runs: list[_Run]) -> SequenceBlock:
     tokens, masks = [], []
     for run in runs:
         tokens.append(run.bucket.tokens(run.first, run.last).reshape(-1))
         if run.bucket.loss is not None:
             masks.append(run.bucket.loss.tokens(run.first, run.last).reshape(-1))
-    return Block(
+    return SequenceBlock(
         tokens=_concatenated(tokens),
         lengths=_lengths(runs),
         segments=_segments(runs),

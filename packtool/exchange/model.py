@@ -23,7 +23,7 @@ FILE_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Block:
+class SequenceBlock:
     """Some consecutive sequences.
 
     Attributes:
@@ -71,7 +71,7 @@ def pieces(rows: Segments) -> tuple[I64, I64]:
     return np.add.reduceat(rows.length, np.flatnonzero(begins)), counts
 
 
-def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
+def cut(blocks: Iterator[SequenceBlock], itemsize: int) -> Iterator[SequenceBlock]:
     """Cut into runs of consecutive sequences with at most `FILE_BYTES` of ids; a longer sequence stays alone.
 
     A block is never joined with the next, so the cuts depend on the blocks alone.
@@ -82,7 +82,7 @@ def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
             inside = slice(offsets[first], offsets[last])
             segments = None if block.segments is None else block.segments[first:last]
             loss = None if block.loss is None else block.loss[inside]
-            yield Block(block.tokens[inside], block.lengths[first:last], segments, loss)
+            yield SequenceBlock(block.tokens[inside], block.lengths[first:last], segments, loss)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Contents:
     repeated: int
     batched: bool
     lengths: Callable[[Part], I64]
-    blocks: Callable[[Part], Iterator[Block]]
+    blocks: Callable[[Part], Iterator[SequenceBlock]]
     bounds: Callable[[Part], Iterator[tuple[I64, Segments | None]]]
     files: Callable[[], Iterator[MappedFile]]
     masked: int | None = None

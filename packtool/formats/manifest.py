@@ -31,7 +31,7 @@ from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
-    Order,
+    OrderRecord,
     PackedManifest,
     StoreManifest,
     listed,
@@ -68,7 +68,7 @@ _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 class _OrderRun(msgspec.Struct):
     command: str
-    order: Order | None = None
+    order: OrderRecord | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -196,7 +196,7 @@ def kind_at(place: Place) -> str:
         return "dataset"
 
 
-def order_at(place: Place) -> Order | None:
+def order_at(place: Place) -> OrderRecord | None:
     """Return the description of an order, from its `run.json`; None if the place holds no order, or a dataset."""
     try:
         if place.size(MANIFEST) is not None:
@@ -216,7 +216,7 @@ def order_at(place: Place) -> Order | None:
             files.append(InputEntry(name, size, ""))
     if orders == 0:
         return None
-    return Order(files)
+    return OrderRecord(files)
 
 
 def files_at(place: Place) -> list[InputEntry]:

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from packtool.formats import names
 from packtool.options.shared import DEFAULT_SEED
-from packtool.places.npy import Count, Digest, FileEntry
+from packtool.places.npy import Digest, FileEntry, NonNegative
 from packtool.planning.metrics.ledger import ChosenText, Ledger
 from packtool.support.sizes import plural
 from packtool.support.version import __version__
@@ -61,17 +61,17 @@ class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     vocab_size: Annotated[int, Meta(ge=1, le=1 << 32)]
-    eos_id: Count
+    eos_id: NonNegative
     eos_token: str
-    bos_id: Count | None = None
-    added_tokens: dict[str, Count] = {}
+    bos_id: NonNegative | None = None
+    added_tokens: dict[str, NonNegative] = {}
 
 
 class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """One file: relative name, bytes, xxh3-128 of its bytes."""
 
     name: str
-    bytes: Count
+    bytes: NonNegative
     xxh3_128: Digest
 
 
@@ -82,7 +82,7 @@ class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
         _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is not a file of a dataset")
 
 
-class Order(Struct, frozen=True):
+class OrderRecord(Struct, frozen=True):
     """The contents of `run.json` that make a directory an order, which has no manifest.
 
     Attributes:
@@ -92,13 +92,13 @@ class Order(Struct, frozen=True):
     """
 
     files: list[InputEntry]
-    rows: Count | None = None
-    epoch: Count | None = None
+    rows: NonNegative | None = None
+    epoch: NonNegative | None = None
 
     def __str__(self) -> str:
         """Describe the order in a few words.
 
-        >>> str(Order([], rows=1200, epoch=3))
+        >>> str(OrderRecord([], rows=1200, epoch=3))
         'an order of 1,200 rows, epoch 3, for np.load'
         """
         if self.rows is None:
@@ -109,7 +109,7 @@ class Order(Struct, frozen=True):
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """An input dataset: bytes and xxh3-128 of its manifest. Its name is in `run.json`."""
 
-    bytes: Count
+    bytes: NonNegative
     xxh3_128: Digest
 
 
@@ -125,9 +125,9 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
 
     tokens: FileEntry
     offsets: FileEntry
-    first_document: Count
+    first_document: NonNegative
     documents: FileEntry | None = None
-    first_record: Count = 0
+    first_record: NonNegative = 0
     columns: OtherFile | None = None
     loss: FileEntry | UnsetType = UNSET
 
@@ -161,7 +161,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     inputs: list[InputEntry]
     tokenizer: TokenizerInfo
     dtype: DtypeName
-    counts: dict[Name, Count]
+    counts: dict[Name, NonNegative]
     rejected: OtherFile | None = None
     shards: list[TokenShard]
     tokenizer_files: list[OtherFile] = []
@@ -244,10 +244,10 @@ class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     directory: Directory
     sequence_length: Positive
-    rows: Count
+    rows: NonNegative
     unit: Positive
-    units: Count
-    atom_units: Count
+    units: NonNegative
+    atom_units: NonNegative
     last_atom_stays: bool
     shards: list[PackedShard]
 
@@ -286,8 +286,8 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     batch_size: Positive | None = None
     rotate: bool = True
     batch_tokens: Positive | None = None
-    unbatched_rows: Count | None = None
-    unbatched_tokens: Count | None = None
+    unbatched_rows: NonNegative | None = None
+    unbatched_tokens: NonNegative | None = None
 
 
 class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
@@ -298,8 +298,8 @@ class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
         tokens: their tokens, EOS included.
     """
 
-    documents: Count
-    tokens: Count
+    documents: NonNegative
+    tokens: NonNegative
 
 
 class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -316,15 +316,15 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         repeated_documents, repeated_tokens: the part of these that an earlier pass has already.
     """
 
-    documents: Count
-    tokens: Count
+    documents: NonNegative
+    tokens: NonNegative
     left_out: dict[Name, LeftOut]
     asked: str
     epochs: Annotated[str, Meta(pattern=r"^[0-9]+(/[1-9][0-9]*)?\Z")]
-    chosen_documents: Count
-    chosen_tokens: Count
-    repeated_documents: Count
-    repeated_tokens: Count
+    chosen_documents: NonNegative
+    chosen_tokens: NonNegative
+    repeated_documents: NonNegative
+    repeated_tokens: NonNegative
 
     def __post_init__(self) -> None:
         for what in ("documents", "tokens"):
@@ -354,7 +354,7 @@ class KeptColumn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(min_length=1)]
     values: FileEntry
-    missing: Count
+    missing: NonNegative
     categories: OtherFile | None = None
 
     @property
@@ -424,11 +424,11 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     options: Options
     shuffle: Shuffle | None
     inputs: list[DatasetEntry]
-    store_documents: list[Count]
+    store_documents: list[NonNegative]
     tokenizer: TokenizerInfo
     dtype: DtypeName
-    pad_id: Count
-    documents: Count
+    pad_id: NonNegative
+    documents: NonNegative
     choice: Choice | None = None
     ledger: Ledger
     lengths: FileEntry | None
@@ -512,8 +512,8 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class ExportedFile(OtherFile, frozen=True, forbid_unknown_fields=True):
     """One file in the format of another tool, and the sequences and tokens in it."""
 
-    sequences: Count = 0
-    tokens: Count = 0
+    sequences: NonNegative = 0
+    tokens: NonNegative = 0
 
 
 class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -538,10 +538,10 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input: DatasetEntry
     tokenizer: TokenizerInfo
     dtype: str
-    sequence_lengths: list[Count]
-    sequences: Count
-    tokens: Count
-    padding: Count
+    sequence_lengths: list[NonNegative]
+    sequences: NonNegative
+    tokens: NonNegative
+    padding: NonNegative
     lost: list[str]
     files: list[ExportedFile]
     tokenizer_files: list[OtherFile] = []

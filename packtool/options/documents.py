@@ -22,7 +22,7 @@ from packtool.options.kinds import (
     TEMPERATURE,
     TEXT,
     WEIGHTS,
-    Part,
+    HoldoutAmount,
 )
 from packtool.options.shared import DEFAULT_SEED, Many, Seed
 from packtool.options.where import WHERE
@@ -63,7 +63,7 @@ class DocumentOptions:
         int, Option(NUMBER, "Take no store more often than this for its share of --tokens.", "Rarely needed", low=1)
     ] = 1
     holdout: Annotated[
-        Part | str | float | None,
+        HoldoutAmount | str | float | None,
         _choosing(
             PART, "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores."
         ),

@@ -9,7 +9,7 @@ from packtool.options.declare import Only, Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import FLAG, PATHS, PLACES, TEXT
 from packtool.options.names import EXPORTS, IMPORTS, listed
-from packtool.options.shared import CheckInput, EosToken, Many, Output, Revision, StoresMoved, Writing
+from packtool.options.shared import CheckInput, EosToken, Many, OutputOption, Revision, StoresMoved, Writing
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class ImportArguments(Writing):
     inputs: Annotated[
         Many, Option(PATHS, "Files of token ids, or directories that hold them.", metavar="INPUT", positional=True)
     ]
-    output: Output
+    output: OutputOption
     _: KW_ONLY
     format: Annotated[str, Option(TEXT, f"Format: {listed(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
     tokenizer: Annotated[
@@ -63,7 +63,7 @@ class ExportArguments(DocumentOptions, Writing):
         declared(DocumentOptions), Only(("token stores",), "choose them when they are packed", "option-not-taken")
     )
     source: Annotated[Many, Option(PLACES, "Token stores, or a packed dataset.", metavar="SOURCE", positional=True)]
-    output: Output
+    output: OutputOption
     _: KW_ONLY
     format: Annotated[
         str, Option(TEXT, f"Format: {listed(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)

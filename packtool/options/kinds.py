@@ -177,7 +177,7 @@ def parse_temperature(value: Decimal | float | str) -> Decimal:
 
 
 @dataclass(frozen=True)
-class Part:
+class HoldoutAmount:
     """An amount to hold out: a share of the texts, or a number of documents or tokens.
 
     Attributes:
@@ -196,24 +196,24 @@ class Part:
         return self.text
 
 
-def parse_part(value: Part | float | str) -> Part:
+def parse_part(value: HoldoutAmount | float | str) -> HoldoutAmount:
     """Parse a part to hold out. A number without a unit is a number of documents; below 1 it is a share.
 
     >>> parse_part("0.5%").share, parse_part("2k tokens").tokens, parse_part(30).documents, parse_part(0.1).share
     (Fraction(1, 200), 2000, 30, Fraction(1, 10))
     """
-    if isinstance(value, Part):
+    if isinstance(value, HoldoutAmount):
         return value
     text = str(value).strip().lower()
     if re.fullmatch(r"\d+(\.\d+)?\s*%|0?\.\d+", text):
-        return Part(str(value), share=parse_share(text))
+        return HoldoutAmount(str(value), share=parse_share(text))
     match = re.fullmatch(r"(\d+(?:\.\d+)?\s*[kmbgt]?)\s*(tokens?|documents?)?", text)
     if match is None:
         raise ValueError(value)
     amount = parse_amount(match[1])
     if match[2] in ("token", "tokens"):
-        return Part(str(value), tokens=amount)
-    return Part(str(value), documents=amount)
+        return HoldoutAmount(str(value), tokens=amount)
+    return HoldoutAmount(str(value), documents=amount)
 
 
 def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:

@@ -11,7 +11,17 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import COUNT, COUNTS, FLAG, NUMBER, PLACES, SHARE, TEXT, TEXT_OR_ID, parse_share
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.order import ORDER
-from packtool.options.shared import DEFAULT_SEED, KEEP, LARGEST_ROW, IndexOnly, Kept, Many, MovingRows, Output, Seed
+from packtool.options.shared import (
+    DEFAULT_SEED,
+    KEEP,
+    LARGEST_ROW,
+    IndexOnly,
+    KeptOption,
+    Many,
+    MovingRows,
+    OutputOption,
+    Seed,
+)
 
 EXTRA_CAPACITY = 50
 _EXCHANGING = ("ffd", "bfd", "bfd-extra", "seamless", "buckets")
@@ -188,7 +198,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         Many,
         Option(PLACES, "Token stores, in the order their documents are numbered.", metavar="STORE", positional=True),
     ]
-    output: Output
+    output: OutputOption
     _: KW_ONLY
     strategy: Annotated[
         str,
@@ -239,7 +249,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         bool,
         Option(FLAG, "Write the table that says which document lies where, or leave it out.", "Output", recorded=True),
     ] = True
-    keep: Annotated[Kept, KEEP] = ()
+    keep: Annotated[KeptOption, KEEP] = ()
     epoch: Annotated[
         int,
         Option(

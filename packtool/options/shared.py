@@ -16,7 +16,7 @@ _of_call = partial(Option, FLAG, group="General", in_file=False)
 
 Many = Sequence[Path | str] | Path | str
 
-Output = Annotated[
+OutputOption = Annotated[
     Path | str,
     Option(PLACE, "Directory or URL to write; must be empty or new.", "Output", short="-o", metavar="DIR"),
 ]
@@ -41,7 +41,7 @@ StagingLimit = Annotated[
 ]
 Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", "Order", low=0, high=LARGEST_SEED)]
 DEFAULT_SEED = 42
-Workers = Annotated[
+WorkersOption = Annotated[
     int | None,
     Option(
         NUMBER,
@@ -73,7 +73,7 @@ KEEP = Option(
     "or with :number numbers.",
     "Which documents",
 )
-Kept = Sequence[KeptField | str] | str
+KeptOption = Sequence[KeptField | str] | str
 CheckInput = Annotated[bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")]
 DryRun = Annotated[
     bool,
@@ -82,7 +82,7 @@ DryRun = Annotated[
     ),
 ]
 
-Tokenizer = Annotated[
+TokenizerOption = Annotated[
     str | Path | None,
     Option(
         TEXT,
@@ -96,7 +96,7 @@ Revision = Annotated[
     str | None,
     Option(TEXT, "Branch, tag or commit of the hub repository.", "Rarely needed", metavar="NAME"),
 ]
-Format = Annotated[
+FormatOption = Annotated[
     Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"] | None,
     Option(
         TEXT,
@@ -123,7 +123,7 @@ EosToken = Annotated[
 class Working:
     """Options of who does the work."""
 
-    workers: Workers = None
+    workers: WorkersOption = None
     scheduler: Annotated[
         str | None,
         Option(

@@ -8,7 +8,16 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, TEXT
 from packtool.options.names import METHODS, listed
-from packtool.options.shared import KEEP, LARGEST_ROW, LARGEST_SEED, IndexOnly, Kept, MovingRows, Output, StoresMoved
+from packtool.options.shared import (
+    KEEP,
+    LARGEST_ROW,
+    LARGEST_SEED,
+    IndexOnly,
+    KeptOption,
+    MovingRows,
+    OutputOption,
+    StoresMoved,
+)
 
 _count = partial(Option, COUNT, group="Order", low=1)
 _tokens = partial(_count, unit="tokens", high=LARGEST_ROW)
@@ -27,7 +36,7 @@ class ShuffleArguments(MovingRows):
             positional=True,
         ),
     ]
-    output: Output
+    output: OutputOption
     _: KW_ONLY
     method: Annotated[
         str, Option(TEXT, f"{listed(METHODS)}.", "Order", short="-m", metavar="NAME", suggestions=METHODS)
@@ -73,7 +82,7 @@ class ShuffleArguments(MovingRows):
     sequence_length: Annotated[
         int | None, _tokens("Tokens in a row.", short="-L", taken_by=("partial",), required=True)
     ] = None
-    keep: Annotated[Kept, replace(KEEP, taken_by=("partial",))] = ()
+    keep: Annotated[KeptOption, replace(KEEP, taken_by=("partial",))] = ()
     seed: Annotated[
         int | None,
         Option(
@@ -116,7 +125,7 @@ class MaterializeArguments(MovingRows):
             positional=True,
         ),
     ]
-    output: Output
+    output: OutputOption
     _: KW_ONLY
     index_only: IndexOnly = False
     store: StoresMoved = ()

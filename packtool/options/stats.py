@@ -21,7 +21,7 @@ from packtool.options.kinds import (
 )
 from packtool.options.names import STRATEGIES
 from packtool.options.pack import PackOptions
-from packtool.options.shared import EosToken, Format, Many, Quiet, Tokenizer, Working
+from packtool.options.shared import EosToken, FormatOption, Many, Quiet, TokenizerOption, Working
 
 Value = TypeVar("Value")
 Several: TypeAlias = Value | Sequence[Value] | None
@@ -133,10 +133,10 @@ class StatsArguments(DocumentOptions, Working):
         Path | str | None,
         Option(PATH, "Also write the report to this file, as one self-contained page.", "Report", metavar="FILE"),
     ] = None
-    tokenizer: Tokenizer = None
+    tokenizer: TokenizerOption = None
     eos_token: EosToken = None
     text_field: Annotated[
         str | None, Option(TEXT, "Field or column with the text.", metavar="FIELD", default="text")
     ] = None
-    format: Format = None
+    format: FormatOption = None
     quiet: Quiet = True

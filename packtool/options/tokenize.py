@@ -30,7 +30,16 @@ from packtool.options.kinds import (
     parse_limit,
     parse_share,
 )
-from packtool.options.shared import EosToken, Format, Many, Output, Revision, Tokenizer, Working, Writing
+from packtool.options.shared import (
+    EosToken,
+    FormatOption,
+    Many,
+    OutputOption,
+    Revision,
+    TokenizerOption,
+    Working,
+    Writing,
+)
 from packtool.support.sizes import parse_bytes
 
 ReasoningUse = Literal["train", "mask", "drop"]
@@ -222,9 +231,9 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
             positional=True,
         ),
     ]
-    output: Output
+    output: OutputOption
     _: KW_ONLY
-    tokenizer: Tokenizer = None
+    tokenizer: TokenizerOption = None
     revision: Revision = None
     text_field: Annotated[
         str,
@@ -252,7 +261,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         Sequence[str],
         Option(FIELDS, "Other scalar fields to keep with the tokens.", "Input", recorded=True),
     ] = ()
-    format: Format = None
+    format: FormatOption = None
     separator: Annotated[
         str | None,
         Option(

@@ -30,7 +30,7 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
-from packtool.formats.schema import InputEntry, Manifest, Order, OtherFile, listed
+from packtool.formats.schema import InputEntry, Manifest, OrderRecord, OtherFile, listed
 from packtool.outputs.delivery import Delivery, require_mark, taken
 from packtool.outputs.lock import Lock
 from packtool.places.local import PARTIAL, LocalPlace
@@ -189,7 +189,7 @@ class Output:
             raise taken(self.place)
         self.leave()
 
-    def finish_order(self, order: Order, run: Mapping[str, Any] | None = None) -> None:
+    def finish_order(self, order: OrderRecord, run: Mapping[str, Any] | None = None) -> None:
         """Turn the files that are there into an order, which has no manifest: `run.json` comes last.
 
         Args:

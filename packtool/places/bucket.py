@@ -66,7 +66,7 @@ class FailedError(OSError):
     """The store failed, after as many attempts as the client makes."""
 
 
-class Bucket(ABC):
+class ObjectBucket(ABC):
     """Objects of one bucket by their keys. All methods raise `DeniedError`, `FailedError`, or FileNotFoundError."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class Bucket(ABC):
         raise DeniedError("it is read-only")
 
 
-class StoreBucket(Bucket):
+class StoreBucket(ObjectBucket):
     """A bucket of Amazon S3, Google's store, or another that `obstore` knows, by the URL of the bucket."""
 
     def __init__(self, url: str) -> None:
@@ -230,7 +230,7 @@ class StoreBucket(Bucket):
 
 @contextmanager
 def _obstore_errors() -> Iterator[None]:
-    """Translate errors of the library to errors of a `Bucket`."""
+    """Translate errors of the library to errors of a `ObjectBucket`."""
     from obstore import exceptions
 
     try:
@@ -299,7 +299,7 @@ def profile() -> dict[str, Any]:
     return options
 
 
-class HubBucket(Bucket):
+class HubBucket(ObjectBucket):
     """Repositories of the Hugging Face Hub, of one kind or owner: the first part of their paths."""
 
     def __init__(self, name: str) -> None:
@@ -338,7 +338,7 @@ class HubBucket(Bucket):
 
 @contextmanager
 def _hub_errors() -> Iterator[None]:
-    """Translate errors of the Hub's client, and of the libraries it calls, to errors of a `Bucket`."""
+    """Translate errors of the Hub's client, and of the libraries it calls, to errors of a `ObjectBucket`."""
     from huggingface_hub.errors import HfHubHTTPError
 
     try:

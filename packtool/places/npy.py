@@ -14,7 +14,7 @@ import numpy.typing as npt
 HEADER_BYTES = 4096
 """Size of every `.npy` header packtool writes: a page, so that the array begins on the next one."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+NonNegative = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
 ArrayName = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]+(-[0-9]{5,}(-[0-9]{3,})?)?\.npy\Z")]
 
@@ -23,8 +23,8 @@ class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One array file as a manifest lists it: name relative to the manifest, shape, bytes and xxh3-128 (hex)."""
 
     name: ArrayName
-    shape: tuple[Count, ...]
-    bytes: Count
+    shape: tuple[NonNegative, ...]
+    bytes: NonNegative
     xxh3_128: Digest
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError, PacktoolError
-from packtool.places.bucket import PART_BYTES, Bucket, DeniedError, FailedError, HubBucket, StoreBucket
+from packtool.places.bucket import PART_BYTES, DeniedError, FailedError, HubBucket, ObjectBucket, StoreBucket
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place
 
@@ -200,7 +200,7 @@ class StorePlace(Place):
         """Return the bytes and time of modification (ns) of a file; None if there is no such file."""
         return self._ask(lambda bucket: bucket.about(self._key(name)), name)
 
-    def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
+    def _ask(self, request: Callable[[ObjectBucket], Result], name: str = "") -> Result:
         """Make a request, and let errors say where; FileNotFoundError passes."""
         if _first_process() != os.getpid():
             what = "clients of object stores do not survive a fork, and this process was forked from one that used them"
@@ -312,7 +312,7 @@ def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
 
 
 @lru_cache(64)
-def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Bucket:
+def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> ObjectBucket:
     """Make the client of a bucket, which costs connections: the places of a process share it.
 
     Args:

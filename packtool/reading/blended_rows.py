@@ -14,7 +14,7 @@ from packtool.reading.batch import Batch
 from packtool.reading.columns import Names
 from packtool.reading.dataset import BucketDataset, open_recipe
 from packtool.reading.order import Dealt
-from packtool.reading.rows import Array, Index, number_of, numbers_of
+from packtool.reading.rows import Index, RowArray, number_of, numbers_of
 from packtool.reading.stream import Stream
 
 _ROWS_AT_ONCE = 64  # rows that an iteration reads at a time
@@ -45,15 +45,15 @@ class BlendedRows:
     def __len__(self) -> int:
         return len(self._stream)
 
-    def __getitem__(self, index: Index) -> Array:
+    def __getitem__(self, index: Index) -> RowArray:
         """Return one row, (sequence_length), or several, (rows, sequence_length)."""
         if isinstance(index, int | np.integer):
-            one: Array = self[[number_of(index, len(self), "row")]][0]
+            one: RowArray = self[[number_of(index, len(self), "row")]][0]
             return one
         tokens = self._stream.read(self._located(index), {"fields": ()}).tokens
         return tokens if self._dtype is None else tokens.astype(self._dtype, copy=False)
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[RowArray]:
         for first in range(0, len(self), _ROWS_AT_ONCE):
             yield from self[first : first + _ROWS_AT_ONCE]
 

@@ -16,8 +16,8 @@ from packtool.planning.plan import I64, Segments, offsets_of
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
 from packtool.reading.columns import columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
-from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
+from packtool.reading.recipe import Epoch, OpenedRows, Recipe, read, single
+from packtool.reading.rows import Index, RowArray, Rows, number_of, numbers_of
 from packtool.support.sizes import plural
 
 Result = TypeVar("Result")
@@ -37,7 +37,7 @@ class _Packed:
         fields: default fields of its batches.
     """
 
-    def __init__(self, recipe: Recipe, opened: Opened) -> None:
+    def __init__(self, recipe: Recipe, opened: OpenedRows) -> None:
         self.recipe = replace(recipe, digest=opened.digest)
         self._unchanged = opened.unchanged
         self.manifest = opened.manifest
@@ -228,7 +228,7 @@ class Dataset(_Packed):
         sequence_length: tokens in a row.
     """
 
-    def __init__(self, recipe: Recipe, opened: Opened) -> None:
+    def __init__(self, recipe: Recipe, opened: OpenedRows) -> None:
         super().__init__(recipe, opened)
         (self.rows,) = opened.rows
         self.sequence_length = self.rows.sequence_length
@@ -236,14 +236,14 @@ class Dataset(_Packed):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: Index) -> Array:
+    def __getitem__(self, index: Index) -> RowArray:
         """Return a row, (sequence_length); for a slice, array or list of numbers several rows, (rows, sequence_length).
 
         A row, or a slice of one shard, is a read-only view of the memory-mapped file if possible.
         """
         return self._checked(lambda: self.rows[index])
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[RowArray]:
         return iter(self.rows)
 
     def __repr__(self) -> str:
@@ -254,7 +254,7 @@ class Dataset(_Packed):
         """Return the segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
         return self.rows.segments(index)
 
-    def loss(self, index: Index) -> Array | None:
+    def loss(self, index: Index) -> RowArray | None:
         """Return the loss of some rows: (rows, sequence_length) uint8, 1 for tokens that train; None if all train."""
         return self.rows.loss(self.rows.numbers(index))
 
@@ -289,7 +289,7 @@ class BucketDataset(_Packed):
             None if the dataset has no batches. Then this sequence is empty, but `buckets` has the rows.
     """
 
-    def __init__(self, recipe: Recipe, opened: Opened) -> None:
+    def __init__(self, recipe: Recipe, opened: OpenedRows) -> None:
         super().__init__(recipe, opened)
         self.buckets = {rows.sequence_length: rows for rows in opened.rows}
         self.batches = opened.batches
@@ -304,7 +304,7 @@ class BucketDataset(_Packed):
             return self._checked(lambda: rows.tokens(first, first + count))
         return [self[number] for number in numbers_of(index, len(self), "batch").tolist()]
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[RowArray]:
         return (self[number] for number in range(len(self)))
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.planning.plan import I64, Segments, offsets_of, ranges
 from packtool.reading.batch import FIELDS, IGNORED, Batch, longest, make_batch
 from packtool.reading.columns import Values
-from packtool.reading.rows import Array
+from packtool.reading.rows import RowArray
 from packtool.reading.stores import stores_of
 
 
@@ -29,9 +29,9 @@ class RawBatch(NamedTuple):
         columns: values of the segments' documents, by the name of the column; None if the batch has no column.
     """
 
-    tokens: Array
+    tokens: RowArray
     segments: Segments | None
-    loss: Array | None
+    loss: RowArray | None
     following: I64 | None = None
     documents: Sequence[int] = ()
     source: npt.NDArray[np.int32] | None = None

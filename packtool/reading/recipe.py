@@ -86,7 +86,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedRows:
     """The rows of each length, and the batches of a dataset of several lengths, if it has any.
 
     Attributes:
@@ -138,7 +138,7 @@ def single(manifest: PackedManifest) -> bool:
     return len(manifest.buckets) == 1 and not manifest.buckets[0].directory
 
 
-def read(recipe: Recipe) -> Opened:
+def read(recipe: Recipe) -> OpenedRows:
     """Open the rows that a recipe describes.
 
     Raises:
@@ -150,7 +150,7 @@ def read(recipe: Recipe) -> Opened:
         digest = _digest_at(recipe.place)
     unchanged = Unchanged(recipe.place, digest)
 
-    def opened() -> Opened:
+    def opened() -> OpenedRows:
         dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged)
         return replace(_in_order(dataset, recipe), columns=dataset.columns)
 
@@ -164,22 +164,22 @@ def _digest_at(place: Place) -> str:
         return ""  # opening the dataset will fail with the reason
 
 
-def _in_order(dataset: PackedDataset, recipe: Recipe) -> Opened:
+def _in_order(dataset: PackedDataset, recipe: Recipe) -> OpenedRows:
     """Return rows in the order of a recipe."""
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.epoch is not None and recipe.epoch.repack:
         return _repacked(dataset, recipe.epoch, dtype)
     if recipe.epoch is not None:
         return _in_epoch(dataset, recipe.epoch, dtype)
-    return Opened(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
+    return OpenedRows(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
 
 
-def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
+def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
     """Return rows in the computed order of an epoch, whatever order they are stored in."""
     manifest, shuffle = dataset.manifest, dataset.manifest.shuffle
     table = _batches(manifest, [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets], epoch)
     if shuffle is not None and ((shuffle.seed, shuffle.epoch) == (epoch.seed, epoch.number) or not shuffle.rotate):
-        return Opened(manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], table)
+        return OpenedRows(manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], table)
     if shuffle is not None and shuffle.method == "partial":
         drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
         return _rotated(dataset, drawn, dtype)
@@ -188,7 +188,7 @@ def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
     return _reordered(dataset, plans, orders, dtype, table)
 
 
-def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
+def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
     """Pack rows again for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
@@ -210,18 +210,18 @@ def _reordered(
     orders: Sequence[I64],
     dtype: np.dtype[Any] | None,
     table: npt.NDArray[Any] | None,
-) -> Opened:
+) -> OpenedRows:
     rows = [
         ReorderedRows(bucket, plan, order, dataset.manifest.pad_id, dtype)
         for bucket, plan, order in zip(dataset.buckets, plans, orders, strict=True)
     ]
-    return Opened(dataset.manifest, [*rows], table)
+    return OpenedRows(dataset.manifest, [*rows], table)
 
 
-def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> Opened:
+def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> OpenedRows:
     manifest, (stored,) = dataset.manifest, dataset.buckets
     plan = RotatedPlan(StoredPlan(stored, whole=False), manifest, rotation)
-    return Opened(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)
+    return OpenedRows(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)
 
 
 def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: Epoch) -> npt.NDArray[Any] | None:

@@ -17,7 +17,7 @@ from packtool.writing.stored_plan import RotatedPlan, StoredPlan
 
 Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
 
-Array = npt.NDArray[Any]
+RowArray = npt.NDArray[Any]
 
 _AT_ONCE = 1 << 20  # tokens that an iteration reads at a time
 
@@ -90,7 +90,7 @@ class Rows:
     def __len__(self) -> int:
         return self._stored.rows
 
-    def __getitem__(self, index: Index) -> Array:
+    def __getitem__(self, index: Index) -> RowArray:
         """Return one row, (sequence_length), or several, (rows, sequence_length).
 
         A row or a slice of one shard in stored order is a read-only view of the memory-mapped file, unless another
@@ -101,7 +101,7 @@ class Rows:
         """
         if isinstance(index, int | np.integer):
             row = number_of(index, len(self), "row")
-            one: Array = self.tokens(row, row + 1)[0]
+            one: RowArray = self.tokens(row, row + 1)[0]
             return one
         if isinstance(index, slice):
             first, last, step = index.indices(len(self))
@@ -109,21 +109,21 @@ class Rows:
                 return self.tokens(first, max(first, last))
         return self._typed(self._take(self.numbers(index), self._stored))
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[RowArray]:
         step = max(1, _AT_ONCE // self.sequence_length)
         for first in range(0, len(self), step):
             yield from self.tokens(first, min(first + step, len(self)))
 
-    def tokens(self, first: int, last: int) -> Array:
+    def tokens(self, first: int, last: int) -> RowArray:
         """Return rows ``first:last``, (rows, sequence_length)."""
         return self._typed(self._stored.tokens(first, last))
 
-    def with_segments(self, rows: I64) -> tuple[Array, Segments]:
+    def with_segments(self, rows: I64) -> tuple[RowArray, Segments]:
         """Return the tokens of these rows (from 0), (rows, sequence_length), and their segments."""
         segments = self.segments_of(rows)
         return self._typed(self._taken(rows, segments, self._stored)), segments
 
-    def loss(self, rows: I64, segments: Segments | None = None) -> Array | None:
+    def loss(self, rows: I64, segments: Segments | None = None) -> RowArray | None:
         """Return the loss of these rows (from 0): (rows, sequence_length), 1 for tokens that train, 0 for others.
 
         Args:
@@ -156,7 +156,7 @@ class Rows:
         """Return the numbers of these rows in stored order; None if rows are made of parts of stored rows."""
         return rows
 
-    def _take(self, rows: I64, column: PackedBucket) -> Array:
+    def _take(self, rows: I64, column: PackedBucket) -> RowArray:
         """Copy the tokens of some rows, or their loss.
 
         Args:
@@ -164,10 +164,10 @@ class Rows:
         """
         return column.take(rows)
 
-    def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> Array:
+    def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> RowArray:
         return column.gathered(segments) if column.index_only else self._take(rows, column)
 
-    def _typed(self, tokens: Array) -> Array:
+    def _typed(self, tokens: RowArray) -> RowArray:
         return tokens.astype(self.dtype, copy=False)
 
 
@@ -182,7 +182,7 @@ class ComputedRows(Rows, ABC):
         super().__init__(stored, dtype)
         self._pad_id = pad_id
 
-    def tokens(self, first: int, last: int) -> Array:
+    def tokens(self, first: int, last: int) -> RowArray:
         return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
@@ -191,15 +191,15 @@ class ComputedRows(Rows, ABC):
     def stored_numbers(self, rows: I64) -> I64 | None:
         return None
 
-    def _take(self, rows: I64, column: PackedBucket) -> Array:
+    def _take(self, rows: I64, column: PackedBucket) -> RowArray:
         tokens = column.gathered(self.segments_of(rows)) if column.index_only else self._made(rows, column)
         return tokens.reshape(len(rows), self.sequence_length)
 
     @abstractmethod
-    def _made(self, rows: I64, column: PackedBucket) -> Array:
+    def _made(self, rows: I64, column: PackedBucket) -> RowArray:
         """Make some rows of parts of stored rows."""
 
-    def _padding(self, shape: tuple[int, ...], column: PackedBucket) -> Array:
+    def _padding(self, shape: tuple[int, ...], column: PackedBucket) -> RowArray:
         return np.full(shape, self._pad_id if column is self._stored else 0, column.dtype)
 
 
@@ -230,7 +230,7 @@ class ReorderedRows(ComputedRows):
     def stored_numbers(self, rows: I64) -> I64 | None:
         return self._layout.units(rows) if self._whole else None
 
-    def _made(self, rows: I64, column: PackedBucket) -> Array:
+    def _made(self, rows: I64, column: PackedBucket) -> RowArray:
         stored = self.stored_numbers(rows)
         if stored is not None:
             return column.take(stored)
@@ -261,7 +261,7 @@ class RotatedRows(ComputedRows):
         length = self.sequence_length
         return join(pad(self._plan.segments(rows), length), length, length)
 
-    def _made(self, rows: I64, column: PackedBucket) -> Array:
+    def _made(self, rows: I64, column: PackedBucket) -> RowArray:
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from packtool.report.blend_schema import BlendedSource, BlendReport, StageShare, WeightPoint
 from packtool.report.charts import Series, abridged
 from packtool.report.figures import count, number, percent
-from packtool.report.tables import Column, Table, table_of
+from packtool.report.tables import Table, TableColumn, table_of
 from packtool.support.sizes import plural
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -20,32 +20,34 @@ _NOTHING = 1e-9
 
 def sources_table(report: BlendReport) -> Table[BlendedSource]:
     """Tabulate what the run takes of each source."""
-    columns: list[Column[BlendedSource]] = [
-        Column(_noun(report), lambda source: source.name, words=True),
-        Column(report.unit, lambda source: source.samples, count, "that the run takes"),
-        Column("share", lambda source: source.share, percent, f"of all {report.unit} of the run"),
-        Column("epochs", lambda source: source.epochs, number, "how often the run takes the source"),
-        Column("an epoch", lambda source: source.epoch_samples, count, f"{report.unit} in an epoch of the source"),
-        Column("repeats from", lambda source: source.repeats_from, count, "where its second epoch begins"),
+    columns: list[TableColumn[BlendedSource]] = [
+        TableColumn(_noun(report), lambda source: source.name, words=True),
+        TableColumn(report.unit, lambda source: source.samples, count, "that the run takes"),
+        TableColumn("share", lambda source: source.share, percent, f"of all {report.unit} of the run"),
+        TableColumn("epochs", lambda source: source.epochs, number, "how often the run takes the source"),
+        TableColumn("an epoch", lambda source: source.epoch_samples, count, f"{report.unit} in an epoch of the source"),
+        TableColumn("repeats from", lambda source: source.repeats_from, count, "where its second epoch begins"),
     ]
     if any(source.stops_at is not None for source in report.sources):
         columns.append(
-            Column("stops at", lambda source: source.stops_at, count, "the others have its weight from here")
+            TableColumn("stops at", lambda source: source.stops_at, count, "the others have its weight from here")
         )
-    columns.append(Column("tokens", lambda source: source.tokens, count, f"in these {report.unit}, padding included"))
+    columns.append(
+        TableColumn("tokens", lambda source: source.tokens, count, f"in these {report.unit}, padding included")
+    )
     return table_of("Sources" if report.unit == "rows" else "Row lengths", columns, report.sources)
 
 
 def stages_table(report: BlendReport) -> Table[StageShare]:
     """Tabulate what each stage takes of each source."""
-    columns: list[Column[StageShare]] = [
-        Column(_noun(report), lambda share: share.name, words=True),
-        Column("begin", lambda share: share.begin, percent, "share where the stage begins"),
-        Column("end", lambda share: share.end, percent, "share where it ends"),
-        Column(report.unit, lambda share: share.samples, count, "that the stage takes"),
-        Column("share", lambda share: share.share, percent, f"of the {report.unit} of the stage"),
-        Column("epochs", lambda share: share.epochs, number, "how often the stage takes the source"),
-        Column("tokens", lambda share: share.tokens, count, f"in these {report.unit}, padding included"),
+    columns: list[TableColumn[StageShare]] = [
+        TableColumn(_noun(report), lambda share: share.name, words=True),
+        TableColumn("begin", lambda share: share.begin, percent, "share where the stage begins"),
+        TableColumn("end", lambda share: share.end, percent, "share where it ends"),
+        TableColumn(report.unit, lambda share: share.samples, count, "that the stage takes"),
+        TableColumn("share", lambda share: share.share, percent, f"of the {report.unit} of the stage"),
+        TableColumn("epochs", lambda share: share.epochs, number, "how often the stage takes the source"),
+        TableColumn("tokens", lambda share: share.tokens, count, f"in these {report.unit}, padding included"),
     ]
     groups, one = [], report.unit.removesuffix("es").removesuffix("s")
     for number_, stage in enumerate(report.stages, 1):

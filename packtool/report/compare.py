@@ -34,7 +34,7 @@ from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.permutation import COMPARED, keys
 from packtool.report import packed
-from packtool.report.schema import Comparison, Options, Timing, Trial
+from packtool.report.schema import Comparison, StrategyOptions, Timing, Trial
 from packtool.report.verdict import advise, verdicts
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import Layout
@@ -366,7 +366,7 @@ def _try(
     return trial, timing
 
 
-def _options(candidate: Candidate) -> Options:
+def _options(candidate: Candidate) -> StrategyOptions:
     """Return the strategy's options as tried, defaults included."""
     strategy, given = candidate.strategy, candidate.options
     names = [field.name for field in fields(given) if field.name in strategy.accepts]

@@ -31,11 +31,11 @@ from packtool.report.schema import (
     DocumentsBin,
     LengthBin,
     Lengths,
-    Options,
     PackedReport,
     PackedSourceFigures,
     SampleRow,
     SampleSegment,
+    StrategyOptions,
 )
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
@@ -54,7 +54,7 @@ def report_of_rows(
     source_mix: Sequence[BatchMix] = (),
     stages: Mapping[str, int] | UnsetType = UNSET,
     neighbours: Neighbours | UnsetType = UNSET,
-    choice: Options | UnsetType = UNSET,
+    choice: StrategyOptions | UnsetType = UNSET,
     batch_size: int | None = None,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.

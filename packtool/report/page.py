@@ -28,7 +28,7 @@ from packtool.report.schema import (
     Trial,
     Verdict,
 )
-from packtool.report.tables import Cell, Column, Table, name_of
+from packtool.report.tables import Cell, Table, TableColumn, name_of
 from packtool.report.verdict import Judgement, judge
 from packtool.support.sizes import plural
 
@@ -461,7 +461,7 @@ def html_table(table: Table[Any]) -> str:
     return f"<div class='scroll'><table class='{css}'>{head}{''.join(bodies)}</table></div>"
 
 
-def _head(column: Column[Any], sorts: bool) -> str:
+def _head(column: TableColumn[Any], sorts: bool) -> str:
     title = escape(column.title)
     if sorts:
         title = f"<button>{title}</button>"
@@ -471,7 +471,7 @@ def _head(column: Column[Any], sorts: bool) -> str:
     return f"<th scope='col'{_classes(words=column.words)}{tip}>{title}</th>"
 
 
-def _row(columns: Sequence[Column[Any]], cells: Sequence[Cell]) -> str:
+def _row(columns: Sequence[TableColumn[Any]], cells: Sequence[Cell]) -> str:
     shown = []
     for column, cell in zip(columns, cells, strict=True):
         value = "" if cell.value is None else f" data-value='{cell.value!r}'"

@@ -21,7 +21,7 @@ from packtool.report.figures import percent
 from packtool.support.sizes import plural
 from packtool.support.version import __version__
 
-Options: TypeAlias = dict[str, Any]
+StrategyOptions: TypeAlias = dict[str, Any]
 """Options by name; which ones there are depends on the strategy."""
 
 
@@ -270,7 +270,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     command: str
     sequence_length: int | None
-    options: Options
+    options: StrategyOptions
     dropped_conversations: int
     ledger: Ledger
     metrics: Metrics
@@ -408,7 +408,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     packtool_version: str = __version__
     kind: Literal["packed"] = "packed"
     strategy: str
-    options: Options
+    options: StrategyOptions
     shuffle: Shuffle | None
     batch_size: int | None
     ledger: Ledger
@@ -422,7 +422,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[PackedSourceFigures] = []
     source_mix: list[BatchMix] = []
     neighbours: Neighbours | msgspec.UnsetType = msgspec.UNSET
-    choice: Options | msgspec.UnsetType = msgspec.UNSET
+    choice: StrategyOptions | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)

@@ -32,11 +32,11 @@ from packtool.report.schema import (
 from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
 from packtool.support.sizes import plural
 
-Row = TypeVar("Row")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Column(Generic[Row]):
+class TableColumn(Generic[Item]):
     """A column.
 
     Attributes:
@@ -52,11 +52,11 @@ class Column(Generic[Row]):
     """
 
     title: str
-    of: Callable[[Row], Any]
+    of: Callable[[Item], Any]
     write: Callable[[Any], str] = str
     meaning: str = ""
     better: int = 0
-    bad: Callable[[Row], bool] = lambda row: False
+    bad: Callable[[Item], bool] = lambda row: False
     words: bool = False
     short: str = ""
     brief: bool = True
@@ -80,7 +80,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table(Generic[Row]):
+class Table(Generic[Item]):
     """A table.
 
     Attributes:
@@ -93,9 +93,9 @@ class Table(Generic[Row]):
     """
 
     title: str
-    columns: Sequence[Column[Row]]
-    groups: Sequence[tuple[str, Sequence[Row]]]
-    contest: Callable[[Row], bool] = lambda row: False
+    columns: Sequence[TableColumn[Item]]
+    groups: Sequence[tuple[str, Sequence[Item]]]
+    contest: Callable[[Item], bool] = lambda row: False
     notes: Sequence[str] = ()
     facts: bool = False
 
@@ -104,10 +104,10 @@ class Table(Generic[Row]):
         """Whether its groups have headings."""
         return any(heading for heading, _ in self.groups)
 
-    def cells(self, columns: Sequence[Column[Row]]) -> Iterator[tuple[str, list[list[Cell]]]]:
+    def cells(self, columns: Sequence[TableColumn[Item]]) -> Iterator[tuple[str, list[list[Cell]]]]:
         """Yield the headings of the groups with the cells of their rows.
 
-        >>> table = Table("", [Column("n", len), Column("word", str, words=True)], [("", ["a", "bb"])])
+        >>> table = Table("", [TableColumn("n", len), TableColumn("word", str, words=True)], [("", ["a", "bb"])])
         >>> [[cell.text for cell in row] for _, rows in table.cells(table.columns) for row in rows]
         [['1', 'a'], ['2', 'bb']]
         """
@@ -121,12 +121,12 @@ class Table(Generic[Row]):
             yield heading, cells
 
 
-def table_of(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], *notes: str) -> Table[Row]:
+def table_of(title: str, columns: Sequence[TableColumn[Item]], rows: Sequence[Item], *notes: str) -> Table[Item]:
     """Make a table of one group without a heading."""
     return Table(title, columns, [("", rows)], notes=notes)
 
 
-def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
+def _best(column: TableColumn[Item], rivals: Sequence[Item]) -> float | None:
     """Find the best figure of a column; None where figures are not better or worse, or all are equal."""
     known = [value for value in map(column.of, rivals) if value is not None]
     if not column.better or not known or min(known) == max(known):
@@ -135,7 +135,7 @@ def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
     return float(best(known))
 
 
-def _cell(column: Column[Row], row: Row, best: float | None) -> Cell:
+def _cell(column: TableColumn[Item], row: Item, best: float | None) -> Cell:
     value = column.of(row)
     if value is None:
         return Cell("–", None, False, column.bad(row))
@@ -145,8 +145,8 @@ def _cell(column: Column[Row], row: Row, best: float | None) -> Cell:
 
 def _metric(
     key: str, title: str, write: Callable[[Any], str], meaning: str, better: int = 0, short: str = ""
-) -> tuple[str, Column[Metrics]]:
-    return key, Column(title, attrgetter(key), write, meaning, better, short=short)
+) -> tuple[str, TableColumn[Metrics]]:
+    return key, TableColumn(title, attrgetter(key), write, meaning, better, short=short)
 
 
 _CUT = "documents that would fit in a row (of several lengths, the longest) but lie in pieces / all that would fit"
@@ -268,11 +268,11 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
                 Account("to be trained on, dropped", ledger.trained_dropped or 0, sum(ledger.trained_stored)),
             ]
         )
-    columns: list[Column[Account]] = [
-        Column("tokens", lambda line: line.name, words=True),
-        Column("", lambda line: line.tokens, count),
-        Column("share", lambda line: ratio(line.tokens, line.whole), percent),
-        Column("", lambda line: line.note, words=True),
+    columns: list[TableColumn[Account]] = [
+        TableColumn("tokens", lambda line: line.name, words=True),
+        TableColumn("", lambda line: line.tokens, count),
+        TableColumn("share", lambda line: ratio(line.tokens, line.whole), percent),
+        TableColumn("", lambda line: line.note, words=True),
     ]
     return Table("", columns, [("", group) for group in groups])
 
@@ -324,10 +324,10 @@ def training_table(cost: TrainingCost) -> Table[Fact]:
 
 
 def _facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
-    columns: list[Column[Fact]] = [
-        Column("metric", lambda fact: fact.name, words=True),
-        Column("", lambda fact: fact.value),
-        Column("meaning", lambda fact: fact.meaning, words=True),
+    columns: list[TableColumn[Fact]] = [
+        TableColumn("metric", lambda fact: fact.name, words=True),
+        TableColumn("", lambda fact: fact.value),
+        TableColumn("meaning", lambda fact: fact.meaning, words=True),
     ]
     return Table(title, columns, [("", facts)], facts=True)
 
@@ -339,31 +339,31 @@ def _decoder(cost: TrainingCost) -> str:
 
 def buckets_table(buckets: Sequence[BucketFigures], title: str = "Row lengths") -> Table[BucketFigures]:
     """Tabulate rows and tokens of each row length."""
-    columns: list[Column[BucketFigures]] = [
-        Column("row length", lambda b: b.sequence_length, count, "tokens in a row"),
-        Column("rows", lambda b: b.rows, count),
-        Column("of rows", lambda b: b.row_share, percent),
-        Column("of tokens", lambda b: b.token_share, percent),
-        Column("padding", lambda b: b.padding_ratio, percent),
-        Column("docs/row", lambda b: b.mean_documents_per_row, number, "distinct documents in a row, mean"),
-        Column("context", lambda b: b.mean_context, number, "tokens of its own document before a token, mean"),
-        Column("alike", lambda b: times_random(b.homogeneity), times, ALIKE),
+    columns: list[TableColumn[BucketFigures]] = [
+        TableColumn("row length", lambda b: b.sequence_length, count, "tokens in a row"),
+        TableColumn("rows", lambda b: b.rows, count),
+        TableColumn("of rows", lambda b: b.row_share, percent),
+        TableColumn("of tokens", lambda b: b.token_share, percent),
+        TableColumn("padding", lambda b: b.padding_ratio, percent),
+        TableColumn("docs/row", lambda b: b.mean_documents_per_row, number, "distinct documents in a row, mean"),
+        TableColumn("context", lambda b: b.mean_context, number, "tokens of its own document before a token, mean"),
+        TableColumn("alike", lambda b: times_random(b.homogeneity), times, ALIKE),
     ]
     return table_of(title, columns, buckets)
 
 
 def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
     """Tabulate how well mixed the rows are."""
-    columns: list[Column[Mixed]] = [
-        Column("row length", lambda m: m.sequence_length, count),
-        Column("apart", lambda m: m.median_distance, short, "rows between neighbours, median"),
-        Column("mean", lambda m: m.mean_distance, short, "rows between neighbours, mean"),
-        Column("random", lambda m: m.expected_distance, short, "the same if rows were at random: a third of them"),
-        Column("in row", lambda m: m.same_row, percent, "neighbours that begin in one row"),
-        Column("in batch", lambda m: m.same_batch, percent, "neighbours that begin in one batch"),
-        Column("batch", lambda m: m.batch_size, short, "rows in a batch"),
-        Column("docs", lambda m: m.documents.mean, number, "distinct documents in a batch, mean"),
-        Column("sources", lambda m: m.sources.mean, number, "distinct input stores in a batch, mean"),
+    columns: list[TableColumn[Mixed]] = [
+        TableColumn("row length", lambda m: m.sequence_length, count),
+        TableColumn("apart", lambda m: m.median_distance, short, "rows between neighbours, median"),
+        TableColumn("mean", lambda m: m.mean_distance, short, "rows between neighbours, mean"),
+        TableColumn("random", lambda m: m.expected_distance, short, "the same if rows were at random: a third of them"),
+        TableColumn("in row", lambda m: m.same_row, percent, "neighbours that begin in one row"),
+        TableColumn("in batch", lambda m: m.same_batch, percent, "neighbours that begin in one batch"),
+        TableColumn("batch", lambda m: m.batch_size, short, "rows in a batch"),
+        TableColumn("docs", lambda m: m.documents.mean, number, "distinct documents in a batch, mean"),
+        TableColumn("sources", lambda m: m.sources.mean, number, "distinct input stores in a batch, mean"),
     ]
     note = (
         "Neighbours are documents that follow each other in the corpus; distances are of those that do not begin in "
@@ -381,11 +381,11 @@ def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
     tables: list[Table[Any]] = [_packed_table(report.sources)]
     left_out = list(chain.from_iterable(map(_left_out, report.sources)))
     if left_out:
-        columns: list[Column[LeftOutLine]] = [
-            Column("store", lambda line: line.store, words=True),
-            Column("left out as", lambda line: line.reason, words=True),
-            Column("documents", lambda line: line.documents, count),
-            Column("tokens", lambda line: line.tokens, count),
+        columns: list[TableColumn[LeftOutLine]] = [
+            TableColumn("store", lambda line: line.store, words=True),
+            TableColumn("left out as", lambda line: line.reason, words=True),
+            TableColumn("documents", lambda line: line.documents, count),
+            TableColumn("tokens", lambda line: line.tokens, count),
         ]
         tables.append(table_of("Left out", columns, left_out))
     if report.mixing and len(report.sources) > 1:
@@ -403,26 +403,28 @@ def source_name(source: SourceFigures) -> str:
     return source.name or source.digest[:12]
 
 
-def _trained_columns(sources: Sequence[SourceFigures]) -> list[Column[Any]]:
+def _trained_columns(sources: Sequence[SourceFigures]) -> list[TableColumn[Any]]:
     """Make the column of the trained share of each input where it is known."""
     if any(isinstance(source.trained_tokens, UnsetType) for source in sources):
         return []
-    return [Column("trained", lambda source: ratio(source.trained_tokens, source.tokens), percent, "of its tokens")]
+    return [
+        TableColumn("trained", lambda source: ratio(source.trained_tokens, source.tokens), percent, "of its tokens")
+    ]
 
 
 def _stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceFigures]:
-    columns: list[Column[StoredSourceFigures]] = [
-        Column("store", source_name, words=True),
-        Column("documents", lambda s: s.documents, short),
-        Column("tokens", lambda s: s.tokens, short),
-        Column("share", lambda s: s.token_share, percent, "of all tokens"),
+    columns: list[TableColumn[StoredSourceFigures]] = [
+        TableColumn("store", source_name, words=True),
+        TableColumn("documents", lambda s: s.documents, short),
+        TableColumn("tokens", lambda s: s.tokens, short),
+        TableColumn("share", lambda s: s.token_share, percent, "of all tokens"),
         *_trained_columns(sources),
-        Column("mean", lambda s: s.lengths.mean, number, "length of a document in tokens"),
-        Column("median", lambda s: s.lengths.p50, short),
-        Column("p99", lambda s: s.lengths.p99, short),
-        Column("longest", lambda s: s.lengths.max, short),
-        Column("copies", lambda s: s.duplicates, short, "documents whose text an earlier one has; – is not known"),
-        Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
+        TableColumn("mean", lambda s: s.lengths.mean, number, "length of a document in tokens"),
+        TableColumn("median", lambda s: s.lengths.p50, short),
+        TableColumn("p99", lambda s: s.lengths.p99, short),
+        TableColumn("longest", lambda s: s.lengths.max, short),
+        TableColumn("copies", lambda s: s.duplicates, short, "documents whose text an earlier one has; – is not known"),
+        TableColumn("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
     ]
     return table_of("Inputs", columns, sources)
 
@@ -432,19 +434,19 @@ def document_tables(report: DocumentsReport) -> list[Table[Any]]:
     listed: list[Table[Any]] = []
     if not isinstance(report, StoreReport):
         return listed
-    columns: list[Column[Any]] = [
-        Column("store", lambda d: d.store, words=True),
-        Column("document", lambda d: d.document),
-        Column("from", lambda d: d.origin, meaning="input file and line", words=True),
-        Column("tokens", lambda d: d.tokens, count, "EOS included"),
+    columns: list[TableColumn[Any]] = [
+        TableColumn("store", lambda d: d.store, words=True),
+        TableColumn("document", lambda d: d.document),
+        TableColumn("from", lambda d: d.origin, meaning="input file and line", words=True),
+        TableColumn("tokens", lambda d: d.tokens, count, "EOS included"),
     ]
     named: list[ListedDocument] = [*(report.longest or ()), *(report.most_repeated or ())]
     if any(document.id is not None for document in named):
-        columns.append(Column("id", lambda d: d.id, words=True))
+        columns.append(TableColumn("id", lambda d: d.id, words=True))
     if not isinstance(report.longest, UnsetType):
         listed.append(table_of("Longest documents", columns, report.longest))
     if not isinstance(report.most_repeated, UnsetType):
-        times: Column[Any] = Column(
+        times: TableColumn[Any] = TableColumn(
             "documents", lambda d: d.documents, count, "that have the same text; the first is named"
         )
         listed.append(table_of("Most repeated texts", [columns[0], times, *columns[1:]], report.most_repeated))
@@ -452,18 +454,18 @@ def document_tables(report: DocumentsReport) -> list[Table[Any]]:
 
 
 def _packed_table(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceFigures]:
-    columns: list[Column[PackedSourceFigures]] = [
-        Column("store", source_name, words=True),
-        Column("tokens", lambda s: s.tokens, short, "packed, EOS included"),
-        Column("share", lambda s: s.token_share, percent, "of all tokens packed"),
+    columns: list[TableColumn[PackedSourceFigures]] = [
+        TableColumn("store", source_name, words=True),
+        TableColumn("tokens", lambda s: s.tokens, short, "packed, EOS included"),
+        TableColumn("share", lambda s: s.token_share, percent, "of all tokens packed"),
         *_trained_columns(sources),
-        Column("asked", lambda s: s.asked_share, percent, "the share that it was to have"),
-        Column("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
-        Column("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
-        Column("repeated", lambda s: s.repeated_tokens, short, "tokens of documents that an earlier pass has"),
-        Column("left out", _tokens_left_out, short, "tokens not packed"),
-        Column("documents", lambda s: s.documents, count, brief=False),
-        Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
+        TableColumn("asked", lambda s: s.asked_share, percent, "the share that it was to have"),
+        TableColumn("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
+        TableColumn("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
+        TableColumn("repeated", lambda s: s.repeated_tokens, short, "tokens of documents that an earlier pass has"),
+        TableColumn("left out", _tokens_left_out, short, "tokens not packed"),
+        TableColumn("documents", lambda s: s.documents, count, brief=False),
+        TableColumn("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
     ]
     return table_of("Inputs", columns, sources)
 
@@ -477,26 +479,28 @@ def _batches_table(report: MeasuredReport) -> Table[MixLine]:
     for mixed in report.mixing:
         for source, mix in zip(report.sources, mixed.source_mix, strict=True):
             rows.append(MixLine(source_name(source), mixed.sequence_length, mix))
-    columns: list[Column[MixLine]] = [
-        Column("store", lambda line: line.store, words=True),
-        Column("row length", lambda line: line.sequence_length, count),
-        Column("tokens", lambda line: line.mix.tokens, short),
-        Column("share", lambda line: line.mix.share, percent, "of the tokens of all rows, padding not counted"),
-        Column("least", lambda line: line.mix.min, percent, "share in a whole batch"),
-        Column("most", lambda line: line.mix.max, percent, "share in a whole batch"),
-        Column("deviation", lambda line: line.mix.deviation, percent, "standard deviation of the share over batches"),
+    columns: list[TableColumn[MixLine]] = [
+        TableColumn("store", lambda line: line.store, words=True),
+        TableColumn("row length", lambda line: line.sequence_length, count),
+        TableColumn("tokens", lambda line: line.mix.tokens, short),
+        TableColumn("share", lambda line: line.mix.share, percent, "of the tokens of all rows, padding not counted"),
+        TableColumn("least", lambda line: line.mix.min, percent, "share in a whole batch"),
+        TableColumn("most", lambda line: line.mix.max, percent, "share in a whole batch"),
+        TableColumn(
+            "deviation", lambda line: line.mix.deviation, percent, "standard deviation of the share over batches"
+        ),
     ]
     return table_of("Sources in batches", columns, rows)
 
 
 def strategies_table(comparison: Comparison) -> Table[Trial]:
     """Tabulate what strategies do to documents, by row length."""
-    columns: list[Column[Trial]] = [
-        Column("strategy", lambda entry: entry.strategy, words=True),
+    columns: list[TableColumn[Trial]] = [
+        TableColumn("strategy", lambda entry: entry.strategy, words=True),
         replace(_trial_figure("padding_ratio"), bad=pads_too_much),
         replace(_trial_figure("avoidable_truncation_ratio"), bad=cuts_too_much),
         *map(_trial_figure, ("dropped_ratio", "repeated_ratio", "mean_context")),
-        Column("rows", lambda entry: entry.metrics.rows, short, "training samples"),
+        TableColumn("rows", lambda entry: entry.metrics.rows, short, "training samples"),
     ]
     if _steps_known(comparison):
         columns.append(_trial_figure("steps_per_epoch"))
@@ -523,12 +527,12 @@ def rest_table(comparison: Comparison) -> Table[Trial]:
     base = count(comparison.attention_baseline)
     relative = f"pairs of tokens in rows, relative to the corpus as one stream in rows of {base} tokens"
     alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
-    columns: list[Column[Trial]] = [
-        Column("strategy", lambda entry: entry.strategy, words=True),
-        Column("alike", lambda entry: times_random(entry.metrics.homogeneity), times, ALIKE, better=-1),
+    columns: list[TableColumn[Trial]] = [
+        TableColumn("strategy", lambda entry: entry.strategy, words=True),
+        TableColumn("alike", lambda entry: times_random(entry.metrics.homogeneity), times, ALIKE, better=-1),
         *map(_trial_figure, ("truncation_ratio", "concatenation_ratio", *alike, "row_excess")),
-        Column("attention", lambda entry: entry.attention, number, relative),
-        Column("masked", lambda entry: entry.attention_masked, number, "the same within documents alone"),
+        TableColumn("attention", lambda entry: entry.attention, number, relative),
+        TableColumn("masked", lambda entry: entry.attention_masked, number, "the same within documents alone"),
     ]
     cost = comparison.entries[0].training
     if cost is not None:
@@ -536,9 +540,9 @@ def rest_table(comparison: Comparison) -> Table[Trial]:
     return Table("Other figures of the strategies", columns, _by_length(comparison.entries))
 
 
-def _training_columns(cost: TrainingCost) -> list[Column[Trial]]:
-    def flops(title: str, key: str, meaning: str) -> Column[Trial]:
-        return Column(title, attrgetter(f"training.{key}"), "{:.2e}".format, meaning)
+def _training_columns(cost: TrainingCost) -> list[TableColumn[Trial]]:
+    def flops(title: str, key: str, meaning: str) -> TableColumn[Trial]:
+        return TableColumn(title, attrgetter(f"training.{key}"), "{:.2e}".format, meaning)
 
     epoch = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
     return [
@@ -548,7 +552,7 @@ def _training_columns(cost: TrainingCost) -> list[Column[Trial]]:
     ]
 
 
-def _trial_figure(key: str) -> Column[Any]:
+def _trial_figure(key: str) -> TableColumn[Any]:
     """Make the column of a figure of trials."""
     return replace(FIGURES[key], of=attrgetter(f"metrics.{key}"))
 

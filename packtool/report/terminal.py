@@ -33,7 +33,7 @@ from packtool.report.schema import (
     StoreReport,
     Verdict,
 )
-from packtool.report.tables import Cell, Column, Table
+from packtool.report.tables import Cell, Table, TableColumn
 from packtool.report.verdict import judge
 from packtool.support.sizes import plural
 
@@ -314,7 +314,7 @@ def print_table(table: Table[Any], console: Console, *, full: bool = False) -> N
             console.print(Text(note, "dim"))
 
 
-def _print_columns(columns: Sequence[Column[Any]], sections: Sequence[list[list[Cell]]], console: Console) -> None:
+def _print_columns(columns: Sequence[TableColumn[Any]], sections: Sequence[list[list[Cell]]], console: Console) -> None:
     """Print the rows of some sections under their columns, as many columns at a time as fit."""
     rows = list(chain.from_iterable(sections))
     for below, shown in enumerate(_side_by_side(columns, rows)):
@@ -323,7 +323,7 @@ def _print_columns(columns: Sequence[Column[Any]], sections: Sequence[list[list[
         console.print(_rich_table(columns, shown, sections))
 
 
-def _print_meanings(columns: Sequence[Column[Any]], console: Console) -> None:
+def _print_meanings(columns: Sequence[TableColumn[Any]], console: Console) -> None:
     meanings = rich.table.Table.grid(padding=(0, 2))
     for column in columns:
         if column.meaning:
@@ -367,7 +367,7 @@ def bars(bins: Sequence[tuple[int, int, int]], unit: str) -> RenderableType:
     return table
 
 
-def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
+def _side_by_side(columns: Sequence[TableColumn[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
     """Yield the numbers of columns that fit side by side; the first is repeated."""
     widths = [_width(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
     shown = [0]
@@ -379,19 +379,19 @@ def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]
     yield shown
 
 
-def _width(column: Column[Any], cells: Sequence[Cell]) -> int:
+def _width(column: TableColumn[Any], cells: Sequence[Cell]) -> int:
     widest = max(len(cell.text) for cell in cells)
     if column.words:  # the rest is wrapped
         widest = min(_WORDS, widest)
     return max(len(_title(column)), widest)
 
 
-def _title(column: Column[Any]) -> str:
+def _title(column: TableColumn[Any]) -> str:
     return column.short or column.title
 
 
 def _rich_table(
-    columns: Sequence[Column[Any]], shown: Sequence[int], sections: Iterable[Sequence[Sequence[Cell]]]
+    columns: Sequence[TableColumn[Any]], shown: Sequence[int], sections: Iterable[Sequence[Sequence[Cell]]]
 ) -> rich.table.Table:
     """Make a table of the columns with these numbers."""
     table = rich.table.Table(

@@ -11,7 +11,7 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.commands import shared_runs
-from packtool.commands.shared_runs import Runs, SharedRun
+from packtool.commands.shared_runs import SharedRun, TextRuns
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.commands.web_and_wiki import pack, store_of
@@ -54,7 +54,7 @@ def test_shared_runs_are_those_of_a_naive_search(cases: int, monkeypatch: pytest
 
         documents, others, size = made(), made(), draw.randrange(1, 6)
         multiplier = [1 << 63, shared_runs._MULTIPLIER][case % 2]  # the first makes runs of other tokens collide
-        runs = Runs(*arrays(others), size=size, skipped=skipped, multiplier=multiplier)
+        runs = TextRuns(*arrays(others), size=size, skipped=skipped, multiplier=multiplier)
         wanted = naive(documents, others, size, skipped)
         assert runs.shared(*arrays(documents)) == wanted, (documents, others, size, skipped)
         hits += len(wanted)

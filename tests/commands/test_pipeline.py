@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from packtool import config
-from packtool.commands.run import Stage, stages
+from packtool.commands.run import PipelineStage, stages
 from packtool.errors import UsageError
 
 
-def plan(tmp_path: Path, text: str, inputs: tuple[str, ...] = (), root: str = "out") -> list[Stage]:
+def plan(tmp_path: Path, text: str, inputs: tuple[str, ...] = (), root: str = "out") -> list[PipelineStage]:
     file = tmp_path / "c.toml"
     file.write_text(text, encoding="utf-8")
     return stages(config.read(file), inputs, root)

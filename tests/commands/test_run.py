@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.commands.run import Stage, StageResult, run
+from packtool.commands.run import PipelineStage, StageResult, run
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
@@ -223,7 +223,7 @@ def test_a_missing_store(place: Path) -> None:
 def test_stages_are_announced(place: Path) -> None:
     seen: list[str] = []
 
-    def announce(number: int, count: int, stage: Stage) -> None:
+    def announce(number: int, count: int, stage: PipelineStage) -> None:
         seen.append(f"{number}/{count} {stage.name}")
 
     results: list[StageResult] = run(place / "c.toml", input=place / "store", output=place / "out", announce=announce)

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 import packtool
 from packtool.errors import DataError
-from packtool.exchange.columns import Column, Rows
+from packtool.exchange.columns import Column, RowReader
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import of_row
 
@@ -27,7 +27,7 @@ def column(rows: list[list[Any]]) -> Column:
 
 
 def read(ids: list[list[int]], **columns: list[list[Any]]) -> list[list[int]]:
-    found = Rows().documents(
+    found = RowReader().documents(
         column(ids), {name: column(rows) for name, rows in columns.items()}, lambda row: f"row {row}"
     )
     assert found.lengths is not None
@@ -160,7 +160,7 @@ def test_rows_are_read_as_the_naive_reader_does(rows: list[list[tuple[int, int, 
     }
     ids = columns.pop("input_ids")
     try:
-        found = Rows().documents(
+        found = RowReader().documents(
             column(ids), {name: column(values) for name, values in columns.items()}, lambda row: f"row {row}"
         )
     except DataError:

@@ -45,8 +45,8 @@ from packtool.options.kinds import (
     TEXT,
     TEXT_OR_ID,
     WEIGHTS,
+    HoldoutAmount,
     KeptField,
-    Part,
 )
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.order import ORDER
@@ -74,7 +74,7 @@ PLAIN = {
     COUNT: {int},
     COUNTS: {int, str, Sequence[int], Sequence[int | str]},
     AMOUNT: {int, str},
-    PART: {Part, str, float},
+    PART: {HoldoutAmount, str, float},
     SHARD: {str},
     WHERE: {str},
     ORDER: {str, Sequence[str]},

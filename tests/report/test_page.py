@@ -16,7 +16,7 @@ from packtool.report.figures import percent
 from packtool.report.packed import lengths_of, report_of_rows
 from packtool.report.page import facts, lengths_figure, page, section, tiles
 from packtool.report.schema import PackedReport, PackedSourceFigures
-from packtool.report.tables import Column, Table, table_of
+from packtool.report.tables import Table, TableColumn, table_of
 from tests.reports import NOTHING, measured, store_report
 
 VOID = {"meta", "br", "hr", "link", "img"}
@@ -164,8 +164,8 @@ EVIL = "<b>&'\""
 @pytest.mark.parametrize(
     "made",
     [
-        f"<div>{section(table_of(EVIL, [Column(EVIL, str, meaning=EVIL)], [EVIL], EVIL))}</div>",
-        f"<div>{section(Table(EVIL, [Column(EVIL, str)], [(EVIL, [EVIL])]))}</div>",
+        f"<div>{section(table_of(EVIL, [TableColumn(EVIL, str, meaning=EVIL)], [EVIL], EVIL))}</div>",
+        f"<div>{section(Table(EVIL, [TableColumn(EVIL, str)], [(EVIL, [EVIL])]))}</div>",
         tiles([(EVIL, EVIL)]),
         facts([(EVIL, EVIL)]),
     ],
@@ -177,7 +177,7 @@ def test_what_users_wrote_is_escaped(made: str) -> None:
 
 
 def test_cells_carry_the_number_to_sort_by() -> None:
-    column = Column("figure", lambda row: row[0], percent, "a share", better=-1)
+    column = TableColumn("figure", lambda row: row[0], percent, "a share", better=-1)
     made = section(Table("", [column], [("group", [(0.12,), (0.5,), (None,)])], contest=lambda row: True))
     root = ElementTree.fromstring(f"<div>{made}</div>")
     assert [(cell.text, cell.get("data-value"), cell.get("class")) for cell in root.findall(".//tbody/tr/td")] == [
@@ -189,7 +189,7 @@ def test_cells_carry_the_number_to_sort_by() -> None:
 
 
 def test_a_table_without_rows_is_left_out() -> None:
-    assert section(table_of("title", [Column("figure", str)], [])) == ""
+    assert section(table_of("title", [TableColumn("figure", str)], [])) == ""
 
 
 def test_quantiles_are_named() -> None:

@@ -12,7 +12,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.report.console import results_console
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.report.tables import Column, Table
+from packtool.report.tables import Table, TableColumn
 from packtool.report.terminal import bars, print_stats, print_table
 from tests.reports import NOTHING, measured, store_report
 
@@ -32,7 +32,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_stream(stream: io.StringIO) -> str:
-    columns = [Column("name", str, words=True), Column("figure", {"a": "1", "longer": ""}.__getitem__)]
+    columns = [TableColumn("name", str, words=True), TableColumn("figure", {"a": "1", "longer": ""}.__getitem__)]
     console = results_console(stream)
     console.print("[bold]title")
     print_table(Table("", columns, [("", ["a", "longer"])]), console)
@@ -95,7 +95,10 @@ def test_the_answer_takes_twenty_lines(report: PackedReport) -> None:
 
 
 def test_columns_beyond_eighty_go_on_below_with_the_first_repeated() -> None:
-    columns = [Column("name", str, words=True), *(Column(f"column {i}", lambda row: 12_345_678) for i in range(9))]
+    columns = [
+        TableColumn("name", str, words=True),
+        *(TableColumn(f"column {i}", lambda row: 12_345_678) for i in range(9)),
+    ]
     out = io.StringIO()
     print_table(Table("", columns, [("", ["a"])]), Console(file=out, width=80))
     lines = out.getvalue().splitlines()

@@ -48,7 +48,7 @@ class _Record(NamedTuple):
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     """Read the documents of a file, plain or compressed."""
-    rows = columns.Rows()
+    rows = columns.RowReader()
     held: list[_Record] = []
     known: list[str] | None = None
     tokens = 0
@@ -140,7 +140,7 @@ def _known(record: _Record) -> list[str]:
     return sorted(name for name in record.columns if name in KNOWN)
 
 
-def _documents(rows: columns.Rows, held: list[_Record], path: Path) -> Found:
+def _documents(rows: columns.RowReader, held: list[_Record], path: Path) -> Found:
     shared = set.intersection(*(set(record.columns) for record in held))
     found = {name: _column([record.columns[name] for record in held]) for name in sorted(shared)}
     return rows.documents(_column([record.ids for record in held]), found, lambda row: f"{path}:{held[row].number}")

@@ -23,12 +23,12 @@ from packtool.exchange.files import FileWriter, named_file, read_json, write_jso
 from packtool.exchange.formats import samples
 from packtool.exchange.model import (
     FILE_BYTES,
-    Block,
     Contents,
     Format,
     Found,
     Part,
     ReadOptions,
+    SequenceBlock,
     cut,
     damaged,
     pieces,
@@ -95,7 +95,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     return written
 
 
-def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
+def _sequences(block: SequenceBlock, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
     """Return the tokens of each sequence, and the lengths of its pieces."""
     tokens = block.tokens.astype(contents.dtype, copy=False)
     rows = np.split(tokens, np.cumsum(block.lengths)[:-1])

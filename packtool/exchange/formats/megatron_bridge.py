@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.formats.tables import described, lists
-from packtool.exchange.model import Block, Contents, Format, Part, pieces
+from packtool.exchange.model import Contents, Format, Part, SequenceBlock, pieces
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of, ranges
 from packtool.reading.batch import IGNORED
@@ -46,7 +46,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [out.finish(sequences, tokens)]
 
 
-def _columns(block: Block) -> list[pa.Array]:
+def _columns(block: SequenceBlock) -> list[pa.Array]:
     if block.segments is None:
         counts = np.ones(len(block.lengths), np.int64)
         starts, mask = np.zeros(len(block.lengths), np.int64), np.ones(len(block.tokens), np.int64)
@@ -62,7 +62,7 @@ def _columns(block: Block) -> list[pa.Array]:
     return [lists(block.tokens, block.lengths), lists(starts, counts), lists(mask, block.lengths, np.int8)]
 
 
-def _padded_columns(block: Block) -> list[pa.Array]:
+def _padded_columns(block: SequenceBlock) -> list[pa.Array]:
     """Write each piece with its padding and a token that the reader leaves out; the last column is its own length."""
     assert block.segments is not None
     row = offsets_of(block.lengths)

@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.errors import DataError
 from packtool.exchange.files import FileWriter
-from packtool.exchange.model import Block, Contents, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Found, Part, ReadOptions, SequenceBlock, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.records import in_words
 
@@ -27,7 +27,7 @@ def fill(directory: Path, name: str, contents: Contents, part: Part, dtype: np.d
         return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 
 
-def write_ids(out: FileWriter, blocks: Iterable[Block], dtype: np.dtype[Any]) -> tuple[int, int]:
+def write_ids(out: FileWriter, blocks: Iterable[SequenceBlock], dtype: np.dtype[Any]) -> tuple[int, int]:
     """Append the ids of some blocks; returns the sequences and tokens that were written."""
     sequences = tokens = 0
     for block in blocks:

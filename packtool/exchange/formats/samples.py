@@ -19,7 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from packtool.errors import DataError
-from packtool.exchange.columns import Column, Rows, beside, id_column
+from packtool.exchange.columns import Column, RowReader, beside, id_column
 from packtool.exchange.formats.raw import READ_TOKENS, shortened
 from packtool.exchange.model import Found, ReadOptions, damaged, groups
 from packtool.planning.plan import I64
@@ -32,8 +32,8 @@ LARGEST = 1 << 32
 """Bytes of a file: places in it have 32 bits."""
 _STREAMED = {"gz": "gzip", "bz2": "bz2", "zstd": "zstd"}
 _WHOLE = {"br": "brotli", "snappy": "snappy"}
-Ids = npt.NDArray[Any]
-DecodeIds = Callable[[bytes], Ids]
+SampleIds = npt.NDArray[Any]
+DecodeIds = Callable[[bytes], SampleIds]
 """Function from the bytes of a sample's column to its numbers; it raises a ValueError for other bytes."""
 
 
@@ -165,7 +165,7 @@ def documents(
         leaves: all columns.
     """
     wanted = columns_to_read(leaves, options, path)
-    rows, held, tokens, before = Rows(), [], 0, 0
+    rows, held, tokens, before = RowReader(), [], 0, 0
     for number, sample in enumerate(samples):
         held.append([_decoded(leaf, sample[leaf.name], number, path) for leaf in wanted])
         tokens += len(held[-1][0])
@@ -176,7 +176,7 @@ def documents(
         yield _documents(rows, wanted, held, before, path)
 
 
-def _decoded(leaf: Leaf, data: bytes, number: int, path: Path) -> Ids:
+def _decoded(leaf: Leaf, data: bytes, number: int, path: Path) -> SampleIds:
     assert leaf.decode is not None
     try:
         return leaf.decode(data)
@@ -184,7 +184,7 @@ def _decoded(leaf: Leaf, data: bytes, number: int, path: Path) -> Ids:
         raise damaged(path, f"sample {number}: column {leaf.name}, {leaf.kind}: {error}") from None
 
 
-def _documents(rows: Rows, wanted: list[Leaf], held: list[list[Ids]], before: int, path: Path) -> Found:
+def _documents(rows: RowReader, wanted: list[Leaf], held: list[list[SampleIds]], before: int, path: Path) -> Found:
     found = {}
     for leaf, arrays in zip(wanted, zip(*held, strict=True), strict=True):
         found[leaf.name] = Column(np.concatenate(arrays), np.array(list(map(len, arrays)), np.int64))
@@ -195,7 +195,7 @@ def _documents(rows: Rows, wanted: list[Leaf], held: list[list[Ids]], before: in
     return rows.documents(ids, found, lambda row: f"{path}, sample {before + row}")
 
 
-def numbers(data: bytes, dtype: np.dtype[Any]) -> Ids:
+def numbers(data: bytes, dtype: np.dtype[Any]) -> SampleIds:
     """Read numbers, one after the other; raise a ValueError where the bytes are no whole number of them."""
     if len(data) % dtype.itemsize:
         raise ValueError(f"{len(data)} bytes are no whole number of {dtype.name}")

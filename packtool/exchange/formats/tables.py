@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
-from packtool.exchange.columns import Column, Rows, beside, id_column
+from packtool.exchange.columns import Column, RowReader, beside, id_column
 from packtool.exchange.columns import says_loss as columns_say_loss
-from packtool.exchange.model import Block, Contents, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Found, Part, ReadOptions, SequenceBlock, damaged
 from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED, make_batch
 from packtool.text.corpus.records import in_words
@@ -66,7 +66,7 @@ def batches(contents: Contents, part: Part) -> Iterator[pa.RecordBatch]:
             yield batch.slice(first, _BATCH)
 
 
-def _columns(block: Block) -> list[pa.Array]:
+def _columns(block: SequenceBlock) -> list[pa.Array]:
     ids = lists(block.tokens, block.lengths)
     if block.segments is not None:
         positions, labels, lengths, counts = described(block)
@@ -76,7 +76,7 @@ def _columns(block: Block) -> list[pa.Array]:
     return [ids, lists(np.where(block.loss == 1, block.tokens.astype(np.int64), IGNORED), block.lengths)]
 
 
-def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
+def described(block: SequenceBlock) -> tuple[npt.NDArray[Any], ...]:
     """Describe rows with segments: positions and labels of tokens, lengths and number of the sequences of each row."""
     assert block.segments is not None
     parts = []
@@ -111,7 +111,7 @@ def documents(batches: Iterable[pa.RecordBatch], options: ReadOptions, path: Pat
     Raises:
         DataError: something in them that is not a list of ids, or does not fit them.
     """
-    rows, before = Rows(), 0
+    rows, before = RowReader(), 0
     for batch in batches:
         name, *others = columns_to_read(batch.schema, options, path)
         ids = _listed(batch, before, name, path)

@@ -17,17 +17,17 @@ from typing import NamedTuple
 
 from packtool.text.conversations.template import Rendered, any_of
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 """(begin, end) in characters of a rendering."""
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
+def joined(spans: Iterable[TextSpan]) -> list[TextSpan]:
     """Leave out empty spans, and join spans that touch or overlap.
 
     >>> joined([(0, 2), (2, 5), (6, 6), (7, 9)])
     [(0, 5), (7, 9)]
     """
-    out: list[Span] = []
+    out: list[TextSpan] = []
     for begin, end in spans:
         if begin >= end:
             continue
@@ -48,7 +48,7 @@ class Ended(NamedTuple):
         open: number of turns without an end.
     """
 
-    turns: list[Span]
+    turns: list[TextSpan]
     eos: bool
     token: str
     open: int
@@ -72,7 +72,7 @@ class Ends:
         self._sizes = sorted({len(token) for token in self._tokens}, reverse=True)
         self._stop_follows = re.compile(rf"\s*({any_of(stops).pattern})")
 
-    def ended(self, rendering: Rendered, turns: Iterable[Span], *, marked: bool) -> Ended:
+    def ended(self, rendering: Rendered, turns: Iterable[TextSpan], *, marked: bool) -> Ended:
         """Extend the turns by the tokens that end them.
 
         Args:
@@ -89,7 +89,7 @@ class Ends:
             tokens[-1] = self._eos
         return Ended(spoken, eos, tokens[-1] if tokens else "", tokens.count(""))
 
-    def own(self, text: str, turn: Span, apart: Iterable[Span] = ()) -> str:
+    def own(self, text: str, turn: TextSpan, apart: Iterable[TextSpan] = ()) -> str:
         """Return the token that a turn ends with, blanks aside; "" if it has no end.
 
         Args:
@@ -103,13 +103,13 @@ class Ends:
                 return token
         return ""
 
-    def with_stop(self, text: str, turn: Span, apart: Iterable[Span] = ()) -> Span:
+    def with_stop(self, text: str, turn: TextSpan, apart: Iterable[TextSpan] = ()) -> TextSpan:
         """Return a turn with the stop that directly follows it, blanks aside, if it has no end of its own."""
         stop = self._stop_follows.match(text, turn[1])
         if stop is None or stop.span(1) in apart or self.own(text, turn, apart):
             return turn
         return turn[0], stop.end()
 
-    def takes_eos(self, text: str, turn: Span) -> bool:
+    def takes_eos(self, text: str, turn: TextSpan) -> bool:
         """Return whether the EOS that the store adds ends a turn: if the turn is the last text of its document."""
         return turn[1] == len(text)

@@ -23,7 +23,7 @@ Tags = Iterable[tuple[str, str]]
 _QUOTES = frozenset("`'\"")
 
 
-class Block(NamedTuple):
+class ThoughtBlock(NamedTuple):
     """Reasoning in a text, in characters: from `begin` to `end`; with its tags from `first` to `last`."""
 
     first: int
@@ -45,15 +45,15 @@ class Thought(NamedTuple):
     end: int | None = None
 
 
-def blocks(text: str, opening: str, closing: str) -> list[Block]:
+def blocks(text: str, opening: str, closing: str) -> list[ThoughtBlock]:
     """Find the text between two tags, and the text before a closing tag without an opening one.
 
     A tag in quotes is text about the tag, and neither opens nor closes reasoning.
 
     >>> blocks("<think>Hm.</think>Yes.", "<think>", "</think>"), blocks("Hm.</think>Yes.", "<think>", "</think>")
-    ([Block(first=0, begin=7, end=10, last=18)], [Block(first=0, begin=0, end=3, last=11)])
+    ([ThoughtBlock(first=0, begin=7, end=10, last=18)], [ThoughtBlock(first=0, begin=0, end=3, last=11)])
     """
-    found: list[Block] = []
+    found: list[ThoughtBlock] = []
     opened: re.Match[str] | None = None
     for tag in re.finditer(f"{re.escape(opening)}|{re.escape(closing)}", text) if closing in text else ():
         if in_quotes(text, tag):
@@ -61,10 +61,10 @@ def blocks(text: str, opening: str, closing: str) -> list[Block]:
         if tag[0] == opening:
             opened = opened or tag
         elif opened is None:
-            found = [Block(0, 0, tag.start(), tag.end())]  # all that comes before, blocks included
+            found = [ThoughtBlock(0, 0, tag.start(), tag.end())]  # all that comes before, blocks included
         else:
             if _before(text, opened) not in _QUOTES:  # a quote before it: both tags are in one quotation
-                found.append(Block(opened.start(), opened.end(), tag.start(), tag.end()))
+                found.append(ThoughtBlock(opened.start(), opened.end(), tag.start(), tag.end()))
             opened = None
     return found
 

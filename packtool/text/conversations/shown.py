@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from packtool.text.conversations.contents import render
 from packtool.text.conversations.conversation import Conversation, UnsuitedTemplateError
-from packtool.text.conversations.ends import Span
+from packtool.text.conversations.ends import TextSpan
 from packtool.text.conversations.reasoning import Tags, Thought, thoughts_of, with_thought
 from packtool.text.conversations.template import ChatTemplate
 
 
 def thoughts_in(
     conversation: Conversation, template: ChatTemplate, text: str, chosen: Iterable[int], masked: Tags
-) -> list[Span]:
+) -> list[TextSpan]:
     """Find where the template writes the reasoning of the chosen messages, if it is masked."""
-    found: list[Span] = []
+    found: list[TextSpan] = []
     if not masked:
         return found
     for number in chosen:
@@ -25,7 +25,9 @@ def thoughts_in(
     return found
 
 
-def _places(conversation: Conversation, template: ChatTemplate, text: str, number: int, thought: Thought) -> list[Span]:
+def _places(
+    conversation: Conversation, template: ChatTemplate, text: str, number: int, thought: Thought
+) -> list[TextSpan]:
     """Find where the template writes a thought, by a second rendering with a mark in place of the thought.
 
         text     <assistant><think>Hm.</think>Yes. (Hm.)    the template shows the thought twice

@@ -23,12 +23,12 @@ from packtool.text.conversations.conversation import (
     Trained,
     UnsuitedTemplateError,
 )
-from packtool.text.conversations.ends import Ends, Span, joined
+from packtool.text.conversations.ends import Ends, TextSpan, joined
 from packtool.text.conversations.reasoning import Tags
 from packtool.text.conversations.shown import thoughts_in
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
-Spans = tuple[Span, ...]
+Spans = tuple[TextSpan, ...]
 """(begin, end) in characters, ascending, without overlaps."""
 _OPENED = re.compile(r"[<\[][^<>\[\]\s]*\Z")
 _CLOSES = re.compile(r"[^<>\[\]\s]*[>\]]")
@@ -59,8 +59,8 @@ class _Turns(NamedTuple):
     """A rendering, the turns in it that train, and the reasoning in them that does not train."""
 
     rendering: Rendered
-    turns: list[Span]
-    thoughts: list[Span]
+    turns: list[TextSpan]
+    thoughts: list[TextSpan]
 
 
 def documents_of(
@@ -115,7 +115,7 @@ def documents_of(
     return documents
 
 
-def _without(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
+def _without(turns: Sequence[TextSpan], thoughts: Iterable[TextSpan]) -> Spans:
     """Cut thoughts out of turns.
 
     >>> _without([(0, 9), (12, 15)], [(2, 4)])
@@ -123,7 +123,7 @@ def _without(turns: Sequence[Span], thoughts: Iterable[Span]) -> Spans:
     """
     left = turns
     for first, last in thoughts:
-        pieces: list[Span] = []
+        pieces: list[TextSpan] = []
         for begin, end in left:
             # What lies before the thought, and what lies behind it. For a turn that the thought does not touch, one of
             # the two is the whole turn, and the other ends before it begins.

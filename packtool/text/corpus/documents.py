@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packtool.formats.fields import BESIDE, CONVERSATION
-from packtool.text.corpus.layouts import Layout
+from packtool.text.corpus.layouts import FieldLayout
 from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, scalar
 from packtool.text.corpus.token_columns import said
 from packtool.text.corpus.turns import holds_turns, messages_of
@@ -71,13 +71,13 @@ def _renamed(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return renamed
 
 
-def _answered(layout: Layout, values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def _answered(layout: FieldLayout, values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
     """Return a prompt and its answer as the fields of a conversation.
 
     Raises:
         UnusableFieldError: one of them is empty.
 
-    >>> _answered(Layout(("q", "input"), "a"), {"q": "Add.", "input": "1 + 1", "a": "2"}, [])
+    >>> _answered(FieldLayout(("q", "input"), "a"), {"q": "Add.", "input": "1 + 1", "a": "2"}, [])
     {'prompt': 'Add.\\n1 + 1', 'completion': '2'}
     """
     prompt = [values[name] for name in layout.prompt if values.get(name)]

@@ -20,7 +20,7 @@ from packtool.places.url import is_remote
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stdin
 from packtool.text.corpus.first import FirstRecord, completed, held_by, peek
-from packtool.text.corpus.layouts import Layout
+from packtool.text.corpus.layouts import FieldLayout
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.token_columns import KNOWN
@@ -160,9 +160,9 @@ def find(options: TokenizeArguments) -> Texts:
     return texts
 
 
-def _named(options: TokenizeArguments, files: Sequence[CorpusFile]) -> Layout:
+def _named(options: TokenizeArguments, files: Sequence[CorpusFile]) -> FieldLayout:
     """Return the layout that options name; prompt or answer by its well-known name, where only the other is named."""
-    layout = Layout(tuple(options.prompt), options.completion or "")
+    layout = FieldLayout(tuple(options.prompt), options.completion or "")
     if not options.prompt or not options.completion:
         layout = completed(options.prompt, options.completion, files)
     history = options.history or layout.history
@@ -229,7 +229,7 @@ def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
     return files
 
 
-def _fields(options: TokenizeArguments, kind: Input, layout: Layout | None) -> Fields:
+def _fields(options: TokenizeArguments, kind: Input, layout: FieldLayout | None) -> Fields:
     """List the fields of a record to read; among the fields to keep, the id comes first."""
     kept = list(options.columns)
     if options.id_field is not None:

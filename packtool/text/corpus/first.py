@@ -14,7 +14,7 @@ from packtool.text.corpus.delimited import header_of
 from packtool.text.corpus.documents import listed, values_at
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
-from packtool.text.corpus.layouts import Layout, has_conversation, known_layout, preference
+from packtool.text.corpus.layouts import FieldLayout, has_conversation, known_layout, preference
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
 from packtool.text.corpus.tables import UNSEEN, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
@@ -40,7 +40,7 @@ class FirstRecord(NamedTuple):
     """
 
     chats: bool
-    layout: Layout | None = None
+    layout: FieldLayout | None = None
     why: str = "no record is found"
     remedy: str = "check the input"
     field: str = ""
@@ -88,7 +88,7 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
     return FirstRecord(layout is not None, layout, f"in the first record, {listed(names)}", remedy)
 
 
-def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> Layout:
+def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> FieldLayout:
     """Return a layout of which prompt or answer is named, the other by its well-known name in the first record.
 
     Raises:

@@ -11,7 +11,7 @@ from packtool.errors import UsageError
 from packtool.formats.fields import PREFERENCE
 
 
-class Layout(msgspec.Struct, frozen=True):
+class FieldLayout(msgspec.Struct, frozen=True):
     """The fields of a record with a prompt and its answer.
 
     Attributes:
@@ -43,7 +43,7 @@ class Layout(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """Write it as options.
 
-        >>> Layout(("instruction", "input"), "output").shown()
+        >>> FieldLayout(("instruction", "input"), "output").shown()
         '--prompt instruction,input --completion output'
         """
         options = [f"--prompt {','.join(self.prompt)} --completion {self.completion}"]
@@ -94,7 +94,7 @@ _HISTORY = "history"
 
 def known_layout(
     names: Collection[str], *, prompt: tuple[str, ...] = (), completion: str | None = None
-) -> Layout | None:
+) -> FieldLayout | None:
     """Return the well-known layout of a record that has these fields; None for other fields.
 
     Args:
@@ -104,7 +104,7 @@ def known_layout(
         UsageError: it is not clear which fields are meant.
 
     >>> known_layout(["id", "Question", "Answer"])
-    Layout(prompt=('Question',), completion='Answer', system='', history='')
+    FieldLayout(prompt=('Question',), completion='Answer', system='', history='')
     >>> known_layout(["question", "passage", "answer"], prompt=("passage", "question")).completion
     'answer'
     """
@@ -120,12 +120,12 @@ def known_layout(
         asked = tuple(spelled[name] for name in (known.prompt, *known.after) if name in spelled)
         others = [spelled[name] for name in _MORE if name in spelled and spelled[name] not in (*asked, *answers)]
         if len(answers) > 1 or others:
-            raise _unclear((*asked, *answers, *others), Layout((*others, *asked), answers[0]))
-        return Layout(asked, answers[0], history=spelled.get(_HISTORY, ""))
+            raise _unclear((*asked, *answers, *others), FieldLayout((*others, *asked), answers[0]))
+        return FieldLayout(asked, answers[0], history=spelled.get(_HISTORY, ""))
     return None
 
 
-def _answered(prompt: tuple[str, ...], spelled: Mapping[str, str]) -> Layout | None:
+def _answered(prompt: tuple[str, ...], spelled: Mapping[str, str]) -> FieldLayout | None:
     """Return the layout of a prompt with the one answer that a record has; None if it has no answer.
 
     Args:
@@ -134,11 +134,11 @@ def _answered(prompt: tuple[str, ...], spelled: Mapping[str, str]) -> Layout | N
     known = dict.fromkeys(name for layout in KNOWN for name in layout.answers)
     answers = [spelled[name] for name in known if name in spelled and spelled[name] not in prompt]
     if len(answers) > 1:
-        raise _unclear((*prompt, *answers), Layout(prompt, answers[0]))
-    return Layout(prompt, answers[0]) if answers else None
+        raise _unclear((*prompt, *answers), FieldLayout(prompt, answers[0]))
+    return FieldLayout(prompt, answers[0]) if answers else None
 
 
-def _unclear(found: Collection[str], example: Layout) -> UsageError:
+def _unclear(found: Collection[str], example: FieldLayout) -> UsageError:
     what = f"the first record has {', '.join(found)}: it is not clear which are the prompt and the answer"
     remedy = f"say it, for example {example.shown()}; one of the two is enough where the other is clear then"
     return UsageError("unclear-fields", what, remedy=remedy)

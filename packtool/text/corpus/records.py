@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from packtool.formats.fields import BESIDE, CONVERSATION
-from packtool.text.corpus.layouts import Layout, has_conversation
+from packtool.text.corpus.layouts import FieldLayout, has_conversation
 
 REASONS = (
     "invalid-json",
@@ -135,7 +135,7 @@ class Fields(msgspec.Struct, frozen=True):
     required: str = ""
     chat: bool = False
     beside: tuple[str, ...] = ()
-    layout: Layout | None = None
+    layout: FieldLayout | None = None
 
     @property
     def document(self) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery
 
 
-class Task(msgspec.Struct, frozen=True):
+class BlockTask(msgspec.Struct, frozen=True):
     """A block: its number, its spans, and the files that the spans are in."""
 
     number: int
@@ -103,7 +103,7 @@ class BlockResult(msgspec.Struct):
         return files
 
 
-def run(work: Work, task: Task, worker: Worker) -> BlockResult:
+def run(work: Work, task: BlockTask, worker: Worker) -> BlockResult:
     """Run one task; running it again gives the same files."""
     with work.delivery.attempt(f"block-{task.number:05d}.") as attempt:
         result = Attempt(work, attempt, task.number, worker).result(task)
@@ -157,7 +157,7 @@ class Attempt:
         self.worker = worker
         self._added = 1 + (work.recipe.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
 
-    def result(self, task: Task) -> BlockResult:
+    def result(self, task: BlockTask) -> BlockResult:
         """Tokenize a block."""
         with closing(self.log):
             counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]

@@ -26,7 +26,7 @@ from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuita
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.recipe import StoreRecipe
-from packtool.text.tokenizing.sample import CHUNK, Kept, Look, looks, small, thin, within
+from packtool.text.tokenizing.sample import CHUNK, KeptShare, Look, looks, small, thin, within
 from packtool.text.tokenizing.tokenizer import Tokenizer
 
 _CPU_SECONDS = 5.0
@@ -203,7 +203,7 @@ class _Sample:
             if batch is None:
                 break
             self._read_bytes += batch.progress
-            kept = Kept()
+            kept = KeptShare()
             if look.in_order:
                 share = batch.progress / max(1, min(look.size, look.most))
                 kept = thin(batch, CHUNK * max(1, look.places * share), self._draw)
@@ -223,7 +223,7 @@ class _Sample:
         if look.cut:
             self._beginnings.add(look.span.file)
 
-    def _take(self, look: Look, batch: RecordBatch, kept: Kept, counts: SpanCounts, reader: SpanReader) -> _Seen:
+    def _take(self, look: Look, batch: RecordBatch, kept: KeptShare, counts: SpanCounts, reader: SpanReader) -> _Seen:
         """Tokenize what is kept of a batch, and scale it to all of the batch."""
         recipe = self._attempt.recipe
         texts = [text for text in batch.documents if isinstance(text, str)]

@@ -11,11 +11,11 @@ import xxhash
 
 from packtool.formats.names import ORIGIN
 
-Origins = npt.NDArray[Any]
+OriginArray = npt.NDArray[Any]
 """An array of ORIGIN."""
 
 
-def origins(file: int, before: int, numbers: Sequence[int], utf8: Sequence[bytes]) -> Origins:
+def origins(file: int, before: int, numbers: Sequence[int], utf8: Sequence[bytes]) -> OriginArray:
     """Return the origins of consecutive documents of one file, with the xxh3-64 of their UTF-8.
 
     Args:

@@ -118,7 +118,7 @@ def _group(file: CorpusFile, number: int, offset: int) -> tuple[Span, int]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptShare:
     """The share of a batch that is looked at.
 
     Attributes:
@@ -130,7 +130,7 @@ class Kept:
     text: float = 1.0
 
 
-def thin(batch: RecordBatch, most: float, draw: np.random.Generator) -> Kept:
+def thin(batch: RecordBatch, most: float, draw: np.random.Generator) -> KeptShare:
     """Leave about so many characters of a batch: documents drawn at random, or a part of one that is long."""
     count = len(batch.documents)
     texts = count > 0 and isinstance(batch.documents[0], str)
@@ -139,7 +139,7 @@ def thin(batch: RecordBatch, most: float, draw: np.random.Generator) -> Kept:
         sizes = np.array(list(map(len, batch.documents)), np.float64)
     total = float(sizes.sum())
     if count == 0 or total <= 2 * most:
-        return Kept()
+        return KeptShare()
     order = draw.permutation(count)
     needed = 1 + int(np.searchsorted(np.cumsum(sizes[order]), most))
     kept = np.sort(order[:needed])
@@ -151,7 +151,7 @@ def thin(batch: RecordBatch, most: float, draw: np.random.Generator) -> Kept:
         begin = int(draw.integers(len(text) - size + 1))
         batch.documents[0] = text[begin : begin + size]
         share = size / total
-    return Kept(len(kept) / count, share)
+    return KeptShare(len(kept) / count, share)
 
 
 def within(batches: Iterator[RecordBatch], most: int) -> Iterator[RecordBatch]:

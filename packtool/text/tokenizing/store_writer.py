@@ -15,7 +15,7 @@ from packtool.formats.schema import TokenizerInfo, TokenShard
 from packtool.formats.token_store import require_known, write_columns, write_loss, write_shard
 from packtool.planning.plan import I64, offsets_of
 from packtool.text.encoding.encode import EncodedDocuments
-from packtool.text.tokenizing.origins import Origins
+from packtool.text.tokenizing.origins import OriginArray
 
 SHARD_TOKENS = 1 << 25
 """Tokens at which a shard is full: it closes after the batch that reaches them. This bounds the memory of a worker."""
@@ -52,7 +52,7 @@ class ShardWriter:
         self._parts: list[npt.NDArray[np.unsignedinteger]] = []
         self._lengths: list[I64] = []
         self._loss: list[npt.NDArray[np.uint8]] = []
-        self._origins: list[Origins] = []
+        self._origins: list[OriginArray] = []
         self._columns: list[list[str | None]] = [[] for _ in self._names]
 
     def add(self, documents: EncodedDocuments) -> npt.NDArray[np.bool_]:
@@ -97,7 +97,7 @@ class ShardWriter:
         return kept
 
     def describe(
-        self, kept: npt.NDArray[np.bool_], origins: Origins | None, columns: Sequence[Sequence[str | None]]
+        self, kept: npt.NDArray[np.bool_], origins: OriginArray | None, columns: Sequence[Sequence[str | None]]
     ) -> None:
         """Add the origins and columns of the documents that `add` has just added.
 

@@ -343,4 +343,4 @@ def test_a_layout_is_added_as_contributing_says(monkeypatch: pytest.MonkeyPatch)
     names = ["source_text", "hint", "target_text"]
     assert layouts.known_layout(names) is None
     monkeypatch.setattr(layouts, "KNOWN", (*layouts.KNOWN, *eval(f"({example[1].strip()})", vars(layouts))))
-    assert layouts.known_layout(names) == layouts.Layout(("source_text", "hint"), "target_text")
+    assert layouts.known_layout(names) == layouts.FieldLayout(("source_text", "hint"), "target_text")

@@ -33,7 +33,7 @@ def test_finished_blocks_are_not_done_again(
     done: list[int] = []
     original = block.run
 
-    def stop_after_three(work: block.Work, task: block.Task, *worker: Any) -> Any:
+    def stop_after_three(work: block.Work, task: block.BlockTask, *worker: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(task.number)
