@@ -108,7 +108,7 @@ def test_a_resumed_run_tells_its_own_rate(
     assert whole.run["this_run"] == {"text_bytes": whole.run["text_bytes"], "tokens": whole.counts["tokens"]}
     finished, run_task = 4, tasks.run
 
-    def stop(work: tasks.Work, task: tasks.Task, worker: Worker) -> tasks.BlockResult:
+    def stop(work: tasks.Work, task: tasks.BlockTask, worker: Worker) -> tasks.BlockResult:
         if task.number == finished:
             raise Interrupted
         return run_task(work, task, worker)

@@ -169,10 +169,10 @@ class Blocks:
 
     def _run(self, *, quiet: bool) -> None:
         before = dict(self.done)
-        todo: dict[int, tasks.Task] = {}
+        todo: dict[int, tasks.BlockTask] = {}
         every = begun = 0
         for number, spans in enumerate(self._plan):
-            todo[number] = tasks.Task(number, spans, tuple(self.files[span.file] for span in spans))
+            todo[number] = tasks.BlockTask(number, spans, tuple(self.files[span.file] for span in spans))
             size = self._bytes(spans)
             every += size
             if number in before:
