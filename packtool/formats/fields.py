@@ -7,7 +7,7 @@ TOOLS = (
     *("tool_list", "tool_schemas", "function_list", "api_list"),
 )
 """Fields beside a conversation that say which functions may be called."""
-SYSTEM = ("system", "system_prompt")
+SYSTEM = ("system", "system_prompt", "systemInstruction", "system_instruction")
 """Fields beside a conversation that hold the text of the system."""
 MEDIA = (
     *("image", "images", "image_path", "image_paths", "image_url", "image_urls"),

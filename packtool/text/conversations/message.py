@@ -127,6 +127,8 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
             raise ConversationError(f"a part of the content of message {number} has {mark!r}: parts train together")
         if kind not in _PARTS or not isinstance(fields.get(kind), str):
             what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"
+            if kind is None and fields:
+                what = f"of {', '.join(map(str, [*fields][:4]))}"
             raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")
 
 
@@ -140,16 +142,16 @@ def of_shared(message: Any, number: int) -> dict[str, Any]:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
         if message["from"] == _CALL:
             return {"role": "assistant", "tool_calls": _calls(message["value"], number), **rest}
-        return {"role": _role(message["from"]), "content": message["value"], **rest}
+        return {"role": role_of(message["from"]), "content": message["value"], **rest}
     if isinstance(message, Mapping) and "role" in message:
         return dict(message)
     raise ConversationError(f"message {number} has neither from and value nor a role")
 
 
-def _role(sender: Any) -> Any:
+def role_of(sender: Any) -> Any:
     """Return the role of a sender, whatever its case; an unknown name stays as it is.
 
-    >>> _role("Human"), _role("GPT"), _role("System"), _role("Critic")
+    >>> role_of("Human"), role_of("GPT"), role_of("System"), role_of("Critic")
     ('user', 'assistant', 'system', 'Critic')
     """
     name = str(sender).lower()

@@ -197,6 +197,8 @@ def _parsed(value: Any, name: str) -> Any:
 
 def _side(value: Any, name: str, role: str) -> list[Any]:
     """Return a prompt or a completion as messages: a text as one message with this role."""
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        raise ConversationError(f"{name} is a list of strings, neither a text nor messages")
     if isinstance(value, list) and value and isinstance(value[0], int | float):
         raise ConversationError(f"{name} is a list of numbers, not a text: name fields with --prompt and --completion")
     if isinstance(value, str):

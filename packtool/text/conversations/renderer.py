@@ -21,6 +21,7 @@ from packtool.text.conversations.conversation import (
     without_tool_calls,
 )
 from packtool.text.conversations.ends import Ends
+from packtool.text.conversations.message import role_of
 from packtool.text.conversations.reasoning import without_reasoning
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate, any_of
@@ -71,11 +72,7 @@ class Renderer:
             talk = talk.masked(["tool_calls" in message for message in talk.messages])
         if self._arguments:
             talk = replace(talk, arguments={**self._arguments, **talk.arguments})
-        name = DEFAULT
-        if talk.tools is not None and WITH_TOOLS in self._sources:
-            name = WITH_TOOLS
-        if not ROLES.issuperset(message["role"] for message in talk.messages):
-            self._require_known_roles(talk, name)
+        name = self._template_of(talk)
         self._require_no_tools(talk, name)
         masked = chat.tags if chat.reasoning == "mask" else ()
         if name not in self._templates:
@@ -111,9 +108,27 @@ class Renderer:
                 if message.get(field) and not re.search(rf"\.{field}\b|[\"']{field}[\"']", self._sources[name]):
                     raise ConversationError(f"a message has {field}, which the chat template does not read there")
 
-    def _require_known_roles(self, talk: Conversation, name: str) -> None:
-        """Require that every role is one that all templates know, or that the source of this template names."""
+    def with_known_roles(self, talk: Conversation) -> Conversation:
+        """Return the conversation with roles that all templates know, or that the source of this template names.
+
+        `User` and `Chatbot`, as Cohere writes them, are user and assistant.
+
+        Raises:
+            ConversationError: a role is another.
+        """
+        if ROLES.issuperset(message["role"] for message in talk.messages):
+            return talk
+        source = self._sources[self._template_of(talk)]
+        messages = []
         for number, message in enumerate(talk.messages, 1):
             role = message["role"]
-            if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", self._sources[name]):
-                raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
+            if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", source):
+                role = role_of(role)
+                if role not in ROLES:
+                    raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
+            messages.append({**message, "role": role})
+        return replace(talk, messages=tuple(messages))
+
+    def _template_of(self, talk: Conversation) -> str:
+        """Return the name of the template that renders a conversation."""
+        return WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._sources else DEFAULT

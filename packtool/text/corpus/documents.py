@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packtool.formats.fields import BESIDE, CONVERSATION
+from packtool.formats.fields import BESIDE, CONVERSATION, SYSTEM
 from packtool.text.corpus.layouts import FieldLayout
 from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, scalar
 from packtool.text.corpus.token_columns import said
-from packtool.text.corpus.turns import holds_turns, messages_of
+from packtool.text.corpus.turns import holds_turns, joined, messages_of
 
 KINDS = {
     type(None): "null",
@@ -68,7 +68,15 @@ def _renamed(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     for field in CONVERSATION[:2]:
         if field in renamed:
             renamed[field] = messages_of(renamed[field])
+    _join_system(renamed)
     return renamed
+
+
+def _join_system(record: dict[str, Any]) -> None:
+    """Make one text of what the system says in parts."""
+    for name in SYSTEM:
+        if name in record:
+            record[name] = joined(record[name])
 
 
 def _answered(layout: FieldLayout, values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
@@ -92,6 +100,7 @@ def _answered(layout: FieldLayout, values: Mapping[str, Any], known: Iterable[st
         raise UnusableFieldError("bad-field", f"fields {', '.join(layout.prompt)} are not all strings, to be joined")
     found["prompt"] = "\n".join(prompt) if len(prompt) > 1 else prompt[0]
     found["completion"] = values[layout.completion]
+    _join_system(found)
     return found
 
 

@@ -14,11 +14,12 @@ from packtool.text.corpus.delimited import header_of
 from packtool.text.corpus.documents import listed, values_at
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
-from packtool.text.corpus.layouts import FieldLayout, has_conversation, known_layout, preference
+from packtool.text.corpus.layouts import FieldLayout, has_conversation, known_layout
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
-from packtool.text.corpus.tables import UNSEEN, example_row
+from packtool.text.corpus.tables import UNSEEN, example_of, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
-from packtool.text.corpus.turns import holds_turns
+from packtool.text.corpus.turns import holds_text, holds_turns
+from packtool.text.corpus.unread import Unread, unread, unread_answers
 from packtool.warnings import warn
 
 _FILES = 10
@@ -69,23 +70,39 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
     """
     names = [name for name, value in record.items() if value is not None]
     fields = Fields(text)
+    odd = unread(record)
     if values_at(record, fields.document):
-        _warn_of_both(names, text, where)
+        _warn_of_both(record, text, where, odd)
         return FirstRecord(chats=False, why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS)
+    if odd is not None:
+        raise _refused(odd, where)
     if has_conversation(names):
         return FirstRecord(chats=True)
-    remedy = preference(record)
-    if remedy:
-        raise UsageError("preference-pairs", "the first record is a preference pair", remedy=remedy, where=where)
-    try:
-        layout = known_layout(names)
-    except UsageError as error:
-        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
+    layout, unclear = _layout(record)
+    if layout is None or not all(holds_text(record[name]) for name in (layout.prompt[0], layout.completion)):
+        odd = unread_answers(record)
+        if odd is not None:
+            raise _refused(odd, where)
+    if unclear is not None:
+        raise UsageError(unclear.code, unclear.what, remedy=unclear.remedy, where=where)
     talks = [name for name in names if holds_turns(record[name])]
     if layout is None and len(talks) == 1:
         return FirstRecord(chats=True, field=talks[0])
     remedy = f"give --conversations {talks[0]}" if talks else _NAME_FIELDS
-    return FirstRecord(layout is not None, layout, f"in the first record, {listed(names)}", remedy)
+    return FirstRecord(layout is not None, layout, f"no conversation is known in it; {listed(names)}", remedy)
+
+
+def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError | None]:
+    """Return the well-known layout of a record, or why it is not clear; None for both if it has none."""
+    names = [name for name, value in record.items() if value is not None]
+    try:
+        return known_layout(names, texts=list(filter(lambda name: holds_text(record[name]), names))), None
+    except UsageError as error:
+        return None, error
+
+
+def _refused(odd: Unread, where: str) -> UsageError:
+    return UsageError(odd.code, f"the first record is {odd.what}", remedy=odd.remedy, where=where)
 
 
 def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> FieldLayout:
@@ -145,7 +162,8 @@ def peek(records: Iterable[Any], text: str) -> tuple[FirstRecord, Iterable[Any]]
     """
     names = getattr(records, "column_names", None)
     if isinstance(names, list):  # a dataset of Hugging Face
-        return _held(dict.fromkeys(names, UNSEEN), text), records
+        schema = getattr(getattr(records, "features", None), "arrow_schema", None)
+        return _held(dict.fromkeys(names, UNSEEN) if schema is None else example_of(schema), text), records
     if isinstance(records, Mapping):
         return FirstRecord(chats=False), records  # which is refused where it is read
     if isinstance(records, Sequence):
@@ -159,16 +177,22 @@ def _held(record: Any, text: str) -> FirstRecord:
     return held_by_record(record, text, "inputs") if isinstance(record, Mapping) else FirstRecord(chats=False)
 
 
-def _warn_of_both(names: Sequence[str], text: str, where: str) -> None:
-    """Warn where a record with a text holds a conversation, too, which is not read."""
+def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: Unread | None) -> None:
+    """Warn where a record with a text holds a conversation, too, or a part of one, which is not read.
+
+    Args:
+        odd: what else is known of its layout.
+    """
+    if odd is not None:
+        what = f"the first record is {odd.what}: each {text!r} is read by itself"
+        warn("conversations-left-out", what, remedy=odd.remedy, where=where)
+        return
+    names = [name for name, value in record.items() if value is not None]
     other, remedy = "", "give --conversations auto to read the conversation instead"
     if has_conversation(names):
         other = next(name for name in ("messages", "conversations", "prompt") if name in names)
     else:
-        try:
-            layout = known_layout(names)
-        except UsageError:
-            layout = None
+        layout, _ = _layout(record)
         if layout is not None:
             other, remedy = layout.prompt[0], f"give {layout.shown()} to read these instead"
     if other:

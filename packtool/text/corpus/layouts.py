@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.formats.fields import PREFERENCE
 
 
 class FieldLayout(msgspec.Struct, frozen=True):
@@ -69,13 +68,15 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 KNOWN = (
-    _Known("instruction", ("input", "context"), ("output", "response", "answer", "completion", "target")),
+    _Known("instruction", ("input", "context"), ("output", "response", "answer", "completion", "target", "corrected")),
     _Known("definition", ("inputs",), ("targets",)),
     _Known("question"),
     _Known("query"),
     _Known("problem"),
     _Known("prompt", (), ("answer", "response", "solution", "output", "generation", "canonical_solution", "target")),
+    _Known("inputs_pretokenized", (), ("targets_pretokenized",)),
     _Known("inputs", (), ("targets", "outputs")),
+    _Known("input_text", (), ("output_text",)),
     _Known("input", (), ("output", "target", "response", "answer")),
     _Known("sql_prompt", ("sql_context",), ("sql",)),
     _Known("user", (), ("assistant", "bot")),
@@ -83,22 +84,27 @@ KNOWN = (
     _Known("context", (), ("response",)),
     _Known("dialogue", (), ("summary",)),
     _Known("document", (), ("summary",)),
-    _Known("article", (), ("highlights", "summary")),
+    _Known("article", (), ("highlights", "summary", "abstract")),
     _Known("source", (), ("target",)),
 )
 """Well-known layouts; the first whose prompt and answer a record has is taken."""
-_MORE = ("input", "context", "passage", "article", "document", "documents", "choices", "options")
+MORE = ("input", "context", "passage", "article", "document", "documents", "choices", "options")
 """Fields without which a question may make no sense."""
 _HISTORY = "history"
 
 
 def known_layout(
-    names: Collection[str], *, prompt: tuple[str, ...] = (), completion: str | None = None
+    names: Collection[str],
+    *,
+    prompt: tuple[str, ...] = (),
+    completion: str | None = None,
+    texts: Collection[str] | None = None,
 ) -> FieldLayout | None:
     """Return the well-known layout of a record that has these fields; None for other fields.
 
     Args:
         prompt, completion: what is named of it; the other is found by its name.
+        texts: names of the fields that hold texts, for the advice; None for all.
 
     Raises:
         UsageError: it is not clear which fields are meant.
@@ -118,9 +124,10 @@ def known_layout(
         if known.prompt not in spelled or not answers:
             continue
         asked = tuple(spelled[name] for name in (known.prompt, *known.after) if name in spelled)
-        others = [spelled[name] for name in _MORE if name in spelled and spelled[name] not in (*asked, *answers)]
+        others = [spelled[name] for name in MORE if name in spelled and spelled[name] not in (*asked, *answers)]
         if len(answers) > 1 or others:
-            raise _unclear((*asked, *answers, *others), FieldLayout((*others, *asked), answers[0]))
+            fit = [name for name in (*others, *asked) if texts is None or name in texts]
+            raise _unclear((*asked, *answers, *others), FieldLayout(tuple(fit), answers[0]))
         return FieldLayout(asked, answers[0], history=spelled.get(_HISTORY, ""))
     return None
 
@@ -151,18 +158,3 @@ def has_conversation(names: Collection[str]) -> bool:
     (False, True)
     """
     return "messages" in names or "conversations" in names or {"prompt", "completion"} <= set(names)
-
-
-def preference(record: Mapping[str, Any]) -> str:
-    """Return how to make records to train on of preference pairs; "" for any other record.
-
-    >>> preference({"prompt": "1 + 1", "chosen": "2", "rejected": "3"})
-    "make a conversation of each: jq -c '{prompt, completion: .chosen}'"
-    """
-    if not all(map(record.get, PREFERENCE)) or record.get("messages"):
-        return ""
-    if isinstance(record["chosen"], str):
-        if not record.get("prompt"):
-            return "make a text of each: jq -c '{text: .chosen}'"
-        return "make a conversation of each: jq -c '{prompt, completion: .chosen}'"
-    return "make a conversation of each: jq -c '{messages: .chosen}'"

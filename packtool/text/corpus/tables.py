@@ -161,21 +161,36 @@ def _open_arrow(file: io.RawIOBase) -> tuple[Any, bool]:
 
 
 def example_row(file: io.RawIOBase, format: str) -> dict[str, Any]:
-    """Return a row as a table may have it, from its columns alone: lists of objects have their names, too.
+    """Return a row as a table may have it, from its columns alone.
 
     Raises:
         UnusableFileError: damaged.
     """
+    return example_of(open_parquet(file).schema_arrow if format == "parquet" else _open_arrow(file)[0].schema)
+
+
+def example_of(fields: Any) -> dict[str, Any]:
+    """Return an object that has these fields of Arrow, with values of their types.
+
+    >>> import pyarrow as pa
+    >>> example_of(pa.schema([("id", pa.int64()), ("turns", pa.list_(pa.struct([("role", pa.string())])))]))
+    {'id': 0, 'turns': [{'role': '…'}]}
+    """
+    return {field.name: _example(field.type) for field in fields}
+
+
+def _example(kind: Any) -> Any:
     from pyarrow import types
 
-    schema = open_parquet(file).schema_arrow if format == "parquet" else _open_arrow(file)[0].schema
-    row: dict[str, Any] = {}
-    for column in schema:
-        element = getattr(column.type, "value_type", None)
-        row[column.name] = UNSEEN
-        if element is not None and types.is_struct(element):
-            row[column.name] = [{field.name: UNSEEN for field in element}]
-    return row
+    if types.is_struct(kind):
+        return example_of(kind)
+    if types.is_nested(kind) and hasattr(kind, "value_type"):
+        return [_example(kind.value_type)]
+    if types.is_null(kind):
+        return None
+    if types.is_boolean(kind):
+        return False
+    return 0 if types.is_integer(kind) or types.is_floating(kind) else UNSEEN
 
 
 class Columns:

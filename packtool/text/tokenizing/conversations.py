@@ -118,7 +118,7 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
         for place, number in enumerate(batch.numbers):
             record, batch.documents[place] = batch.documents[place], None
             try:
-                talk = conversation_of(record)
+                talk = renderer.with_known_roles(conversation_of(record))
                 made = renderer.rendered(talk)
                 for document in made:
                     whole(document.text, "the text of the conversation")

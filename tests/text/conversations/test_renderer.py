@@ -24,7 +24,8 @@ def renderer(**options: Any) -> Renderer:
 
 
 def rendered(record: dict[str, Any], **options: Any) -> str:
-    [document] = renderer(**options).rendered(conversation_of(record))
+    renders = renderer(**options)
+    [document] = renders.rendered(renders.with_known_roles(conversation_of(record)))
     return document.text
 
 
@@ -62,7 +63,11 @@ def test_a_template_for_tools_renders_conversations_with_tools() -> None:
 def test_roles_are_those_that_templates_know() -> None:
     odd = {"messages": [{"role": "narrator", "content": "x"}, CHAT["messages"][1]]}
     with pytest.raises(ConversationError) as error:
-        renderer().rendered(conversation_of(odd))
+        rendered(odd)
     assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
     known = (("default", "{{ 'narrator' if false }}" + SOURCE),)
     assert rendered(odd, templates=known).startswith("<narrator>x")
+    other = {"messages": [{"role": "User", "content": "x"}, {"role": "Chatbot", "content": "y"}]}
+    assert rendered(other) == "<user>x</s><assistant>y</s>"
+    known = (("default", "{{ 'User' if false }}" + SOURCE),)
+    assert rendered(other, templates=known) == "<User>x</s><assistant>y</s>"

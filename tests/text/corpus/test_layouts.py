@@ -157,7 +157,7 @@ def test_turns_of_every_form_and_name(
         assert documents(tmp_path / "s") == documents(tmp_path / "expected")
         assert load(tmp_path / "s")["options"]["conversations"] in (field, "auto")
     else:
-        with pytest.raises(DataError, match=f"no text field 'text'; there are id, {field}"):
+        with pytest.raises(UsageError, match=f"a list of texts, '{field}', which does not say who speaks"):
             packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
 
 
