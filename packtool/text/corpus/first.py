@@ -102,7 +102,10 @@ def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError |
 
 
 def _refused(odd: Unread, where: str) -> UsageError:
-    return UsageError(odd.code, f"the first record is {odd.what}", remedy=odd.remedy, where=where)
+    what = f"the first record is {odd.what}"
+    if odd.pair:
+        return UsageError("preference-pairs", what, remedy=odd.remedy, where=where)
+    return UsageError("unread-layout", what, remedy=odd.remedy, where=where)
 
 
 def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> FieldLayout:

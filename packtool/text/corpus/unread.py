@@ -23,12 +23,12 @@ class Unread(NamedTuple):
     Attributes:
         what: a record of it is.
         remedy: what to do first.
-        code: of the error.
+        pair: it is a preference pair.
     """
 
     what: str
     remedy: str
-    code: str = "unread-layout"
+    pair: bool = False
 
 
 def _jq(program: str) -> str:
@@ -203,7 +203,7 @@ def _preference(record: Mapping[str, Any]) -> Unread | None:
     elif isinstance(record["chosen"], str):
         beside = "system, " if record.get("system") else ""
         program = f"{{{beside}{_named('prompt', asked)}, completion: .chosen}}"
-    return Unread("a preference pair", f"make {whole} of each: {_jq(program)}", "preference-pairs")
+    return Unread("a preference pair", f"make {whole} of each: {_jq(program)}", pair=True)
 
 
 def _compared(record: Mapping[str, Any]) -> Unread | None:
