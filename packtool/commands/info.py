@@ -60,6 +60,8 @@ from packtool.writing.stored_tokens import store_places
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
 _OTHERS = "records without conversation"
+_HEAD = 1024
+"""Bytes of a file in which the first entries of a tokenizer.json lie."""
 _TRIED = 3
 """Files to try before a command is advised."""
 MOST_BYTES = 1 << 30
@@ -333,7 +335,7 @@ def _file(path: Path) -> Info:
             return Info(path, "blend", "unknown", facts, next=[f"packtool stats {quoted}"])
         run = f"packtool run {quoted}"
         return Info(path, "configuration", "unknown", facts, next=[f"{run} --dry-run", run])
-    if path.name == TOKENIZER:
+    if path.name == TOKENIZER or _begins_as_tokenizer(path):
         return _tokenizer(path)
     for whole in (path.parent, path.parent.parent):
         if (whole / manifests.MANIFEST).is_file() and path.resolve().is_relative_to(whole.resolve()):
@@ -375,6 +377,13 @@ def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
         except PacktoolError as error:
             return [], {"to tokenize it": f"{error.what}: {error.remedy}"}
     return [command], {}
+
+
+def _begins_as_tokenizer(path: Path) -> bool:
+    """Return whether a file of any name begins with the entries that every tokenizer.json has first."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    return all(entry in head for entry in (b'"version"', b'"truncation"', b'"padding"', b'"added_tokens"'))
 
 
 def _tokenizer(path: Path) -> Info:

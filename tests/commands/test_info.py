@@ -56,7 +56,8 @@ def test_a_tokenizer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("model/tokenizer.json").write_bytes(shapes.data(spec))
     ids = {token["content"]: token["id"] for token in spec["added_tokens"]}
     listed = ", ".join(f"{text} ({ids[text]})" for text in tokens)
-    for path in ("model", "model/tokenizer.json"):
+    Path("model/bpe.json").write_bytes(shapes.data(spec))
+    for path in ("model", "model/tokenizer.json", "model/bpe.json"):
         text = said(capsys, path)
         assert text.startswith(f"{path}: tokenizer\n  model                  BPE\n")
         assert f"\n  EOS                    {shapes.EOS} ({ids[shapes.EOS]})\n" in text
