@@ -54,10 +54,12 @@ SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,),
 """None of their alternatives goes on from a letter or number into whitespace, nor looks back."""
 
 NFC = {"type": "NFC"}
+_MOST_APART = 16
+"""Most added tokens that every text is searched for."""
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The way in which a fast encoder encodes with a tokenizer; all but the last two are passed to gigatoken.
+    """The way in which a fast encoder encodes with a tokenizer; all but the last three are passed to gigatoken.
 
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
@@ -67,6 +69,8 @@ class Shape(msgspec.Struct, frozen=True):
         newer: names of the sets of characters whose texts go to the reference (see unicode.py).
         lacks_bytes: some bytes have no entry; ids beyond the vocabulary stand for them, and their texts go to the
             reference.
+        apart: added tokens that the encoder finds otherwise than the reference; texts that spell one go to the
+            reference.
     """
 
     rewritten: tuple[tuple[str, str], ...] = ()
@@ -75,6 +79,7 @@ class Shape(msgspec.Struct, frozen=True):
     foreign: bool = False
     newer: tuple[str, ...] = ()
     lacks_bytes: bool = False
+    apart: tuple[str, ...] = ()
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
@@ -105,15 +110,16 @@ def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
         return pre_tokenizer
     tokens = spec.get("added_tokens") or ()
     digits = kinds(spec["pre_tokenizer"])[0] == "Digits"
-    reason = unlike_added(tokens, before, digits=digits)
-    if reason:
-        return reason
+    apart = apart_of(tokens, before, digits=digits)
+    if isinstance(apart, str):
+        return apart
     rewritten = {"normalizer": NFC if before else None, "pre_tokenizer": pre_tokenizer}
     return Shape(
         rewritten=tuple((name, json.dumps(value)) for name, value in rewritten.items() if value != spec.get(name)),
         digits=digits,
         foreign=_foreign(spec["model"].get("vocab") or (), tokens),
         newer=unicode.NFC if before else unicode.PATTERNS,
+        apart=apart,
     )
 
 
@@ -175,33 +181,40 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
     return {"type": "Sequence", "pretokenizers": [*isolated, every[-1]]}
 
 
-def unlike_added(
+def apart_of(
     tokens: Collection[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], *, digits: bool = False
-) -> str | None:
-    """Explain why the encoders would not find the same added tokens after these normalizers; None if they would."""
-    words = [token["content"] for token in tokens if token.get("single_word")]
-    if words:
-        return f"its added token {words[0]!r} stands for single words only"
+) -> tuple[str, ...] | str:
+    """List the added tokens that the encoders find otherwise than the reference, after these normalizers.
+
+    A text that spells none of them is encoded alike, so that only texts that do are kept from the encoders.
+
+    Returns:
+        Their texts; or the reason why it can't be told by a text whether it has one, or why they are too many.
+
+    >>> apart_of([{"content": "fox", "single_word": True}, {"content": "ox"}], [])
+    ('fox',)
+    """
     later = [token["content"] for token in tokens if token.get("normalized")]
     for text in later:
         if before and not (before == [NFC] and _inert(text)):
             return f"its added token {text!r} is looked for in normalized text"
         if digits and any(unicode.table("numeric")[ord(character)] for character in text):
             return f"its added token {text!r} is looked for after its digits"
+    apart = [token["content"] for token in tokens if token.get("single_word")]
     # Who gets the spaces between a token that strips them and one that has them, the encoders settle differently.
-    if any(token.get("lstrip") or token.get("rstrip") for token in tokens):
-        contents = [token["content"] for token in tokens]
-        spaced = [text for text in contents if text[:1].isspace() or text[-1:].isspace()]
-        if spaced:
-            return f"its added token {spaced[0]!r} has spaces that another strips"
+    strips = [token["content"] for token in tokens if token.get("lstrip") or token.get("rstrip")]
+    if any(token["content"] != token["content"].strip() for token in tokens):
+        apart += strips
     # tokenizers looks for the normalized ones in what the others leave, gigatoken for the leftmost and longest of both:
     # the same where no normalized one can begin before one of the others and overlap it.
     first = [token["content"] for token in tokens if not token.get("normalized")]
     beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)} if later else set()
     for text in later:
         if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
-            return f"its added token {text!r} overlaps another that is looked for first"
-    return None
+            apart.append(text)
+    if len(apart) > _MOST_APART:
+        return f"its added tokens {apart[0]!r} and {len(apart) - 1} others are looked for in an unusual way"
+    return tuple(dict.fromkeys(apart))
 
 
 def _inert(text: str) -> bool:
@@ -257,17 +270,17 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
     if any(f"<0x{byte:02X}>" not in entries and (byte > 0x7F or chr(byte) not in entries) for byte in range(256)):
         return "it has byte fallback, but not for every byte"
     marks = steps(spec.get("normalizer"))
-    reason = unlike_added(spec.get("added_tokens") or (), marks)
+    # The tokenizer of a Metaspace marks the begin of a text alone, and gigatoken every begin after a separator, too: so
+    # texts can't be joined.
+    joined = bool(marks)
     if marks in ([_SPACES], [_PREPENDED, _SPACES]):
         # Gemma's split at spaces has no effect: the normalizer has replaced all spaces before.
         if pre_tokenizer not in (None, _SPLIT_AT_SPACES):
-            reason = f"its pre-tokenizer is {' + '.join(kinds(pre_tokenizer))}"
-        return reason or Shape()
-    if not marks and pre_tokenizer == _METASPACE:
-        # The tokenizer marks the begin of a text alone, and gigatoken every begin after a separator, too: so texts
-        # can't be joined.
-        return reason or Shape(joined=False)
-    return "it has byte fallback, and marks spaces in an unknown way"
+            return f"its pre-tokenizer is {' + '.join(kinds(pre_tokenizer))}"
+    elif marks or pre_tokenizer != _METASPACE:
+        return "it has byte fallback, and marks spaces in an unknown way"
+    apart = apart_of(spec.get("added_tokens") or (), marks)
+    return apart if isinstance(apart, str) else Shape(joined=joined, apart=apart)
 
 
 def marks_beginnings(spec: Mapping[str, Any]) -> bool:

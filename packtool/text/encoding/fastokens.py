@@ -16,7 +16,7 @@ import numpy as np
 from packtool.planning.plan import I64
 from packtool.text.encoding import unicode
 from packtool.text.encoding.encoders import U32, Encode, EncoderRecipe, ReferenceEncoder, guarded
-from packtool.text.encoding.families import BYTE_CHARACTERS, Shape, kinds, steps, unlike_added
+from packtool.text.encoding.families import BYTE_CHARACTERS, Shape, apart_of, kinds, steps
 from packtool.text.encoding.spec import for_encoding
 
 _STACK = 1 << 28
@@ -42,8 +42,10 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
     if model.get("unk_token") and lacks_bytes:
         return "it has an unknown token, and bytes without an entry"
     # It looks for tokens in normalized text, too.
-    reason = _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), [])
-    return reason or Shape(newer=unicode.PCRE, lacks_bytes=lacks_bytes)
+    apart = _unlike_steps(spec) or apart_of(spec.get("added_tokens") or (), [])
+    if isinstance(apart, str):
+        return apart
+    return Shape(newer=unicode.PCRE, lacks_bytes=lacks_bytes, apart=apart)
 
 
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:

@@ -69,7 +69,8 @@ class Verified:
     Args:
         encode: function that encodes; the reference itself is not checked.
         reference: encoder to compare with. Texts with a character that is too new for one of the two are encoded by the
-            reference; so are texts with a byte that has no entry.
+            reference; so are texts with a byte that has no entry, or with an added token that the other finds
+            otherwise.
         recipe: of the encoder.
         often, seldom: one in this many texts is checked, at first and later.
 
@@ -117,12 +118,10 @@ class Verified:
         return ids, lengths
 
     def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """Encode with the fast encoder, but with the reference what is too new for one of them, or lacks an entry."""
-        if self._newer is not None:
-            utf8 = utf8 or list(map(str.encode, texts))
-            newer = having(self._newer, texts, utf8)
-            if any(newer):
-                return self._encode_apart(texts, newer)
+        """Encode with the fast encoder, and with the reference what only the reference encodes as it should be."""
+        by_reference = self._for_reference(texts, utf8)
+        if any(by_reference):
+            return self._encode_apart(texts, by_reference)
         ids, lengths = self._fast(texts, utf8)
         vocab_size = self.recipe.vocab_size
         if not len(ids) or ids.max() < vocab_size:
@@ -130,6 +129,16 @@ class Verified:
         if not self.recipe.shape.lacks_bytes:
             raise self._wrong()
         return self._encode_apart(texts, [bool((part >= vocab_size).any()) for part in _split(ids, lengths)])
+
+    def _for_reference(self, texts: Sequence[str], utf8: Sequence[bytes] | None) -> list[bool]:
+        """Mark the texts with a character that is too new for an encoder, or with an added token that it finds
+        otherwise."""
+        marked = [False] * len(texts)
+        if self._newer is not None:
+            marked = having(self._newer, texts, utf8 or list(map(str.encode, texts)))
+        for token in self.recipe.shape.apart:
+            marked = [before or token in text for before, text in zip(marked, texts, strict=True)]
+        return marked
 
     def _encode_apart(self, texts: Sequence[str], by_reference: Sequence[bool]) -> tuple[U32, I64]:
         """Encode some texts with the reference, the others as ever."""
@@ -150,6 +159,8 @@ class Verified:
         newer = self._newer
         if newer is not None:
             texts = ["".join(character for character in text if not newer[ord(character)]) for text in texts]
+        for token in self.recipe.shape.apart:
+            texts = [text for text in texts if token not in text]
         for text, ids in zip(texts, _split(*self._fast(texts, None)), strict=True):
             if not (self.recipe.shape.lacks_bytes and (ids >= self.recipe.vocab_size).any()):
                 self._compare(text, ids)

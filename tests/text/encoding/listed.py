@@ -72,6 +72,17 @@ LISTED = {
         model={**spec()["model"], "dropout": 0.5},
     ),
     "tokens and NFC": with_added(AddedToken("été", normalized=False), normalizer=NFC),
+    "overlapping tokens": with_added(AddedToken("ab<", normalized=True), AddedToken("<c>", normalized=False)),
+    "overlapping spaces": with_added(
+        AddedToken("  ", normalized=True), AddedToken("<m>", lstrip=True, normalized=False)
+    ),
+    "single words": with_added(AddedToken("fox", single_word=True)),
+    "ModernBERT": with_added(
+        *(AddedToken(" " * size, normalized=True) for size in range(24, 1, -1)),
+        AddedToken("|||IP_ADDRESS|||", normalized=True),
+        AddedToken("[MASK]", lstrip=True, special=True),
+        normalizer=NFC,
+    ),
 }
 """Shapes on the list: gigatoken must give the ids of tokenizers."""
 
@@ -102,14 +113,6 @@ UNLISTED = {
         spec(pre_tokenizer=split(GPT2, behavior="Removed", invert=True)),
         "its pre-tokenizer, Split + ByteLevel",
     ),
-    "overlapping tokens": (
-        with_added(AddedToken("ab<", normalized=True), AddedToken("<c>", normalized=False)),
-        "'ab<' overlaps another that is looked for first",
-    ),
-    "overlapping spaces": (
-        with_added(AddedToken("  ", normalized=True), AddedToken("<m>", lstrip=True, normalized=False)),
-        "'  ' has spaces that another strips",
-    ),
     "SentencePiece and NFC": (
         sentencepiece(normalizer=normalizers_of(NFC, SPACES)),
         "marks spaces in an unknown way",
@@ -134,7 +137,10 @@ UNLISTED = {
         spec(pre_tokenizer=split(behavior="Removed")),
         "its pre-tokenizer, Split + ByteLevel",
     ),
-    "single words": (with_added(AddedToken("fox", single_word=True)), "'fox' stands for single words only"),
+    "many tokens of single words": (
+        with_added(*(AddedToken(f"fox {number}", single_word=True) for number in range(20))),
+        "its added tokens 'fox 0' and 19 others are looked for in an unusual way",
+    ),
     "normalized tokens": (
         with_added(AddedToken("é", normalized=True), normalizer=NFC),
         "'é' is looked for in normalized text",

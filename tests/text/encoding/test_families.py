@@ -71,17 +71,17 @@ def test_patterns_with_gaps_are_not_among_them() -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     tokens=st.lists(
-        st.tuples(st.text("ab< ", min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans()),
+        st.tuples(st.text("ab< ", min_size=1, max_size=3), *[st.booleans()] * 4),
         min_size=1,
         max_size=4,
         unique_by=lambda token: token[0],
     )
 )
 @needs_gigatoken
-def test_added_tokens_of_two_kinds(tokens: list[tuple[str, bool, bool, bool]]) -> None:
+def test_added_tokens_of_every_kind(tokens: list[tuple[str, bool, bool, bool, bool]]) -> None:
     added = [
-        AddedToken(text, normalized=normalized, lstrip=left and not text[0].isspace(), rstrip=right)
-        for text, normalized, left, right in tokens
+        AddedToken(text, normalized=normalized, lstrip=left and not text[0].isspace(), rstrip=right, single_word=word)
+        for text, normalized, left, right, word in tokens
     ]
     spec = shapes.with_added(*added)
     if isinstance(families.shape(spec), str):

@@ -10,7 +10,7 @@ from tokenizers import AddedToken
 from packtool.text.encoding import fastokens
 from packtool.text.encoding.encoder_choice import installed
 from packtool.text.encoding.encoders import EncoderUnsuitableError
-from tests.text.encoding import fuzz, listed, shapes
+from tests.text.encoding import fuzz, shapes
 from tests.text.encoding.encoding import build, chosen, expected, ids
 
 pytestmark = pytest.mark.skipif(not installed("fastokens"), reason="there is no fastokens for this platform")
@@ -64,6 +64,7 @@ LISTED = {
         AddedToken("é", normalized=True), AddedToken("<1>", normalized=True), normalizer=shapes.NFC
     ),
     "lower case tokens": shapes.with_added(AddedToken("FOX", normalized=True), normalizer={"type": "Lowercase"}),
+    "single words": shapes.with_added(AddedToken("fox", single_word=True), pre_tokenizer=shapes.split(HAN)),
 }
 UNLISTED = {
     "SentencePiece": (shapes.sentencepiece(normalizer=shapes.SPACES), "its BPE is not on bytes"),
@@ -81,7 +82,6 @@ UNLISTED = {
         "its pre-tokenizer is Punctuation",
     ),
     "unknown bytes": (shapes.spec(model={**without("z"), "unk_token": shapes.EOS}), "bytes without an entry"),
-    "spaces that another strips": (listed.UNLISTED["overlapping spaces"][0], "has spaces that another strips"),
     "prefix": (shapes.spec(model=model(continuing_subword_prefix="##")), "a prefix on continuing subwords"),
 }
 
