@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.shell import Shell
+
 # A busy machine is no reason for a test to fail.
 settings.register_profile("packtool", deadline=None)
 settings.load_profile("packtool")
@@ -36,3 +38,16 @@ def disk() -> Iterator[Path]:
     """A directory on a disk, which the one of `tmp_path` need not be."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
         yield Path(made)
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Commands, run here."""
+    return Shell(capsys)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the test, where it works."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,20 @@ def reseal(path: Path, manifest: dict[str, Any]) -> None:
     (path / manifests.MANIFEST).write_bytes(manifests.sealed(manifest))
 
 
+@contextmanager
+def amended(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the manifest of a dataset; what the block changes in it is sealed."""
+    manifest = load(path)
+    yield manifest
+    reseal(path, manifest)
+
+
 def rewrite(path: Path, name: str, change: Callable[[np.ndarray], object]) -> None:
     """Change an array of a dataset, and all checksums with it, so that only its contents give it away."""
     file = path / name
     header, data = file.read_bytes()[:4096], np.load(file)
     change(data)
     file.write_bytes(header + data.tobytes())
-    manifest = json.loads((path / manifests.MANIFEST).read_bytes())
 
     def correct(value: object, directory: str) -> None:
         if isinstance(value, dict):
@@ -60,8 +68,8 @@ def rewrite(path: Path, name: str, change: Callable[[np.ndarray], object]) -> No
             for each in value:
                 correct(each, directory)
 
-    correct(manifest, "")
-    reseal(path, manifest)
+    with amended(path) as manifest:
+        correct(manifest, "")
 
 
 def document_tokens(document: int, length: int) -> list[int]:

@@ -17,7 +17,7 @@ from packtool.formats.names import MOST_CATEGORIES
 from packtool.reading import make_batch
 from packtool.reading.stream import Stream
 from tests.reading.opening import KINDS
-from tests.stores import contents, load, reseal, rewrite
+from tests.stores import amended, contents, load, rewrite
 
 FIELDS = ("input_ids", "cu_seqlens", "column.score", "column.lang")
 TEXTS = ["en", "de", "", "ünï", None]
@@ -294,9 +294,8 @@ def test_damaged_columns_are_noticed(made: tuple[list[Path], list[dict[str, Any]
     with pytest.raises(DataError, match="column lang has the value 5"):
         packtool.open(place).batch(slice(0, 99), fields=("column.lang",))
     again()
-    manifest = load(place)
-    manifest["columns"][0]["missing"] += 1
-    reseal(place, manifest)
+    with amended(place) as manifest:
+        manifest["columns"][0]["missing"] += 1
     assert problems()[0].endswith("values, but the manifest says " + str(manifest["columns"][0]["missing"]))
     again()
     (place / "column-00000.npy").unlink()

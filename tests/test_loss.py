@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import packtool
-from packtool.cli import run
 from packtool.errors import DataError
 from packtool.planning.packing import STRATEGIES, plan
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.writing.gather import LossGatherer
 from tests.interrupting import interrupted
 from tests.places.s3_server import Bucket
-from tests.stores import contents, document_loss, load, reseal, rewrite, write_store
+from tests.shell import Shell
+from tests.stores import amended, contents, document_loss, load, rewrite, write_store
 from tests.test_laws import SIZES, corpora, options_of, rows_of
 from tests.writing.cases import KINDS
 
@@ -253,15 +253,13 @@ def test_a_store_that_counts_other_tokens_than_train_is_blamed(tmp_path: Path, v
 def test_a_manifest_without_its_column_is_refused(stores: list[Path], tmp_path: Path) -> None:
     """It would be trained on as a whole."""
     packtool.pack(stores[0], tmp_path / "packed", **KINDS["concat"])
-    manifest = load(tmp_path / "packed")
-    del manifest["buckets"][0]["shards"][0]["loss"]
-    reseal(tmp_path / "packed", manifest)
+    with amended(tmp_path / "packed") as manifest:
+        del manifest["buckets"][0]["shards"][0]["loss"]
     with pytest.raises(DataError, match="its shards have no loss where its ledger has"):
         packtool.open(tmp_path / "packed")
-    manifest = load(tmp_path / "packed")
-    for name in ("trained_stored", "trained", "masked", "trained_again", "trained_dropped"):
-        del manifest["ledger"][name]
-    reseal(tmp_path / "packed", manifest)
+    with amended(tmp_path / "packed") as manifest:
+        for name in ("trained_stored", "trained", "masked", "trained_again", "trained_dropped"):
+            del manifest["ledger"][name]
     with pytest.raises(DataError, match="format_version is 5, not 3"):
         packtool.open(tmp_path / "packed")
 
@@ -278,7 +276,7 @@ def test_the_ledger_says_what_trains(stores: list[Path], tmp_path: Path) -> None
     ]
 
 
-def test_what_trains_is_told(stores: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_trains_is_told(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     """By `info`, `stats`, its page, and `show`."""
     trained = sum(sum(document_loss(number, length)) for number, length in enumerate(LENGTHS))
     assert packtool.info(stores[0]).facts["trained on"] == f"{trained:,} ({100 * trained / sum(LENGTHS):.2f}%)"
@@ -288,19 +286,16 @@ def test_what_trains_is_told(stores: list[Path], tmp_path: Path, capsys: pytest.
     assert packtool.info(tmp_path / "packed").facts["trained on"].startswith(f"{ledger['trained']:,} (")
     share = f"{100 * trained / sum(LENGTHS):.2f}%"
     for path in (tmp_path / "packed", stores[0]):
-        assert run(["stats", str(path), "--full", "--html", str(tmp_path / "page.html")]) == 0
-        assert share in capsys.readouterr().out
+        assert share in shell("stats", path, "--full", "--html", tmp_path / "page.html")
         assert share in (tmp_path / "page.html").read_text()
-    assert run(["stats", str(tmp_path / "packed"), "--full"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(shell("stats", tmp_path / "packed", "--full").split())
     assert f"trained on {ledger['trained']:,}" in printed
     assert f"masked, not padding {ledger['masked']:,}" in printed
     row = packtool.show(tmp_path / "packed", row=3)
     loss = stored(tmp_path / "packed", "loss")[0][3].tolist()
     runs = [each for segment in row.segments for each in segment.runs]
     assert [int(each.trained) for each in runs for _ in each.tokens] == loss
-    assert run(["show", str(tmp_path / "packed"), "--row", "3"]) == 0
-    assert " trained on" in capsys.readouterr().out
+    assert " trained on" in shell("show", tmp_path / "packed", "--row", "3")
 
 
 @pytest.mark.parametrize("options", [{}, {"staging_limit": "40kB"}])

@@ -18,16 +18,15 @@ from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.shared import Terminal
 from tests.cli.running import ENVIRONMENT
+from tests.shell import Shell
 
 
-def test_help_names_arguments_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_arguments_plainly(shell: Shell) -> None:
     for command in commands():
-        assert run([command, "--help"]) == 0
-        text = capsys.readouterr().out
+        text = shell(command, "--help")
         assert "<" not in text.partition("Arguments:")[2].partition("\n\n")[0]
         assert "{" not in text.splitlines()[0]
-    assert run(["pack", "-h"]) == 0
-    assert capsys.readouterr().out.startswith("Usage: packtool pack [OPTIONS] STORE...\n")
+    assert shell("pack", "-h").startswith("Usage: packtool pack [OPTIONS] STORE...\n")
 
 
 def commands() -> list[str]:
@@ -35,12 +34,9 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_help_fits_and_has_an_example(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_fits_and_has_an_example(command: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert run([command, "--help"]) == 0
-    text = capsys.readouterr().out
+    text = shell(command, "--help")
     assert f"  Examples:\n  packtool {command}" in text
     assert max(map(len, text.splitlines())) <= 80
     for option in ("--quiet", "--json") if command not in ("info", "doctor", "show", "find") else ("--json",):
@@ -48,9 +44,8 @@ def test_help_fits_and_has_an_example(
             assert option in text
 
 
-def test_help_is_grouped_and_the_rare_options_come_last(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["pack", "--help"]) == 0
-    text = capsys.readouterr().out
+def test_help_is_grouped_and_the_rare_options_come_last(shell: Shell) -> None:
+    text = shell("pack", "--help")
     titles = re.findall(r"^(\w[\w ]*):$", text, re.MULTILINE)
     assert titles == [
         "Arguments",

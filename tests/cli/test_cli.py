@@ -11,6 +11,7 @@ import pytest
 
 from packtool.cli import run
 from tests.cli.running import ENVIRONMENT
+from tests.shell import Shell
 
 
 def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,9 +24,8 @@ def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("packtool 0.")
+def test_version(shell: Shell) -> None:
+    assert shell("--version").startswith("packtool 0.")
 
 
 def test_a_reader_that_leaves_early_is_no_error(place: Path) -> None:

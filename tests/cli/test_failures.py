@@ -18,6 +18,7 @@ from packtool.cli import failures, run
 from packtool.formats import manifest as manifests
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT
+from tests.shell import Shell
 from tests.stores import write_store
 
 
@@ -82,20 +83,18 @@ def test_usage_errors_are_one_line(
 
 
 @pytest.mark.parametrize("command", ["pack", "shuffle", "show", "verify"])
-def test_a_text_file_is_to_be_tokenized_first(place: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_text_file_is_to_be_tokenized_first(place: Path, shell: Shell, command: str) -> None:
     (place / "a.jsonl").write_text("{}", encoding="utf-8")
     more = {"pack": ["-o", "p", "--strategy", "bfd", "-L", "8"], "shuffle": ["-o", "p"]}.get(command, [])
-    assert run([command, "a.jsonl", *more]) == 1
-    assert capsys.readouterr().err == (
+    assert shell.refused(command, "a.jsonl", *more) == (
         "packtool: error[no-manifest]: a.jsonl: a file, not a token store or packed dataset. "
         "If it holds text, tokenize it first: packtool tokenize a.jsonl -o tokens.\n"
     )
 
 
-def test_an_output_that_is_there_is_called_what_it_is(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_that_is_there_is_called_what_it_is(place: Path, shell: Shell) -> None:
     assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 0
-    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 2
-    assert capsys.readouterr().err == (
+    assert shell.refused("pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q", status=2) == (
         "packtool: error[output-not-empty]: p: holds a finished packed dataset already. "
         "Give --overwrite to replace it.\n"
     )
@@ -125,7 +124,7 @@ def test_a_refusal_of_the_system(place: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_warnings_have_codes_and_quiet_silences_them(
-    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from packtool.commands import verify
 
@@ -135,12 +134,10 @@ def test_warnings_have_codes_and_quiet_silences_them(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(verify, "verify", noisy)
-    assert run(["verify", "store"]) == 130
-    assert capsys.readouterr().err == (
+    assert shell.refused("verify", "store", status=130) == (
         "packtool: warning[no-documents]: store: no document is left. Check the input.\npacktool: interrupted\n"
     )
-    assert run(["verify", "store", "-q"]) == 130
-    assert capsys.readouterr().err == "packtool: interrupted\n"
+    assert shell.refused("verify", "store", "-q", status=130) == "packtool: interrupted\n"
 
 
 def test_what_a_file_holds_commands_no_terminal(

@@ -18,17 +18,16 @@ from packtool.cli import run
 from packtool.cli.results import key_figures
 from packtool.formats.packed import PackedDataset
 from tests.cli.running import ENVIRONMENT, packtool
+from tests.shell import Shell
 from tests.stores import write_store, write_uniform_store
 
 
-def test_batches_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_are_told(place: Path, shell: Shell) -> None:
     assert run(["pack", "store", "-o", "b", "--strategy", "buckets", "--buckets", "16,32", "-q"]) == 0
-    assert run(["shuffle", "b", "-o", "s", "-m", "bucket", "--batch-tokens", "32"]) == 0
-    shown = capsys.readouterr().out
+    shown = shell("shuffle", "b", "-o", "s", "-m", "bucket", "--batch-tokens", "32")
     batches = json.loads((place / "s" / "run.json").read_text(encoding="utf-8"))["batches"]
     assert f"{batches} batches, each of rows of one length\n" in shown
-    assert run(["info", "s"]) == 0
-    assert re.search(rf"batches +{batches}\n", capsys.readouterr().out)
+    assert re.search(rf"batches +{batches}\n", shell("info", "s"))
 
 
 def test_json_is_one_object_and_nothing_else(place: Path) -> None:
@@ -99,7 +98,7 @@ def test_an_empty_corpus_is_not_sent_to_stats(place: Path, capsys: pytest.Captur
     assert "stats" not in shown.out
 
 
-def test_info_gives_the_command_that_goes_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_gives_the_command_that_goes_on(place: Path, shell: Shell) -> None:
     write_uniform_store(place / "large", 20_000, 400)
     typed = ["pack", "large", "-o", "my p", "--strategy", "concat", "-L", "16", "--overwrite"]
     process = subprocess.Popen([sys.executable, "-m", "packtool", *typed], stderr=subprocess.DEVNULL, env=ENVIRONMENT)
@@ -107,40 +106,35 @@ def test_info_gives_the_command_that_goes_on(place: Path, capsys: pytest.Capture
         time.sleep(0.001)
     process.send_signal(signal.SIGINT)
     process.wait()
-    assert run(["info", "my p"]) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == [
+    assert shell("info", "my p").splitlines()[-2:] == [
         f"  packtool pack {place}/large -o 'my p' --strategy concat --sequence-length 16 --resume",
         f"  packtool pack {place}/large -o 'my p' --strategy concat --sequence-length 16 --overwrite",
     ]
-    assert run(["stats", "my p"]) == 1
-    assert "interrupted. Finish it first: packtool info 'my p' tells how." in capsys.readouterr().err
+    assert "interrupted. Finish it first: packtool info 'my p' tells how." in shell.refused("stats", "my p")
 
 
-def test_a_file_of_a_dataset_belongs_to_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["info", "store/tokens-00000.npy"]) == 0
-    text = capsys.readouterr().out
+def test_a_file_of_a_dataset_belongs_to_it(place: Path, shell: Shell) -> None:
+    text = shell("info", "store/tokens-00000.npy")
     assert text.startswith("store/tokens-00000.npy: file of the token store store\n")
     assert text.endswith("Next:\n  packtool info store\n")
 
 
-def test_which_tokenizer_made_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_which_tokenizer_made_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
     (tmp_path / "a.txt").write_text("a text")
     assert run(["tokenize", str(tmp_path / "a.txt"), "-o", str(tmp_path / "s")]) == 0
     named = "packtool's small one, for trying things out"
     advice = "To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID"
     assert f"tokenizer: {named}; EOS <|endoftext|> (0)\n{advice}\n" in capsys.readouterr().out
-    assert run(["info", str(tmp_path / "s")]) == 0
-    assert f"  tokenizer   {named}\n" in capsys.readouterr().out
+    assert f"  tokenizer   {named}\n" in shell("info", tmp_path / "s")
 
 
 def test_quiet_stats_print_no_table_and_write_what_was_asked_for(
-    place: Path, capsys: pytest.CaptureFixture[str]
+    place: Path, capsys: pytest.CaptureFixture[str], shell: Shell
 ) -> None:
     assert run(["pack", "store", "-o", "packed", "--strategy", "concat", "-L", "16", "-q"]) == 0
     assert run(["stats", "packed", "-q"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert run(["stats", "packed", "-q", "--json", "--html", "quiet.html"]) == 0
-    assert json.loads(capsys.readouterr().out)["kind"] == "packed"
+    assert json.loads(shell("stats", "packed", "-q", "--json", "--html", "quiet.html"))["kind"] == "packed"
     assert Path("quiet.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 

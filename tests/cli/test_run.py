@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from packtool.cli import run
+from tests.shell import Shell
 from tests.stores import write_store
 
 CONFIG = """
@@ -43,7 +44,7 @@ def test_without_an_output_the_directory_is_named_as_the_file(place: Path) -> No
     assert sorted(each.name for each in (place / "c").iterdir()) == ["a", "b"]
 
 
-def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
     assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ("packtool: [1/3] pack out/a\npacktool: [2/3] pack out/b\npacktool: [3/3] stats out/a\n")
@@ -56,10 +57,8 @@ def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureF
     assert lines[8].startswith("concat · rows of ")
     assert max(map(len, lines)) <= 80
     assert not any(line.startswith("input text ") for line in lines[7:])
-    assert run(["run", "c.toml", "-i", "store", "-o", "out", "--full"]) == 0
-    assert "\ninput text " in capsys.readouterr().out
-    assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
-    assert capsys.readouterr().out.startswith("pack      out/a  kept\n")
+    assert "\ninput text " in shell("run", "c.toml", "-i", "store", "-o", "out", "--full")
+    assert shell("run", "c.toml", "-i", "store", "-o", "out").startswith("pack      out/a  kept\n")
 
 
 def test_dry_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,14 +131,13 @@ format = "mds"
 
 
 def test_stages_say_what_their_commands_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: Shell
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps({"text": "word " * (1 + n % 20), "n": n}) for n in range(90)]
     Path("in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     Path("c.toml").write_text(CHOSEN, encoding="utf-8")
-    assert run(["run", "c.toml", "-i", "in.jsonl", "-o", "out"]) == 0
-    said = {line.strip() for line in capsys.readouterr().out.splitlines()}
+    said = {line.strip() for line in shell("run", "c.toml", "-i", "in.jsonl", "-o", "out").splitlines()}
     commands = [
         "tokenize in.jsonl -o tokens --columns n --min-words 3",
         "pack tokens -o packed --strategy best-fit-in-order -L 32 --where 'n != 7' --order-by n:number "
@@ -154,8 +152,7 @@ def test_stages_say_what_their_commands_say(
     for fact in facts:
         [line, *_] = [line.strip() for line in by_commands.splitlines() if fact in line]
         assert line in said, fact
-    assert run(["run", "c.toml", "-i", "in.jsonl", "-o", "out", "--json"]) == 0
-    stages = json.loads(capsys.readouterr().out)["stages"]
+    stages = json.loads(shell("run", "c.toml", "-i", "in.jsonl", "-o", "out", "--json"))["stages"]
     assert stages[0]["counts"]["filtered"] == 10
     assert set(stages[1]["report"]["sources"][0]["left_out"]) == {"not_where", "other_side"}
     assert stages[2]["lost"]

@@ -9,6 +9,7 @@ import pytest
 
 from packtool.cli import run
 from tests.cli.running import packtool
+from tests.shell import Shell
 
 
 def test_quiet_says_nothing(place: Path) -> None:
@@ -30,7 +31,7 @@ buckets = [2]
 """
 
 
-def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
     (place / "c.toml").write_text(CONFIG.replace("buckets = [2]", ""), encoding="utf-8")
     assert run(["pack", "--config", "c.toml", "-o", "p", "-q"]) == 0
     assert run(["pack", "--config", "c.toml", "-o", "q", "-L", "32", "--strategy", "concat", "-q"]) == 0
@@ -40,11 +41,12 @@ def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.Capt
         ("concat", 32),
     ]
     capsys.readouterr()
-    assert run(["pack", "-o", "r", "--strategy", "concat", "-L", "8"]) == 2
-    assert "STORE" in capsys.readouterr().err, "an earlier call's file is forgotten"
+    assert "STORE" in shell.refused("pack", "-o", "r", "--strategy", "concat", "-L", "8", status=2), (
+        "an earlier call's file is forgotten"
+    )
 
 
-def test_lists_and_switches_from_a_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_and_switches_from_a_file(place: Path, shell: Shell) -> None:
     (place / "c.toml").write_text(
         """
         [stats]
@@ -61,8 +63,7 @@ def test_lists_and_switches_from_a_file(place: Path, capsys: pytest.CaptureFixtu
         """,
         encoding="utf-8",
     )
-    assert run(["stats", "--config", "c.toml", "--json"]) == 0
-    entries = json.loads(capsys.readouterr().out)["comparison"]["entries"]
+    entries = json.loads(shell("stats", "--config", "c.toml", "--json"))["comparison"]["entries"]
     assert {(row["strategy"], row["sequence_length"]) for row in entries} == {
         (strategy, length) for strategy in ("concat", "bfd") for length in (16, 32)
     }
@@ -73,14 +74,14 @@ def test_lists_and_switches_from_a_file(place: Path, capsys: pytest.CaptureFixtu
     assert manifest["lengths"] is not None, "the flag wins"
 
 
-def test_an_option_in_a_file_is_blamed_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_in_a_file_is_blamed_there(place: Path, shell: Shell) -> None:
     (place / "c.toml").write_text(CONFIG, encoding="utf-8")
-    assert run(["pack", "--config", "c.toml", "-o", "p"]) == 2
-    assert capsys.readouterr().err.startswith(
+    assert shell.refused("pack", "--config", "c.toml", "-o", "p", status=2).startswith(
         "packtool: error[option-not-taken]: c.toml:6: buckets: --strategy padding does not take this option."
     )
-    assert run(["pack", "--config", "c.toml", "-o", "p", "--buckets", "64"]) == 2
-    assert capsys.readouterr().err.startswith("packtool: error[option-not-taken]: --buckets: --strategy")
+    assert shell.refused("pack", "--config", "c.toml", "-o", "p", "--buckets", "64", status=2).startswith(
+        "packtool: error[option-not-taken]: --buckets: --strategy"
+    )
 
 
 def test_several_tables_are_for_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

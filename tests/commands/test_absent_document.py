@@ -13,12 +13,7 @@ from packtool.cli import run
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
-from tests.commands.web_and_wiki import pack, web_and_wiki
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return web_and_wiki(tmp_path_factory.mktemp("sides"))
+from tests.commands.web_and_wiki import pack
 
 
 def origins(stores: list[Path], output: Path, **options: Any) -> set[str]:

@@ -14,12 +14,7 @@ import pytest
 import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import Corpus
-from tests.commands.web_and_wiki import pack, web_and_wiki
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return web_and_wiki(tmp_path_factory.mktemp("stores"))
+from tests.commands.web_and_wiki import pack
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from packtool.cli import run
 from packtool.commands.doctor import OPTIONAL, REQUIRED, doctor
+from tests.shell import Shell
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -42,9 +43,8 @@ def test_it_looks_at_every_dependency() -> None:
     assert {check.name for check in doctor()} >= set(REQUIRED) | set(OPTIONAL)
 
 
-def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["doctor"]) == 0
-    text = capsys.readouterr().out
+def test_all_is_well_here(shell: Shell) -> None:
+    text = shell("doctor")
     assert "ok       numpy            " in text
     assert "broken" not in text
 
@@ -77,7 +77,6 @@ def test_an_extra_that_is_missing_is_no_failure(
     assert f"                          {sys.executable} -m pip install jinja2\n" in text
 
 
-def test_a_package_that_is_needed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_that_is_needed(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     without(monkeypatch, "pyarrow")
-    assert run(["doctor", "--json"]) == 1
-    assert '"name":"pyarrow","state":"broken"' in capsys.readouterr().out
+    assert '"name":"pyarrow","state":"broken"' in shell("doctor", "--json", status=1)

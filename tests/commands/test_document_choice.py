@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -36,13 +36,9 @@ from packtool.planning.plan import distinct
 from packtool.report.terminal import print_stats
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
-from tests.commands.web_and_wiki import pack, web_and_wiki
-from tests.stores import contents, reseal, write_store
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return web_and_wiki(tmp_path_factory.mktemp("stores"))
+from tests.commands.web_and_wiki import pack
+from tests.examples import examples
+from tests.stores import amended, contents, write_store
 
 
 def packed(dataset: PackedDataset, stores: list[Path]) -> list[tuple[int, int]]:
@@ -133,10 +129,8 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
     assert shared > bucket.rows / 4, "documents of both stores meet in rows"
 
 
-@pytest.mark.parametrize("mix", [["store=0.7"], ["store=2"], ["store=1.3"]])
-def test_no_more_in_memory_than_a_part_of_a_mixture(
-    tmp_path: Path, mix: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole pass, and a part of one."""
     monkeypatch.setattr(array_files, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
     lengths = np.random.default_rng(0).integers(20, 90, 80_000).tolist()
@@ -145,7 +139,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(
 
     def peak(store: Path) -> int:
         corpus, budget = Corpus([store]), Budget(1 << 16, Threads(1))
-        options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix=mix, max_tokens=85)
+        options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix="store=1.3", max_tokens=85)
         gc.collect()
         tracemalloc.start()
         with budget.arrays_for(corpus.documents, tmp_path) as made:
@@ -263,7 +257,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [write_store(top / f"s{number}", lengths) for number, lengths in enumerate(POOL)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     weights=st.lists(st.integers(0, 300), min_size=3, max_size=3).filter(lambda w: max(w) >= 60),
     budget=st.integers(200, 4000),
@@ -311,9 +305,8 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
 def test_an_account_that_does_not_balance_is_refused(stores: list[Path], tmp_path: Path) -> None:
     pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=1"])
-    manifest = json.loads((tmp_path / "p" / "manifest.json").read_text())
-    manifest["choice"]["sources"][0]["left_out"]["not_drawn"]["tokens"] += 1
-    reseal(tmp_path / "p", manifest)
+    with amended(tmp_path / "p") as manifest:
+        manifest["choice"]["sources"][0]["left_out"]["not_drawn"]["tokens"] += 1
     with pytest.raises(
         PacktoolError, match=r"its tokens are not those left out and those chosen - at `\$\.choice\.sources\[0\]`"
     ):

@@ -14,6 +14,7 @@ from packtool.cli import run
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import listed
 from packtool.support.sizes import show_bytes
+from tests.shell import Shell
 from tests.stores import write_store
 
 ROWS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64}
@@ -86,12 +87,9 @@ def test_pack_says_what_it_will_write(place: Path, options: dict[str, Any]) -> N
     assert not said
 
 
-def test_more_documents_than_it_plans_are_named(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_documents_than_it_plans_are_named(place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     monkeypatch.setattr("packtool.commands.pack.MOST_DOCUMENTS", 59)
-    assert run(["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+    said = shell("pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run")
     assert "would write what is not known: a dry run plans at most 59 documents, and these are 60; packtool" in said
 
 
@@ -108,9 +106,8 @@ def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> No
     assert not (tmp_path / "o").exists()
 
 
-def test_a_filter_counts_in_what_would_be_written(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["tokenize", "corpus.jsonl", "-o", "out", "--min-tokens", "500", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+def test_a_filter_counts_in_what_would_be_written(place: Path, shell: Shell) -> None:
+    said = shell("tokenize", "corpus.jsonl", "-o", "out", "--min-tokens", "500", "--dry-run")
     size = Path("corpus.jsonl").stat().st_size
     assert said.startswith("corpus.jsonl: jsonl, ")
     assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
@@ -118,12 +115,9 @@ def test_a_filter_counts_in_what_would_be_written(place: Path, capsys: pytest.Ca
     assert "\nlooked at 1 place\nwould write to out, which is new (" in said
 
 
-def test_what_can_not_be_estimated_says_why(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_can_not_be_estimated_says_why(place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     def said(*words: str) -> str:
-        assert run(["tokenize", *words, "-o", "out", "--dry-run"]) == 0
-        return capsys.readouterr().out
+        return shell("tokenize", *words, "-o", "out", "--dry-run")
 
     assert "would write what is not known: standard input, or what a program gives, can be read only once" in said("-")
     Path("long.txt").write_text("a long text " * 20)
@@ -133,12 +127,11 @@ def test_what_can_not_be_estimated_says_why(
     assert "would write what is not known: files at URLs are not fetched in a dry run" in said("corpus.jsonl")
 
 
-def test_it_takes_twenty_lines_at_most(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_takes_twenty_lines_at_most(place: Path, shell: Shell) -> None:
     Path("many").mkdir()
     for number in range(300):
         Path("many", f"{number}.txt").write_text("some words")
-    assert run(["tokenize", "many", "-o", "out", "--dry-run"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = shell("tokenize", "many", "-o", "out", "--dry-run").splitlines()
     assert len(lines) <= 20
     assert "… and 288 files more" in lines
     assert any(line.startswith("would write about ") and ", 300 documents, " in line for line in lines)

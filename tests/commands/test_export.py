@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.formats.schema import TokenizerInfo
 from packtool.options.names import EXPORTS
+from tests.shell import Shell
 from tests.stores import EOS, write_store
 
 LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
@@ -62,20 +62,23 @@ def test_verify_finds_a_changed_file(stores: dict[str, Path], tmp_path: Path) ->
     assert problem.code == "wrong-checksum"
 
 
-def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, shell: Shell) -> None:
     out = str(tmp_path / "out")
-    assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+    said = shell("export", stores["small"], "-o", out, "--format", "olmo", "--dry-run")
     assert f"packtool export {stores['small']} -o {out} --format olmo\n" in said
     assert f"would read 15 documents, 294 tokens\nwould write to {out}, which is new (" in said
-    assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo"]) == 0
-    printed = capsys.readouterr().out
+    printed = shell("export", stores["small"], "-o", out, "--format", "olmo")
     assert printed.splitlines() == [
         "15 sequences, 294 tokens, as olmo.",
         "Not kept: where documents end, except for the EOS after each.",
         f"Wrote {out}.",
     ]
-    assert run(["import", out, "-o", str(tmp_path / "back"), "--format", "olmo", "--json"]) == 0
-    assert msgspec.json.decode(capsys.readouterr().out)["counts"]["documents"] == 15
-    assert run(["export", str(stores["large"]), "-o", out, "--format", "nanogpt"]) == 2
-    assert "error[format-too-small]: --format: nanogpt holds ids of 16 bits" in capsys.readouterr().err
+    assert (
+        msgspec.json.decode(shell("import", out, "-o", tmp_path / "back", "--format", "olmo", "--json"))["counts"][
+            "documents"
+        ]
+        == 15
+    )
+    assert "error[format-too-small]: --format: nanogpt holds ids of 16 bits" in shell.refused(
+        "export", stores["large"], "-o", out, "--format", "nanogpt", status=2
+    )

@@ -327,8 +327,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("kind", ["jsonl", "slow jsonl", "parquet"])
+@pytest.mark.parametrize(("kind", "nested"), [("jsonl", False), ("slow jsonl", True), ("parquet", True)])
 def test_fields_that_say_more_of_ids_are_refused(tmp_path: Path, kind: str, nested: bool) -> None:
     """Padding, what does not train, and other documents would silently become text of one document."""
     path = tmp_path / f"a.{kind.rpartition(' ')[2]}"

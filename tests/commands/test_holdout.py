@@ -11,13 +11,9 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
-from tests.commands.web_and_wiki import pack, store_of, web_and_wiki
-from tests.stores import contents, load, reseal
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return web_and_wiki(tmp_path_factory.mktemp("stores"))
+from tests.commands.web_and_wiki import pack, store_of
+from tests.shell import Shell
+from tests.stores import amended, contents
 
 
 def texts(dataset: PackedDataset, stores: list[Path]) -> set[tuple[int, ...]]:
@@ -58,9 +54,8 @@ def test_the_same_stores_give_the_same_bytes(stores: list[Path], tmp_path: Path)
 def test_what_holds_nothing_out_is_refused_by_name(stores: list[Path], tmp_path: Path) -> None:
     pack(stores, tmp_path / "all")
     pack(stores, tmp_path / "old", holdout="40 documents")
-    manifest = load(tmp_path / "old")
-    del manifest["choice"]["options"]["holdout_bound"]
-    reseal(tmp_path / "old", manifest)
+    with amended(tmp_path / "old") as manifest:
+        del manifest["choice"]["options"]["holdout_bound"]
     cases: dict[str, dict[str, Any]] = {
         "all: nothing was held out of it. Name a dataset that was packed with --holdout": {"holdout_of": "all"},
         "old: it held out 40 documents, and does not say of which hash on. Pack it again": {"holdout_of": "old"},
@@ -130,12 +125,8 @@ exclude = "eval"
     assert not texts(train, stores[:1]) & texts(pack(stores[1:], tmp_path / "wiki"), stores[1:])
 
 
-def test_the_summary_says_how_others_take_it(stores: list[Path], tmp_path: Path, capsys: Any) -> None:
-    from packtool.cli import run
-
-    arguments = ["pack", str(stores[0]), "-o", str(tmp_path / "p"), "-L", "32", "--strategy", "bfd"]
-    assert run([*arguments, "--holdout", "5 documents"]) == 0
-    said = capsys.readouterr().out
+def test_the_summary_says_how_others_take_it(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
+    said = shell("pack", stores[0], "-o", tmp_path / "p", "-L", 32, "--strategy", "bfd", "--holdout", "5 documents")
     assert f"The hold-out of 5 documents is drawn from these stores; for others: --holdout-of {tmp_path / 'p'}" in said
     with pytest.raises(UsageError, match="5 documents holds out all"):
         pack([store_of(tmp_path / "few", ["a", "b"])], tmp_path / "q", holdout="5 documents")

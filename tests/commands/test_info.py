@@ -17,6 +17,7 @@ from packtool.cli import run
 from packtool.errors import DataError
 from tests.cli.running import ENVIRONMENT
 from tests.formats.outputs import prepare
+from tests.shell import Shell
 from tests.stores import write_store
 from tests.text.encoding import shapes
 
@@ -234,9 +235,8 @@ def test_nothing(place: Path) -> None:
         packtool.info("nowhere")
 
 
-def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe(tmp_path: Path, shell: Shell) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert run(["info", str(tmp_path / "pipe")]) == 1
-    assert capsys.readouterr().err == (
+    assert shell.refused("info", tmp_path / "pipe") == (
         f"packtool: error[not-a-file]: {tmp_path / 'pipe'}: a pipe or device. Give a file or directory.\n"
     )

@@ -15,6 +15,7 @@ from packtool.cli import run
 from packtool.formats import manifest as manifests
 from packtool.report.page import page
 from packtool.report.schema import MeasuredReport
+from tests.shell import Shell
 from tests.stores import contents
 
 CASES: dict[str, dict[str, Any]] = {
@@ -71,16 +72,15 @@ def test_each_of_several_stores_is_named(place: Path) -> None:
     assert contents(place / "rows again") == contents(place / "rows")
 
 
-def test_shares_stand_by_the_names_of_the_stores(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shares_stand_by_the_names_of_the_stores(place: Path, shell: Shell) -> None:
     packtool.pack(
         [place / "web", place / "wiki"], place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=1"
     )
-    assert run(["info", str(place / "shares")]) == 0
-    said = capsys.readouterr().out
+    said = shell("info", place / "shares")
     assert re.search(r"\n  from web +\d\d\.\d\d% of the tokens \(\d\d\.\d\d% asked\)\n", said)
 
 
-def test_the_tokenizer_has_the_name_that_was_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tokenizer_has_the_name_that_was_given(tmp_path: Path, shell: Shell) -> None:
     own = json.loads((Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_text(encoding="utf-8"))
     (tmp_path / "mine.json").write_text(json.dumps(own | {"version": "1.0", "truncation": None}), encoding="utf-8")
     (tmp_path / "a.txt").write_text("some text", encoding="utf-8")
@@ -89,8 +89,7 @@ def test_the_tokenizer_has_the_name_that_was_given(tmp_path: Path, capsys: pytes
     packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=1)
     for name in ("store", "packed", "shuffled"):
         for command in ("info", "stats"):
-            assert run([command, str(tmp_path / name)]) == 0
-            assert f"{tmp_path / 'mine.json'} (sha256 " in capsys.readouterr().out
+            assert f"{tmp_path / 'mine.json'} (sha256 " in shell(command, tmp_path / name)
 
 
 def test_a_run_that_is_lost_makes_no_command(place: Path) -> None:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.commands.dataset_job import DatasetResult
 from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.outputs import lock
+from tests.shell import Shell
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(2, 90, 120)
@@ -124,15 +124,17 @@ def test_what_lies_at_its_output(store: Path, tmp_path: Path) -> None:
         packtool.shuffle(store, out, method="partial", batch_size=2, sequence_length=8, order_only=True)
 
 
-def test_as_json(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_json(store: Path, tmp_path: Path, shell: Shell) -> None:
     packtool.pack(store, tmp_path / "base", strategy="bfd", sequence_length=64)
-    assert run(["shuffle", str(tmp_path / "base"), "-o", str(tmp_path / "order"), "--order-only", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["report"] is None
+    assert (
+        json.loads(shell("shuffle", tmp_path / "base", "-o", tmp_path / "order", "--order-only", "--json"))["report"]
+        is None
+    )
 
 
 @pytest.mark.parametrize("described", [True, False])
 def test_it_is_known_by_name(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], described: bool
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell, described: bool
 ) -> None:
     """Also one that an earlier version of packtool wrote, which did not describe it."""
     monkeypatch.chdir(tmp_path)
@@ -144,12 +146,10 @@ def test_it_is_known_by_name(
         written = json.loads(Path("order/run.json").read_text())
         Path("order/run.json").write_text(json.dumps({"command": "shuffle", "key": written["key"], "written": {}}))
         name, epoch = "an order for np.load", "N"
-    assert run(["info", "order"]) == 0
-    assert capsys.readouterr().out.startswith(f"order: {name}, whole\n")
+    assert shell("info", "order").startswith(f"order: {name}, whole\n")
     refused = f"packtool: error[no-manifest]: order: {name}, without rows. Give the dataset that it orders, which "
     refused += f"packtool.open(DATASET).epoch({epoch}) reads in this order.\n"
     for command in ("verify", "stats", "show"):
-        assert run([command, "order", *(["--row", "0"] if command == "show" else [])]) == 1
-        assert capsys.readouterr().err == refused
+        assert shell.refused(command, "order", *(["--row", "0"] if command == "show" else [])) == refused
     assert packtool.shuffle("base", "order", order_only=True, epoch=2, resume=True).kept
     assert not packtool.shuffle("base", "order", order_only=True, epoch=3, overwrite=True).kept

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.commands.document_order import NO_VALUE, documents_in_order
 from packtool.errors import PacktoolError
 from packtool.formats.packed import PackedDataset
@@ -23,6 +22,7 @@ from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.selecting.mixture import Passes
 from packtool.warnings import PacktoolWarning
 from tests.commands.web_and_wiki import pack
+from tests.shell import Shell
 from tests.stores import contents
 
 Record = dict[str, Any]
@@ -227,10 +227,9 @@ def test_strategies_that_do_not_keep_neighbours_warn(stores: list[Path], tmp_pat
     ],
 )
 def test_the_summary_says_the_order(
-    stores: list[Path], tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    stores: list[Path], tmp_path: Path, options: list[str], said: str, shell: Shell
 ) -> None:
     arguments = ["pack", *map(str, stores), "-o", str(tmp_path / "p"), "-L", "32", "--order-by", "-date,repo"]
-    assert run([*arguments, *options]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(shell(*arguments, *options).split())
     assert said in printed
     assert ("--no-shuffle keeps" in printed) == ("--no-shuffle" not in options)

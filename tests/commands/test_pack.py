@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool
@@ -24,7 +23,9 @@ from packtool.formats.schema import TokenizerInfo
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.reading import Dataset
-from tests.stores import EOS, TOKENIZER, document_tokens, write_store
+from tests.examples import examples
+from tests.shell import Shell
+from tests.stores import EOS, TOKENIZER, contents, document_tokens, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]
 
@@ -41,15 +42,6 @@ def options_for(name: str, length: int = 16) -> dict[str, Any]:
     )
 
 
-def bytes_of(path: Path) -> dict[str, str]:
-    """Every file but run.json, by digest."""
-    return {
-        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(path.rglob("*"))
-        if file.is_file() and file.name != "run.json"
-    }
-
-
 def atoms_of(path: Path, size: int) -> list[tuple[int, ...]]:
     rows = np.concatenate([np.load(f) for f in sorted(path.glob("tokens-*.npy"))])
     return [tuple(atom) for atom in rows.reshape(-1, size).tolist()]
@@ -59,7 +51,7 @@ def atoms_of(path: Path, size: int) -> list[tuple[int, ...]]:
 def test_same_seed_same_bytes_whatever_the_workers(tmp_path: Path, store: Path, name: str) -> None:
     for output, workers in (("a", 1), ("b", 2), ("c", 2)):
         packtool.pack(store, tmp_path / output, strategy=name, shard_tokens=64, workers=workers, **options_for(name))
-    assert bytes_of(tmp_path / "a") == bytes_of(tmp_path / "b") == bytes_of(tmp_path / "c")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b") == contents(tmp_path / "c")
     assert verify(tmp_path / "a").problems == []
 
 
@@ -111,7 +103,7 @@ def rebuilt(path: Path) -> dict[int, dict[int, int]]:
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25)
 @given(
     lengths=st.lists(st.one_of(st.integers(2, 20), st.sampled_from([15, 16, 17, 32, 33, 200])), max_size=25),
     name=st.sampled_from(sorted(STRATEGIES)),
@@ -250,14 +242,10 @@ def test_the_reader_gives_rows_and_segments(tmp_path: Path, store: Path) -> None
         dataset[18]
 
 
-def test_a_row_table_and_report_on_the_command_line(
-    tmp_path: Path, store: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_table_and_report_on_the_command_line(tmp_path: Path, store: Path, shell: Shell) -> None:
     arguments = ["pack", str(store), "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "16"]
-    assert run(arguments) == 0
-    assert "padding" in capsys.readouterr().out
-    assert run([*arguments, "--overwrite", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    assert "padding" in shell(*arguments)
+    result = json.loads(shell(*arguments, "--overwrite", "--json"))
     assert result["schema_version"] == 1
     assert result["report"] == json.loads((tmp_path / "p" / "report.json").read_text())
 
@@ -292,3 +280,50 @@ def test_killed_at_any_write_nothing_looks_whole(
         packtool.open(tmp_path / "p")
     packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, overwrite=True)
     assert verify(tmp_path / "p").problems == []
+
+
+def test_padding_token_by_id_and_by_text(tmp_path: Path, store: Path) -> None:
+    packtool.pack(store, tmp_path / "id", strategy="padding", sequence_length=16, pad_token="77")
+    packtool.pack(store, tmp_path / "text", strategy="padding", sequence_length=16, pad_token="<eos>")
+    assert PackedDataset(tmp_path / "id").manifest.pad_id == 77
+    assert PackedDataset(tmp_path / "text").manifest.pad_id == EOS
+    assert verify(tmp_path / "id").problems == []
+    with pytest.raises(UsageError, match=r"'<pad>' is not an added token of the tokenizer \(it has: <eos>\)"):
+        packtool.pack(store, tmp_path / "x", strategy="padding", sequence_length=16, pad_token="<pad>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["missing", "--strategy", "concat", "-L", "16"], 1, "missing: no such directory. Check the path."),
+        ([".", "--strategy", "concat", "-L", "16"], 1, "no manifest.json, so this is not a finished token store"),
+        (
+            ["store", "--strategy", "tetris", "-L", "16"],
+            2,
+            "--strategy: there is no strategy 'tetris'. Choose one of concat",
+        ),
+        (["store", "--strategy", "concat"], 2, "--sequence-length: --strategy concat needs this option"),
+        (
+            ["store", "--strategy", "concat", "-L", "16", "-A", "10"],
+            2,
+            "--atom-size: 10 does not fit the sequence length 16",
+        ),
+        (["store", "--strategy", "concat", "-L", "16", "--seed", "18446744073709551616"], 2, "--seed"),
+        (["store", "--strategy", "concat", "-L", "16", "--shard-tokens", "0"], 2, "--shard-tokens: 0 is out of range"),
+        (["store", "--strategy", "concat", "-L", "x"], 2, "--sequence-length: 'x' is not a whole number"),
+    ],
+)
+def test_refusals(
+    here: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    error = shell.refused("pack", *arguments, "-o", "out", status=code)
+    assert message in error
+    assert "Traceback" not in error
+    assert not Path("out").exists()

@@ -165,7 +165,7 @@ def held_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("strategy", ["concat", "bfd", "seamless", "buckets", "decompose"])
+@pytest.mark.parametrize("strategy", ["concat", "bfd", "decompose"])
 def test_inputs_larger_than_the_limit_are_read_shard_by_shard(
     strategy: str, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,8 +173,7 @@ def test_inputs_larger_than_the_limit_are_read_shard_by_shard(
     many = [write_store(tmp_path / f"s{n}", lengths, per_shard=15, first=1000 * n) for n in range(2)]
     for store in many:
         bucket.put_all(store, store.name)
-    options = {"strategy": strategy, "shard_tokens": 256, "workers": 2}
-    options |= {"buckets": (16, 32)} if strategy == "buckets" else {"sequence_length": 32}
+    options = {"strategy": strategy, "sequence_length": 32, "shard_tokens": 256, "workers": 2}
     packtool.pack(many, tmp_path / "packed", **options)
     largest = max(file.stat().st_size for store in many for file in store.glob("*.npy"))
     limit = 8 * largest

@@ -1,8 +1,10 @@
-"""`shuffle`: what `pack` would have written, from any order, by any path."""
+"""`shuffle` of packed datasets: what `pack` would have written, from any order, by any path."""
 
 from __future__ import annotations
 
-import json
+import shutil
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,10 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
-from tests.stores import contents, reseal, write_store
+from packtool.formats.token_store import TokenStore
+from packtool.reading import BucketDataset
+from tests.commands.rebuilt import rebuilt
+from tests.stores import amended, contents, write_store
 
 LENGTHS = np.random.default_rng(0).integers(1, 90, 200).tolist()
 
@@ -35,19 +40,26 @@ def test_an_epoch_keeps_the_seed_of_the_dataset(store: Path, tmp_path: Path, opt
     assert contents(tmp_path / "next") != contents(tmp_path / "other")
 
 
-@pytest.mark.parametrize(("remainder", "segments"), [("pad", True), ("drop", True), ("pad", False)])
-@pytest.mark.parametrize(("strategy", "atom_size"), [(s, a) for s in ("concat", "padding") for a in (16, 64, 192)])
-def test_pack_is_pack_in_corpus_order_then_shuffle(
-    store: Path, tmp_path: Path, strategy: str, atom_size: int, remainder: str, segments: bool
-) -> None:
-    options: dict[str, Any] = {
-        "strategy": strategy,
-        "sequence_length": 64,
-        "atom_size": atom_size,
-        "remainder": remainder,
-        "segments": segments,
-        "shard_tokens": 64 * 50,
-    }
+BUCKETS: list[dict[str, Any]] = [
+    {"strategy": "buckets", "buckets": (16, 32, 64)},
+    {"strategy": "length-buckets", "buckets": (16, 32, 64)},
+    {"strategy": "decompose", "sequence_length": 64, "min_bucket": 4},
+]
+ROWS: list[dict[str, Any]] = [
+    {"strategy": "concat", "atom_size": 16},
+    {"strategy": "concat", "atom_size": 64, "remainder": "drop"},
+    {"strategy": "concat", "atom_size": 192, "remainder": "drop"},
+    {"strategy": "concat", "atom_size": 192, "segments": False},
+    {"strategy": "padding", "atom_size": 16, "remainder": "drop"},
+    {"strategy": "padding", "atom_size": 16, "segments": False},
+    {"strategy": "padding", "atom_size": 64},
+    {"strategy": "padding", "atom_size": 192, "segments": False},
+]
+
+
+@pytest.mark.parametrize("options", [*({"sequence_length": 64, **rows} for rows in ROWS), *BUCKETS], ids=str)
+def test_pack_is_pack_in_corpus_order_then_shuffle(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    options = {**options, "shard_tokens": 64 * 50}
     packtool.pack(store, tmp_path / "packed", seed=7, **options)
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled", seed=7)
@@ -55,11 +67,91 @@ def test_pack_is_pack_in_corpus_order_then_shuffle(
     packtool.shuffle(tmp_path / "other", tmp_path / "again", seed=7)
     expected, found = contents(tmp_path / "packed"), contents(tmp_path / "shuffled")
     assert contents(tmp_path / "again") == found
-    if not segments and atom_size < 64:  # what atoms of a row came to lie together is then not known
+    if "segments" in options and options["atom_size"] < 64:  # what atoms came to lie together is then not known
         for name in ("report.json", "manifest.json"):
             assert expected.pop(name) != found.pop(name)
     assert found == expected
     assert packtool.verify(tmp_path / "shuffled").problems == []
+
+
+@pytest.mark.parametrize(
+    ("packed_with", "remainder", "atom_size"),
+    [(16, "pad", 1), (64, "drop", 32), (192, "pad", 64), (64, "drop", 320), (192, "pad", 320)],
+)
+def test_concat_takes_any_atom_size(
+    store: Path, tmp_path: Path, packed_with: int, atom_size: int, remainder: str
+) -> None:
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 64, "remainder": remainder}
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, atom_size=packed_with, **options)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled", atom_size=atom_size)
+    packtool.pack(store, tmp_path / "packed", atom_size=atom_size, **options)
+    assert contents(tmp_path / "shuffled") == contents(tmp_path / "packed")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "atom_size"), [("concat", 16), ("concat", 128), ("padding", 16), ("padding", 128)]
+)
+def test_the_same_atoms_in_another_order(store: Path, tmp_path: Path, strategy: str, atom_size: int) -> None:
+    packtool.pack(store, tmp_path / "corpus", strategy=strategy, sequence_length=64, atom_size=atom_size, shuffle=False)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "a", seed=42)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "b", seed=43)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "c", seed=42, epoch=1)
+    atoms = [_atoms(PackedDataset(tmp_path / name), atom_size) for name in ("corpus", "a", "b", "c")]
+    assert len({tuple(each) for each in atoms}) == 4
+    assert len({frozenset(Counter(each).items()) for each in atoms}) == 1
+    assert rebuilt(PackedDataset(tmp_path / "c"), TokenStore(store)) >= sum(LENGTHS) - len(LENGTHS)
+
+
+@pytest.mark.parametrize(("kind", "remainder"), [(0, None), (0, "drop"), (1, "pad"), (1, "drop"), (2, "drop")])
+def test_bucket(store: Path, tmp_path: Path, kind: int, remainder: str | None) -> None:
+    packtool.pack(store, tmp_path / "packed", **BUCKETS[kind])
+    shuffle: dict[str, Any] = {"method": "bucket", "batch_tokens": 192, "remainder": remainder, "epoch": 2}
+    result = packtool.shuffle(tmp_path / "packed", tmp_path / "rows", **shuffle)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "atoms", epoch=2)
+    assert packtool.verify(tmp_path / "rows").problems == []
+    rows, atoms = packtool.open(tmp_path / "rows"), packtool.open(tmp_path / "atoms")
+    ordered = packtool.open(tmp_path / "packed")
+    assert isinstance(ordered, BucketDataset)
+    ordered = ordered.epoch(2, batch_tokens=192, drop_rest=remainder == "drop")
+    assert isinstance(rows, BucketDataset)
+    assert isinstance(atoms, BucketDataset)
+    with pytest.raises(UsageError, match=r"has no batches\. Make them with packtool shuffle --method bucket"):
+        atoms[0]
+    left = {length: len(bucket) for length, bucket in rows.buckets.items()}
+    for number, (bucket, _, count) in enumerate(rows.batches.tolist()):
+        batch = rows[number]
+        assert batch.shape == (count, bucket)
+        assert batch.size == 192 or (remainder != "drop" and batch.size < 192)
+        np.testing.assert_array_equal(batch, ordered[number])
+        left[bucket] -= count
+    for length, bucket in rows.buckets.items():
+        np.testing.assert_array_equal(bucket.tokens(0, len(bucket)), atoms.buckets[length].tokens(0, len(bucket)))
+    counted = result.report.shuffle
+    assert counted is not None
+    if remainder == "drop":
+        assert counted.unbatched_rows == sum(left.values()) > 0
+        assert counted.unbatched_tokens == sum(length * rows for length, rows in left.items())
+    else:
+        assert not any(left.values())
+        assert counted.unbatched_rows is None
+    assert rebuilt(PackedDataset(tmp_path / "rows"), TokenStore(store)) > 0
+
+
+def test_batch_tokens_must_fit_every_bucket(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "packed", **BUCKETS[0])
+    with pytest.raises(UsageError, match="--batch-tokens: 96 tokens is not a whole number of rows of 64"):
+        packtool.shuffle(tmp_path / "packed", tmp_path / "out", method="bucket", batch_tokens=96)
+    with pytest.raises(UsageError, match=r"rows of several lengths move one by one\. Leave --atom-size out"):
+        packtool.shuffle(tmp_path / "packed", tmp_path / "out", atom_size=32)
+
+
+def _atoms(dataset: PackedDataset, atom_size: int) -> list[bytes]:
+    """The tokens of each atom."""
+    bucket = dataset.buckets[0]
+    tokens = bucket.tokens(0, bucket.rows).reshape(-1)
+    offsets = bucket.atom_offsets()
+    ends = np.arange(0, len(tokens) + atom_size, atom_size) if offsets is None else offsets * 64
+    return [tokens[a:b].tobytes() for a, b in pairwise(ends) if a < len(tokens)]
 
 
 def test_the_seed_of_rows_in_corpus_order_is_that_of_their_epochs(tmp_path: Path) -> None:
@@ -151,15 +243,11 @@ def test_what_makes_no_sense(
 
 
 def test_a_source_that_is_not_what_its_ledger_says(packed: dict[str, Path], tmp_path: Path) -> None:
-    manifest = json.loads((packed["concat"] / "manifest.json").read_text())
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for file in packed["concat"].iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
-    manifest["ledger"]["placed"] -= 1
-    manifest["ledger"]["dropped"] += 1
-    manifest["ledger"]["repeated"] += 1
-    reseal(copy, manifest)
+    copy = shutil.copytree(packed["concat"], tmp_path / "copy")
+    with amended(copy) as manifest:
+        manifest["ledger"]["placed"] -= 1
+        manifest["ledger"]["dropped"] += 1
+        manifest["ledger"]["repeated"] += 1
     with pytest.raises(DataError, match="placed, but the ledger says") as caught:
         packtool.shuffle(copy, tmp_path / "out")
     assert caught.value.code == "ledger-unbalanced"

@@ -87,8 +87,7 @@ def test_partial(store: Path, tmp_path: Path) -> None:
     assert (other != rows).any()
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad"])
-@pytest.mark.parametrize("index_only", [False, True])
+@pytest.mark.parametrize(("remainder", "index_only"), [("drop", False), ("pad", True)])
 def test_the_last_label_of_a_row_is_the_next_token_of_its_lane(
     tmp_path: Path, remainder: str, index_only: bool
 ) -> None:

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.errors import DataError, UsageError
 from packtool.text.encoding.encoders import EncoderMismatchError
 from packtool.text.encoding.verify import Verified
 from packtool.warnings import PacktoolWarning
+from tests.shell import Shell
 
 TEXTS = ["one two  three", "", "Ümläute and more words " * 40, "\n", "end"]
 
@@ -96,9 +96,8 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     assert report.words.total == 3
 
 
-def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32"]) == 0
-    text = capsys.readouterr().out
+def test_terminal(corpus: Path, shell: Shell) -> None:
+    text = shell("stats", corpus, "--compare", "concat,bfd", "-L", "32")
     assert "· 1 file, 4 documents" in " ".join(text.split())
     assert text.startswith(
         "Verdict for rows of 32 tokens: concat\n  Of the documents that fit in a row concat cuts none;"
@@ -106,8 +105,7 @@ def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Rows of 32 tokens" in text
     assert max(len(line.rstrip()) for line in text.splitlines() if "packtool" not in line) <= 80
     assert "Document length in tokens" not in text
-    assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32", "--full"]) == 0
-    text = capsys.readouterr().out
+    text = shell("stats", corpus, "--compare", "concat,bfd", "-L", "32", "--full")
     assert "Document length in tokens" in text
     assert "pairs of tokens in rows" in text
 

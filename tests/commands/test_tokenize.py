@@ -75,9 +75,9 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b'{"text": "fine"}\n\n{"text": "broken}\n')
     assert fails(DataError, bad, out).startswith(f"{bad}:3: not valid JSON: Unterminated string")
-    bad.write_bytes(b'{"text": "fine"}\n{"body": "elsewhere"}\n')
+    bad.write_bytes(b'{"text": "fine"}\n{"id": 1, "body": "elsewhere"}\n')
     message = fails(DataError, bad, out)
-    assert message.startswith(f"{bad}:2: no text field 'text'; there are body. Name the field with --text-field")
+    assert message.startswith(f"{bad}:2: no text field 'text'; there are id, body. Name the field with --text-field")
     bad.write_bytes(b'{"text": null}\n')
     assert f"{bad}:1: text field 'text' is null" in fails(DataError, bad, out)
     bad.write_bytes(b'{"text": 5}\n')
@@ -111,20 +111,20 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @special_texts
 def test_the_store_depends_neither_on_workers_nor_on_the_encoder(corpus: Path, tmp_path: Path) -> None:
-    (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 20))
+    (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 8))
     stores = [
         contents(run(corpus, tmp_path / f"{workers}-{encoder}", workers=workers, encoder=encoder).path)
         for workers, encoder in ((1, "auto"), (2, "auto"), (1, "tokenizers"))
     ]
     assert stores[0] == stores[1] == stores[2]
     assert sum(name.startswith("tokens-") for name in stores[0]) > 5
-    assert len(documents(tmp_path / "1-auto")) == len(TEXTS) * 27
+    assert len(documents(tmp_path / "1-auto")) == len(TEXTS) * 15
 
 
 def test_big_files_of_every_format_keep_their_order(tmp_path: Path, small_blocks: None) -> None:
-    texts = [f"document number {n} " * (n % 7 + 1) for n in range(500)]
+    texts = [f"document number {n} " * (n % 7 + 1) for n in range(200)]
     (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
-    parquet.write_table(pa.table({"text": texts}), tmp_path / "b.parquet", row_group_size=40)
+    parquet.write_table(pa.table({"text": texts}), tmp_path / "b.parquet", row_group_size=20)
     (tmp_path / "c.txt").write_text("\n".join(texts))
     for name, format in (("a.jsonl", None), ("b.parquet", None), ("c.txt", "lines")):
         result = run(tmp_path / name, tmp_path / f"store-{name}", format=format)
@@ -242,7 +242,7 @@ def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, mo
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
     environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    for attempt, delay in enumerate((0.25, 0.45, 0.6, 0.7, 0.8, 0.9)):
+    for attempt, delay in enumerate((0.45, 0.7, 0.9)):
         command = [sys.executable, script, corpus, tmp_path / "o", str(1 + attempt % 2), str(delay)]
         done = subprocess.run([str(part) for part in command], env=environment, capture_output=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -279,12 +279,6 @@ def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path: Path, lines: i
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "a.jsonl: changed while the command was at work: it had" in done.stderr
     assert not (tmp_path / "o" / "manifest.json").exists()
-
-
-def test_a_missing_field_says_which_there_are(tmp_path: Path) -> None:
-    (tmp_path / "b.jsonl").write_text('{"id": 1, "content": "a", "meta": {}}\n')
-    message = fails(DataError, tmp_path / "b.jsonl", tmp_path / "o")
-    assert "b.jsonl:1: no text field 'text'; there are id, content, meta. Name the field with --text-field" in message
 
 
 def test_an_input_that_links_to_the_output(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.commands import export
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.exchange import FORMATS
@@ -19,6 +18,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS
 from tests.exchange.readers import READERS
 from tests.exchange.streams import stream
+from tests.shell import Shell
 from tests.stores import TOKENIZER, document_loss, write_store
 
 LENGTHS = {"web": [5, 1, 9, 33, 2], "wiki": [2, 64, 1, 17], "code": [100, 3, 40, 8, 8, 1]}
@@ -113,18 +113,14 @@ def test_a_source_that_is_replaced_meanwhile_is_an_error(
     assert not (tmp_path / "out").exists()
 
 
-def test_run_says_what_an_export_does_not_keep(
-    stores: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_says_what_an_export_does_not_keep(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     """As `export` does; and its table may name several stores."""
     configuration = tmp_path / "run.toml"
     inputs = ", ".join(f'"{store}"' for store in stores)
     configuration.write_text(f'[export]\ninput = [{inputs}]\nformat = "llmc"\n')
     command = ["run", str(configuration), "-o", str(tmp_path / "out")]
-    assert run(command) == 0
-    assert "Not kept: where documents end, except for the EOS after each." in capsys.readouterr().out
-    assert run([*command, "--json"]) == 0
-    stages = json.loads(capsys.readouterr().out)["stages"]
+    assert "Not kept: where documents end, except for the EOS after each." in shell(*command)
+    stages = json.loads(shell(*command, "--json"))["stages"]
     assert stages[0]["lost"] == ["where documents end, except for the EOS after each"]
     whole = np.concatenate([stream(store) for store in stores])
     assert np.concatenate(documents(tmp_path / "out" / "exported", "llmc")).tolist() == whole.tolist()

@@ -12,7 +12,8 @@ import packtool
 from packtool.cli import run
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
-from tests.stores import load, reseal
+from tests.shell import Shell
+from tests.stores import amended, load, reseal
 
 
 @pytest.mark.parametrize("directory", ["/abs", "../victim", "bucket-00002/../../victim", ".", "bucket-2", "a/b"])
@@ -21,9 +22,8 @@ def test_a_bucket_outside_the_dataset(made: Path, directory: str) -> None:
     victim = made / "victim"
     victim.mkdir()
     (victim / "thesis.tex").write_text("years of work")
-    manifest = load(made / "several")
-    manifest["buckets"][0]["directory"] = directory.replace("/abs", str(victim))
-    reseal(made / "several", manifest)
+    with amended(made / "several") as manifest:
+        manifest["buckets"][0]["directory"] = directory.replace("/abs", str(victim))
     with pytest.raises(DataError, match="matching regex") as caught:
         packtool.shuffle(made / "several", made / "out")
     assert caught.value.code == "bad-manifest"
@@ -83,9 +83,8 @@ def test_a_file_that_is_not_of_the_dataset(made: Path, dataset: str, place: tupl
 def test_no_manifest_lets_an_output_lose_other_files(made: Path) -> None:
     """`--overwrite` removes what the old manifest lists."""
     (made / "packed" / "thesis.tex").write_text("years of work")
-    manifest = load(made / "packed")
-    manifest["report"]["name"] = "thesis.tex"
-    reseal(made / "packed", manifest)
+    with amended(made / "packed") as manifest:
+        manifest["report"]["name"] = "thesis.tex"
     assert run(
         ["pack", str(made / "store"), "-o", str(made / "packed"), "--strategy", "concat", "-L", "8", "--overwrite"]
     )
@@ -93,9 +92,8 @@ def test_no_manifest_lets_an_output_lose_other_files(made: Path) -> None:
 
 
 def test_two_buckets_in_one_directory(made: Path) -> None:
-    manifest = load(made / "several")
-    manifest["buckets"][1]["directory"] = manifest["buckets"][0]["directory"]
-    reseal(made / "several", manifest)
+    with amended(made / "several") as manifest:
+        manifest["buckets"][1]["directory"] = manifest["buckets"][0]["directory"]
     with pytest.raises(DataError, match="two of its buckets have the same directory"):
         packtool.open(made / "several")
 
@@ -150,17 +148,15 @@ def at(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
 )
 def test_parts_that_do_not_fit_together(
     made: Path,
-    capsys: pytest.CaptureFixture[str],
+    shell: Shell,
     dataset: str,
     change: Callable[[dict[str, Any], Any], None],
     value: Any,
     message: str,
 ) -> None:
-    manifest = load(made / dataset)
-    change(manifest, value)
-    reseal(made / dataset, manifest)
+    with amended(made / dataset) as manifest:
+        change(manifest, value)
     with pytest.raises(DataError) as caught:
         manifests.read(made / dataset)
     assert message in caught.value.what
-    assert run(["verify", str(made / dataset)]) == 1
-    assert f"error[{caught.value.code}]" in capsys.readouterr().err
+    assert f"error[{caught.value.code}]" in shell.refused("verify", made / dataset)

@@ -12,6 +12,7 @@ import xxhash
 from packtool.cli import run
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
+from tests.shell import Shell
 from tests.stores import load
 
 
@@ -23,11 +24,10 @@ def test_a_change_without_its_checksum(made: Path) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b'{"format": "' + b"\xff" * 9, b"[" * 980, b"\x00" * 99, b"1e999"])
-def test_a_manifest_that_is_not_one(made: Path, capsys: pytest.CaptureFixture[str], raw: bytes) -> None:
+def test_a_manifest_that_is_not_one(made: Path, shell: Shell, raw: bytes) -> None:
     (made / "packed" / "manifest.json").write_bytes(raw)
     for command in (["verify"], ["stats"], ["show", "--row", "0"], ["info"]):
-        assert run([command[0], str(made / "packed"), *command[1:]]) == 1
-        assert "error[bad-manifest]" in capsys.readouterr().err
+        assert "error[bad-manifest]" in shell.refused(command[0], made / "packed", *command[1:])
 
 
 @pytest.mark.parametrize("levels", [980, 1450, 100_000])
@@ -43,11 +43,12 @@ def test_deep_nesting_in_options(made: Path, capsys: pytest.CaptureFixture[str],
     assert re.match(rf"packtool: error\[{error}\]", capsys.readouterr().err)
 
 
-def test_an_old_format(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_format(made: Path, shell: Shell) -> None:
     manifest = load(made / "packed") | {"format_version": 1}
     (made / "packed" / "manifest.json").write_text(json.dumps(manifest))
-    assert run(["verify", str(made / "packed")]) == 1
-    assert "version 1 can't be read by this version. Make it again with this version." in capsys.readouterr().err
+    assert "version 1 can't be read by this version. Make it again with this version." in shell.refused(
+        "verify", made / "packed"
+    )
 
 
 def test_a_damaged_report(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import Corpus, TokenStore, write_shard
-from tests.stores import EOS, VOCAB, document_loss, document_tokens, load, reseal, rewrite, write_store
+from tests.stores import EOS, VOCAB, amended, document_loss, document_tokens, rewrite, write_store
 
 LENGTHS = [5, 1, 9, 30, 2, 2, 1, 7]
 
@@ -99,19 +99,17 @@ def test_a_column_that_is_wrong_is_found(tmp_path: Path, change: Callable[[np.nd
 @pytest.mark.parametrize("missing", [0, 1])
 def test_all_shards_say_which_tokens_train_or_none_does(tmp_path: Path, missing: int) -> None:
     path = write_store(tmp_path / "a", [3, 5], per_shard=1, loss=document_loss)
-    manifest = load(path)
-    del manifest["shards"][missing]["loss"]
-    reseal(path, manifest)
+    with amended(path) as manifest:
+        del manifest["shards"][missing]["loss"]
     with pytest.raises(DataError, match="not all of its shards have loss"):
         TokenStore(path)
 
 
 def test_a_version_that_would_train_on_all_tokens_refuses_the_store(tmp_path: Path) -> None:
     path = write_store(tmp_path / "a", [3, 5], loss=document_loss)
-    manifest = load(path)
-    assert manifest["format_version"] == 5
-    manifest["format_version"] = 3
-    reseal(path, manifest)
+    with amended(path) as manifest:
+        assert manifest["format_version"] == 5
+        manifest["format_version"] = 3
     with pytest.raises(DataError, match="its format_version is 3, not 5"):
         TokenStore(path)
 

@@ -24,6 +24,7 @@ from packtool.options.kinds import (
 )
 from packtool.options.pack import PackOptions
 from packtool.planning.selecting.mixture import weight_of
+from tests.shell import Shell
 from tests.stores import write_store
 
 
@@ -123,9 +124,8 @@ def test_suffixes_on_the_command_line_and_in_a_file(tmp_path: Path, monkeypatch:
     assert manifests[0]["options"]["sequence_length"] == 1024
 
 
-def test_a_number_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["pack", "s", "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "2kk"]) == 2
-    assert capsys.readouterr().err == (
+def test_a_number_that_is_none(tmp_path: Path, shell: Shell) -> None:
+    assert shell.refused("pack", "s", "-o", tmp_path / "p", "--strategy", "concat", "-L", "2kk", status=2) == (
         "packtool: error[bad-option]: --sequence-length: '2kk' is not a whole number, such as 2048 or 2k. "
         "Give a whole number, such as 2048 or 2k.\n"
     )

@@ -10,7 +10,7 @@ import pytest
 import packtool
 from packtool.errors import PacktoolError
 from packtool.formats.names import TOKENIZER
-from tests.stores import reseal, write_store
+from tests.stores import amended, reseal, write_store
 from tests.text.encoding import shapes
 
 TEXTS = ["a short text", "another, a little longer than the first one", "été"] * 5
@@ -72,9 +72,8 @@ def test_what_was_changed_is_found(made: Path, tmp_path: Path) -> None:
         PacktoolError, match=r"'\.\./tokenizer\.json' is not a file of a dataset - at `\$\.tokenizer_files\[0\]`"
     ):
         packtool.verify(changed)
-    manifest = json.loads((tmp_path / "packed" / "manifest.json").read_bytes())
-    manifest["tokenizer"]["sha256"] = "0" * 64
-    reseal(tmp_path / "packed", manifest)
+    with amended(tmp_path / "packed") as manifest:
+        manifest["tokenizer"]["sha256"] = "0" * 64
     assert "its sha256 is" in str(packtool.verify(tmp_path / "packed").problems[0])
     (tmp_path / "packed" / TOKENIZER).write_text("{}")
     with pytest.raises(PacktoolError, match="has 2 bytes, but the manifest says"):

@@ -1,0 +1,32 @@
+"""Commands of packtool as a user types them, run in the process of the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from packtool.cli import run
+
+
+class Shell:
+    """Runs commands, and has what they said last as `out` and `err`.
+
+    Args:
+        capture: what is written to the standard streams.
+    """
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+        self.out = self.err = ""
+
+    def __call__(self, *words: object, status: int = 0) -> str:
+        """Run a command that ends with this status, and return what it prints."""
+        self._capture.readouterr()
+        ended = run([str(word) for word in words])
+        self.out, self.err = self._capture.readouterr()
+        assert ended == status, self.err
+        return self.out
+
+    def refused(self, *words: object, status: int = 1) -> str:
+        """Run a command that ends with this status, and return what it says on standard error."""
+        self(*words, status=status)
+        return self.err
