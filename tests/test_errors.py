@@ -1,4 +1,4 @@
-"""Errors keep all their parts on the way from a worker process, and read as two sentences."""
+"""Errors keep all their parts on the way from a worker process, and read as two sentences; warnings are registered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.warnings import warn
 
 
 @pytest.mark.parametrize(("kind", "status"), [(UsageError, 2), (DataError, 1), (PacktoolError, 1)])
@@ -21,3 +22,8 @@ def test_an_error_pickles_with_all_its_parts(kind: type[PacktoolError], status: 
 def test_a_remedy_that_asks_ends_with_its_question_mark() -> None:
     error = UsageError("a-code", "no such command", remedy="did you mean 'pack'?")
     assert str(error) == "no such command. Did you mean 'pack'?"
+
+
+def test_a_warning_must_be_known() -> None:
+    with pytest.raises(ValueError, match="not a known warning"):
+        warn("something", "x", remedy="y")

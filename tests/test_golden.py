@@ -22,28 +22,7 @@ import packtool.planning.packing
 from tests.stores import write_store
 
 RECORDED = Path(__file__).parent / "golden" / "digests.json"
-WORDS = [
-    "a",
-    "corpus",
-    "of",
-    "many",
-    "documents",
-    "holds",
-    "tokens,",
-    "and",
-    "every",
-    "one",
-    "of",
-    "them",
-    "is",
-    "placed;",
-    "naïve",
-    "数",
-    "🙂",
-    "1234",
-    "\n\n",
-    "\tEOS",
-]
+WORDS = "a corpus of many documents holds tokens, and every one of them is placed; naïve 数 🙂 1234 \n\n \tEOS"
 LENGTHS = [1, 2, 40, 64, 65, 128, 200, 31, 7, 7, 7, 513, 90, 3, 33, 64, 12, 12, 300, 1, 5, 1000, 77, 15, 16, 17] * 6
 
 PACKED: dict[str, dict[str, Any]] = {
@@ -87,9 +66,10 @@ SHUFFLED: dict[str, tuple[str, dict[str, Any]]] = {
 
 def texts() -> Iterator[str]:
     """Documents from a counter: no generator whose stream a new release could change."""
+    words = WORDS.split(" ")
     for number in range(300):
         length = (number * number) % 97
-        yield " ".join(WORDS[(number * 31 + place * place * 7 + place) % len(WORDS)] for place in range(length))
+        yield " ".join(words[(number * 31 + place * place * 7 + place) % len(words)] for place in range(length))
 
 
 def make(directory: Path, **more: Any) -> dict[str, str]:

@@ -66,17 +66,7 @@ LIGHT_MAY_USE = (
 )
 NAMES_ONLY = ("packtool",)
 """The public names, which load nothing until they are used."""
-HEAVY = (
-    "pydantic",
-    "rich",
-    "numpy",
-    "pyarrow",
-    "tokenizers",
-    "gigatoken",
-    "tqdm",
-    "msgspec",
-    "xxhash",
-)
+HEAVY = ("pydantic", "rich", "numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "xxhash")
 
 
 def module_name(path: Path) -> str:
@@ -259,51 +249,40 @@ def test_what_is_imported_is_declared() -> None:
     assert third_party(top_level=True) <= required - {"gigatoken"}, "gigatoken is not there on every platform"
 
 
+def loaded(program: str, names: str) -> set[str]:
+    """What a program of its own has loaded: modules for whose `name` an expression is true."""
+    shown = f"import sys; {program}; print(*(name for name in sys.modules if {names}), file=sys.stderr)"
+    return set(subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True).stderr.split())
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["pack", "--help"], ["--version"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
-    program = (
-        "import sys; from packtool.cli import run; status = run(sys.argv[1:]); "
-        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr); sys.exit(status)"
-    )
-    result = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stderr) == (0, "[]\n")
-    assert "packtool" in result.stdout
+    assert loaded(f"from packtool.cli import run; assert run({arguments}) == 0", f"name in {HEAVY}") == set()
 
 
 def test_a_command_is_loaded_without_the_others() -> None:
-    program = (
-        "import sys; from packtool.cli import run; run(['pack', '--help']); "
-        "named = [name for name in sys.modules if name.endswith(('.pack', '.tokenize', '.stats', '.doctor'))]; "
-        "print(*named, file=sys.stderr)"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(result.stderr.split()) == {"packtool.options.pack"}
+    program = "from packtool.cli import run; run(['pack', '--help'])"
+    named = "name.endswith(('.pack', '.tokenize', '.stats', '.doctor'))"
+    assert loaded(program, named) == {"packtool.options.pack"}
 
 
 def test_a_run_loads_no_options_of_other_commands() -> None:
-    program = (
-        "import sys, packtool.commands.tokenize; "
-        "print(*(name for name in sys.modules if name.startswith('packtool.options.')), file=sys.stderr)"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    others = {f"packtool.options.{name}" for name in ("pack", "shuffle", "exchange", "stats", "run")}
-    assert "packtool.options.tokenize" in result.stderr.split()
-    assert not others & set(result.stderr.split())
+    found = loaded("import packtool.commands.tokenize", "name.startswith('packtool.options.')")
+    assert "packtool.options.tokenize" in found
+    assert not {f"packtool.options.{name}" for name in ("pack", "shuffle", "exchange", "stats", "run")} & found
 
 
 def test_planning_loads_nothing_that_touches_files() -> None:
     program = (
-        "import sys, numpy; from packtool.planning.packing import PackOptions, plan; "
-        "plan('bfd', numpy.array([3, 4]), PackOptions(sequence_length=8)); "
-        "print(*(name for name in sys.modules if name.startswith(('packtool.places.', 'packtool.formats', 'pyarrow'))))"
+        "import numpy; from packtool.planning.packing import PackOptions, plan; "
+        "plan('bfd', numpy.array([3, 4]), PackOptions(sequence_length=8))"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == []
+    assert loaded(program, "name.startswith(('packtool.places.', 'packtool.formats', 'pyarrow'))") == set()
 
 
 def test_names_are_loaded_on_first_use() -> None:
-    program = "import sys, packtool; assert 'numpy' not in sys.modules; packtool.pack; assert 'numpy' in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert loaded("import packtool", "name == 'numpy'") == set()
+    assert loaded("import packtool; packtool.pack", "name == 'numpy'") == {"numpy"}
 
 
 def test_a_name_says_which() -> None:

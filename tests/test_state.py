@@ -14,19 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packtool"
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-MAKERS = {
-    "dict",
-    "list",
-    "set",
-    "defaultdict",
-    "Counter",
-    "deque",
-    "OrderedDict",
-    "ContextVar",
-    "local",
-    "Event",
-    "Lock",
-}
+MAKERS = "dict list set defaultdict Counter deque OrderedDict ContextVar local Event Lock"
 ALLOWED = {
     "engines/local.py: _this_worker": "of a worker process: whom it tells how far it is",
     "planning/packing/__init__.py: _modules": "the strategies, imported once to make the registry",
@@ -43,7 +31,7 @@ def states(path: Path, source: str) -> Iterator[str]:
             target = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
             made = ast.unparse(node.value.func).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
             constant = target.isupper() or target == "__all__" or "." in target
-            if (isinstance(node.value, MUTABLE) or made in MAKERS) and not constant:
+            if (isinstance(node.value, MUTABLE) or made in MAKERS.split()) and not constant:
                 yield f"{name}: {target}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):

@@ -10,7 +10,6 @@ from tests.stores import write_store
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def place(here: Path) -> Path:
     write_store(Path("store"), [5, 9, 70])
-    return tmp_path
+    return here

@@ -32,7 +32,7 @@ def test_a_reader_that_leaves_early_is_no_error(place: Path) -> None:
     """Nobody reads from the start: every write fails."""
     receiver, sender = os.pipe()
     os.close(receiver)
-    for arguments in (["pack", "--help"], ["info", "store"], ["info", "store", "--json"], ["stats", "store"]):
+    for arguments in (["pack", "--help"], ["info", "store", "--json"]):
         command = [sys.executable, "-m", "packtool", *arguments]
         result = subprocess.run(command, stdout=sender, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
         assert (result.returncode, result.stderr) == (141, "")

@@ -140,18 +140,15 @@ def test_warnings_have_codes_and_quiet_silences_them(
     assert shell.refused("verify", "store", "-q", status=130) == "packtool: interrupted\n"
 
 
-def test_what_a_file_holds_commands_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_store(tmp_path / "store", [3, 4])
+def test_what_a_file_holds_commands_no_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_store(here / "store", [3, 4])
     hostile = "\x1b[2J\x1b]0;x\x07\u202e\nnext"
-    manifest = json.loads((tmp_path / "store" / "manifest.json").read_bytes())
+    manifest = json.loads((here / "store" / "manifest.json").read_bytes())
     manifest.pop("xxh3_128")
     manifest["tokenizer"]["eos_token"] = hostile
     manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
-    (tmp_path / "store" / "manifest.json").write_bytes(manifests.sealed(manifest))
-    (tmp_path / hostile).mkdir()
+    (here / "store" / "manifest.json").write_bytes(manifests.sealed(manifest))
+    (here / hostile).mkdir()
     for arguments in (
         ["info", "store"],
         ["verify", hostile],
@@ -166,8 +163,7 @@ def test_what_a_file_holds_commands_no_terminal(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("json_too", [[], ["--json"]])
-@pytest.mark.parametrize("command", ["stats", "info", "verify"])
+@pytest.mark.parametrize(("command", "json_too"), [("stats", []), ("info", ["--json"]), ("verify", [])])
 def test_results_that_can_not_be_printed(place: Path, command: str, json_too: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -198,11 +194,8 @@ HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"
 """Clears a screen, turns text around, and begins a line."""
 
 
-def test_names_command_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_command_no_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names of files, datasets and sources, ids and texts of documents, in whatever a command prints."""
-    monkeypatch.chdir(tmp_path)
     folder, text, packed = f"{HOSTILE}.d", f"{HOSTILE}.jsonl", f"{HOSTILE}.rows"
     Path(folder).mkdir()
     Path(folder, text).write_text(json.dumps({"text": f"{HOSTILE} text", "id": HOSTILE}) + "\n")

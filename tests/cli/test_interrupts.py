@@ -57,14 +57,10 @@ def interrupt(program: list[str], arguments: list[str], number: signal.Signals) 
     [
         (PACK, signal.SIGINT),
         ([*PACK, "--memory", "4kB"], signal.SIGTERM),
-        (["shuffle", "packed"], signal.SIGTERM),
         (["shuffle", "packed", "--memory", "4kB"], signal.SIGINT),
     ],
 )
-def test_in_the_middle_of_a_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], number: signal.Signals
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_in_the_middle_of_a_shard(here: Path, arguments: list[str], number: signal.Signals) -> None:
     write_store(Path("store"), [9, 70, 33] * 40)
     packtool.pack("store", "packed", strategy="concat", sequence_length=16, shuffle=False)
     command = [*arguments, "-o", "out", "-q"]
@@ -95,7 +91,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_worker_processes_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     program = tmp_path / "program.py"
     program.write_text(WORKERS)
@@ -163,13 +159,19 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("module", ["typer", "packtool.cli.results", "numpy", "packtool.options.inspecting"])
-def test_while_modules_are_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, number: signal.Signals
-) -> None:
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [
+        ("typer", signal.SIGINT),
+        ("typer", signal.SIGHUP),
+        ("packtool.cli.results", signal.SIGTERM),
+        ("numpy", signal.SIGINT),
+        ("numpy", signal.SIGTERM),
+        ("packtool.options.inspecting", signal.SIGHUP),
+    ],
+)
+def test_while_modules_are_imported(here: Path, module: str, number: signal.Signals) -> None:
     """Before there is a command, and while it loads what it needs."""
-    monkeypatch.chdir(tmp_path)
     write_store(Path("store"), [9, 70, 33])
     status, error = interrupt(["-c", IMPORTING, module], ["verify", "store"], number)
     assert (status, error) == (130, "packtool: interrupted\n")
@@ -178,9 +180,8 @@ def test_while_modules_are_imported(
 IGNORED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
 
 
-def test_what_is_ignored_stays_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_ignored_stays_ignored(here: Path) -> None:
     """As under nohup, whose commands go on when their terminal is closed."""
-    monkeypatch.chdir(tmp_path)
     write_store(Path("store"), [9, 70, 33])
     program = IGNORED + IMPORTING
     status, error = interrupt(["-c", program, "numpy"], ["verify", "store", "-q"], signal.SIGHUP)
@@ -211,8 +212,7 @@ main(sys.argv[1:])
 """
 
 
-def test_interrupts_that_come_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_interrupts_that_come_at_once(here: Path) -> None:
     assert interrupt(["-c", TWICE], ["info", "store"], signal.SIGINT) == (130, "packtool: interrupted\n")
 
 

@@ -30,17 +30,16 @@ def test_batches_are_told(place: Path, shell: Shell) -> None:
     assert re.search(rf"batches +{batches}\n", shell("info", "s"))
 
 
-def test_json_is_one_object_and_nothing_else(place: Path) -> None:
-    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "--json")
-    assert result.stderr == ""
-    assert json.loads(result.stdout)["schema_version"] == 1
-    assert result.stdout.count("\n") == 1
+def test_json_is_one_object_and_nothing_else(place: Path, shell: Shell) -> None:
+    printed = shell("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "--json")
+    assert json.loads(printed)["schema_version"] == 1
+    assert (printed.count("\n"), shell.err) == (1, "")
 
 
 def test_no_colour_unless_on_a_terminal(place: Path) -> None:
     result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16")
-    assert result.returncode == 0
-    assert "\x1b" not in result.stdout + result.stderr
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
@@ -52,41 +51,38 @@ def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
     assert " %" not in key_figures(report.metrics)
 
 
-def test_summaries_name_the_tokenizer_and_what_ends_documents(place: Path) -> None:
-    packed = packtool("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32").stdout
-    shuffled = packtool("shuffle", "rows", "-o", "again", "--epoch", "1").stdout
+def test_summaries_name_the_tokenizer_and_what_ends_documents(place: Path, shell: Shell) -> None:
+    packed = shell("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32")
+    shuffled = shell("shuffle", "rows", "-o", "again", "--epoch", "1")
     tokenizer = PackedDataset(place / "rows").manifest.tokenizer
     line = f"tokenizer: sha256 {tokenizer.sha256[:12]}; EOS {tokenizer.eos_token} ({tokenizer.eos_id})\n"
     assert line in packed
     assert line in shuffled
 
 
-def test_pages_that_were_written_are_named(place: Path) -> None:
-    packtool("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32")
-    compared = packtool("stats", "store", "--compare", "concat,bfd", "-L", "32", "--html", "a.html").stdout
+def test_pages_that_were_written_are_named(place: Path, shell: Shell) -> None:
+    package.pack("store", "rows", strategy="bfd", sequence_length=32)
+    compared = shell("stats", "store", "--compare", "concat,bfd", "-L", "32", "--html", "a.html")
     assert "\nWrote a.html.\n" in compared
     assert "--full" not in compared
-    assert "\nWrote b.html.\n" in packtool("stats", "rows", "--html", "b.html").stdout
-    assert "charts: --html FILE;" in packtool("stats", "store", "--compare", "concat,bfd", "-L", "32").stdout
-    Path("c.toml").write_text(
-        '[tokenize]\n[pack]\nstrategy = "bfd"\nsequence-length = 32\n[[stats]]\nhtml = "r.html"\n'
-    )
-    Path("corpus.jsonl").write_text('{"text": "one"}\n')
-    done = packtool("run", "c.toml", "--input", "corpus.jsonl", "--output", "out")
-    assert done.stdout.endswith("\nWrote out/r.html.\n"), done
+    assert "\nWrote b.html.\n" in shell("stats", "rows", "--html", "b.html")
+    assert "charts: --html FILE;" in shell("stats", "store", "--compare", "concat,bfd", "-L", "32")
+    Path("c.toml").write_text('[[stats]]\nhtml = "r.html"\n')
+    assert shell("run", "c.toml", "--input", "rows", "--output", "out").endswith("\nWrote out/r.html.\n")
 
 
-def test_names_that_are_nearly_right(place: Path) -> None:
-    said = packtool("stats", "store", "--compare", "bdf", "-L", "32").stderr
+def test_names_that_are_nearly_right(place: Path, shell: Shell) -> None:
+    said = shell.refused("stats", "store", "--compare", "bdf", "-L", "32", status=2)
     assert "Did you mean bfd (whole documents in bins, best fit decreasing)?" in said
-    assert "Did you mean megatron?" in packtool("export", "store", "-o", "x", "--format", "megatrn").stderr
+    said = shell.refused("export", "store", "-o", "x", "--format", "megatrn", status=2)
+    assert "Did you mean megatron?" in said
 
 
-def test_sources_of_a_mixture_are_summed_up(place: Path) -> None:
+def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
     write_store(Path("wiki"), [7, 30])
-    done = packtool("pack", "store", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "store=1,wiki=2")
-    assert "\n  in batches: " in done.stdout, done
-    assert "  packed again " in done.stdout
+    done = shell("pack", "store", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "store=1,wiki=2")
+    assert "\n  in batches: " in done
+    assert "  packed again " in done
 
 
 def test_an_empty_corpus_is_not_sent_to_stats(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

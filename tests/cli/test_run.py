@@ -30,11 +30,10 @@ input = "a"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def place(here: Path) -> Path:
     write_store(Path("store"), [3 + n * n % 40 for n in range(60)])
     Path("c.toml").write_text(CONFIG, encoding="utf-8")
-    return tmp_path
+    return here
 
 
 def test_without_an_output_the_directory_is_named_as_the_file(place: Path) -> None:
@@ -130,10 +129,7 @@ format = "mds"
 """
 
 
-def test_stages_say_what_their_commands_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: Shell
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_stages_say_what_their_commands_say(here: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
     lines = [json.dumps({"text": "word " * (1 + n % 20), "n": n}) for n in range(90)]
     Path("in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     Path("c.toml").write_text(CHOSEN, encoding="utf-8")

@@ -13,12 +13,11 @@ from tests.stores import write_store
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def place(here: Path) -> Path:
     write_store(Path("store"), [5, 9, 70])
     packtool.pack("store", "rows", strategy="concat", sequence_length=8)
     packtool.pack("store", "buckets", strategy="buckets", buckets=(8, 16))
-    return tmp_path
+    return here
 
 
 def test_the_result_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,14 +12,11 @@ from tests.cli.running import packtool
 from tests.shell import Shell
 
 
-def test_quiet_says_nothing(place: Path) -> None:
-    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-def test_verbose_says_what_is_done(place: Path) -> None:
-    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q", "-v")
-    assert result.stderr.startswith("packtool: concat: 3 documents planned in ")
+def test_quiet_says_nothing_and_verbose_what_is_done(place: Path, shell: Shell) -> None:
+    words = ("pack", "store", "--strategy", "concat", "-L", "16", "-q")
+    assert (shell(*words, "-o", "p"), shell.err) == ("", "")
+    shell(*words, "-o", "q", "-v")
+    assert shell.err.startswith("packtool: concat: 3 documents planned in ")
 
 
 CONFIG = """

@@ -139,10 +139,7 @@ def test_documents_of_rows_are_not_chosen(stores: list[Path], tmp_path: Path) ->
         {"mix": {"tokens": 2.5}, "sample": "50%", "seed": 4},
     ],
 )
-def test_documents_of_texts_are_chosen_as_those_of_their_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: dict[str, Any]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_documents_of_texts_are_chosen_as_those_of_their_store(here: Path, choice: dict[str, Any]) -> None:
     lines = (json.dumps({"body": f"text {n % 70} " + "and more " * (n % 9)}) + "\n" for n in range(200))
     Path("web.jsonl").write_text("".join(lines))
     packtool.tokenize("web.jsonl", "tokens", text_field="body")
@@ -156,4 +153,4 @@ def test_documents_of_texts_are_chosen_as_those_of_their_store(
     assert entries == expected
     before = "packtool tokenize web.jsonl -o tokens --text-field body && packtool pack tokens "
     assert of_texts.comparison.entries[0].command.startswith(before)
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["tokens", "web.jsonl"]
+    assert [path.name for path in sorted(here.iterdir())] == ["tokens", "web.jsonl"]

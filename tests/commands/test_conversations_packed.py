@@ -82,9 +82,8 @@ def test_what_is_too_long_is_refused(tmp_path: Path, store: Path) -> None:
 )
 @pytest.mark.parametrize("row", [20, 25, 40])
 def test_only_what_is_chosen_can_be_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Path, row: int, options: dict[str, Any], chosen: list[int]
+    here: Path, store: Path, row: int, options: dict[str, Any], chosen: list[int]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("list.txt").write_text("talks.jsonl:3\n")
     stores = [store]
     if "mix" in options:

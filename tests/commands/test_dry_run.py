@@ -21,13 +21,12 @@ ROWS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64}
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def place(here: Path) -> Path:
     Path("corpus.jsonl").write_text("".join(json.dumps({"text": f"document {n}"}) + "\n" for n in range(3010)))
     write_store(Path("store"), [3 + n * n % 40 for n in range(60)])
     packtool.pack("store", "rows", **ROWS)
     packtool.export("store", "exported", format="nanogpt")
-    return tmp_path
+    return here
 
 
 def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:

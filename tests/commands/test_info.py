@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,42 +13,36 @@ from tokenizers import AddedToken
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
-from tests.cli.running import ENVIRONMENT
 from tests.formats.outputs import prepare
+from tests.interrupting import interrupted
 from tests.shell import Shell
 from tests.stores import write_store
 from tests.text.encoding import shapes
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def place(here: Path) -> Path:
     write_store(Path("store"), [5, 9, 70])
     packtool.pack("store", "packed", strategy="concat", sequence_length=16)
-    return tmp_path
+    return here
 
 
-def said(capsys: pytest.CaptureFixture[str], path: str, status: int = 0) -> str:
-    assert run(["info", path]) == status
-    return capsys.readouterr().out
-
-
-def test_a_token_store(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, "store")
+def test_a_token_store(place: Path, shell: Shell) -> None:
+    text = shell("info", "store")
     assert text.startswith("store: token store, whole\n  documents   3\n  tokens      84\n")
     assert "\n  tokenizer   sha256 000000000000\n  EOS         <eos> (0)\n" in text
     assert "  packtool pack store -o packed-2 --strategy bfd --sequence-length 2048\n" in text
 
 
-def test_a_packed_dataset(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, "packed")
+def test_a_packed_dataset(place: Path, shell: Shell) -> None:
+    text = shell("info", "packed")
     assert text.startswith("packed: packed dataset, whole\n  strategy         concat\n  sequence length  16\n")
     assert "  rows             6\n" in text
     assert "  order            atom shuffle, seed 42, epoch 0\n" in text
     assert "  packtool stats packed\n" in text
 
 
-def test_a_tokenizer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tokenizer(place: Path, shell: Shell) -> None:
     tokens = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
     spec = shapes.with_added(*(AddedToken(text, special=True) for text in tokens))
     Path("model").mkdir()
@@ -59,22 +51,22 @@ def test_a_tokenizer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = ", ".join(f"{text} ({ids[text]})" for text in tokens)
     Path("model/bpe.json").write_bytes(shapes.data(spec))
     for path in ("model", "model/tokenizer.json", "model/bpe.json"):
-        text = said(capsys, path)
+        text = shell("info", path)
         assert text.startswith(f"{path}: tokenizer\n  model                  BPE\n")
         assert f"\n  EOS                    {shapes.EOS} ({ids[shapes.EOS]})\n" in text
         assert "verified as it runs\n" in text
         assert f"\n  to fill in the middle  {listed}\n" in text
         assert f"  packtool tokenize CORPUS -o tokens --tokenizer {path}\n" in text
     Path("model/tokenizer.json").write_bytes(shapes.data(shapes.spec()))
-    assert "\n  to fill in the middle  no known sentinels\n" in said(capsys, "model")
+    assert "\n  to fill in the middle  no known sentinels\n" in shell("info", "model")
     for name, told in (("LlamaTokenizerFast", True), ("GPT2Tokenizer", True), ("PreTrainedTokenizerFast", False)):
         Path("model/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
         built = f"{name.removesuffix('Fast')} is built anew from the vocabulary: its ids may differ from this file's"
-        assert (f"\n  in Transformers 5      {built}\n" in said(capsys, "model")) is told
+        assert (f"\n  in Transformers 5      {built}\n" in shell("info", "model")) is told
     Path("model/tokenizer_config.json").unlink()
     Path("a.jsonl").write_text('{"text": "some text"}\n')
     packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", fim_rate=1, fim_tokens=["a", "b", "c"])
-    assert "\n  rearranged  1 document (100%) to fill in the middle\n" in said(capsys, "rearranged")
+    assert "\n  rearranged  1 document (100%) to fill in the middle\n" in shell("info", "rearranged")
 
 
 def test_every_bucket_is_looked_at(place: Path) -> None:
@@ -85,27 +77,27 @@ def test_every_bucket_is_looked_at(place: Path) -> None:
     assert (found.state, found.missing) == ("damaged", ["bucket-00016/segments-00000.npy"])
 
 
-def test_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage(place: Path, shell: Shell) -> None:
     file = place / "store" / "tokens-00000.npy"
     file.write_bytes(file.read_bytes()[:-1])
-    text = said(capsys, "store", status=1)
+    text = shell("info", "store", status=1)
     assert text.startswith("store: token store, damaged\n")
     assert "missing or of the wrong size: tokens-00000.npy\nNext:\n  packtool verify store\n" in text
 
 
-def test_an_index_whose_store_is_gone_is_damaged(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_index_whose_store_is_gone_is_damaged(place: Path, shell: Shell) -> None:
     packtool.pack("store", "index", strategy="bfd", sequence_length=16, index_only=True)
-    assert "\n  packtool materialize index -o packed-2\n" in said(capsys, "index")
+    assert "\n  packtool materialize index -o packed-2\n" in shell("info", "index")
     (place / "store").rename(place / "gone")
-    text = said(capsys, "index", status=1)
+    text = shell("info", "index", status=1)
     assert text.startswith("index: packed dataset, damaged\n")
     assert "/store: the token store that the rows are gathered from is not there. " in text
     assert text.endswith("Next:\n  packtool verify index\n")
 
 
-def test_exports_and_mixtures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exports_and_mixtures(place: Path, shell: Shell) -> None:
     packtool.export("packed", "exported", format="parquet")
-    text = said(capsys, "exported")
+    text = shell("info", "exported")
     assert text.startswith("exported: export, whole\n  written for  parquet\n  sequences    6\n")
     assert "shards" not in text
     assert "\n  files        1\n" in text
@@ -115,48 +107,27 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "status", "message"),
     [
-        (
-            ["pack", "packed", *PACKED],
-            "packed: a packed dataset, where a token store",
-        ),
-        (["show", "order"], "order: an order of 6 rows, epoch 3, for np.load, without rows."),
-        (
-            ["show", "half"],
-            "half: the output of a packtool command that was interrupted. Finish it first: packtool info",
-        ),
-        (
-            ["pack", "half", *PACKED],
-            "half: the output of a packtool command that was",
-        ),
-        (["verify", "half"], "half: the output of a packtool command that was interrupted."),
-        (
-            ["pack", "text.jsonl", *PACKED],
-            "tokenize it first: packtool tokenize text",
-        ),
-        (["shuffle", "text.jsonl", "-o", "x"], "text.jsonl: a file, not a token store or packed dataset."),
-        (
-            ["show", "packed/manifest.json"],
-            "packed/manifest.json: the manifest of a dataset. Give its directory: packed.",
-        ),
-        (["show", "text.jsonl"], "text.jsonl: a file, not a token store or packed dataset."),
+        (["pack", "packed", *PACKED], 2, "packed: a packed dataset, where a token store"),
+        (["show", "order"], 1, "order: an order of 6 rows, epoch 3, for np.load, without rows."),
+        (["show", "half"], 1, "half: the output of a packtool command that was interrupted. Finish it first: packtool"),
+        (["pack", "half", *PACKED], 1, "half: the output of a packtool command that was"),
+        (["verify", "half"], 1, "half: the output of a packtool command that was interrupted."),
+        (["show", "packed/manifest.json"], 1, "packed/manifest.json: the manifest of a dataset. Give its directory: "),
     ],
 )
 def test_what_is_of_the_wrong_kind_is_called_by_its_name(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    place: Path, shell: Shell, arguments: list[str], status: int, message: str
 ) -> None:
     packtool.shuffle("packed", "order", epoch=3, order_only=True)
     prepare("half", "pack", key="k")
-    (place / "text.jsonl").write_text('{"text": "a"}\n')
-    assert run(arguments) in (1, 2)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert message in captured.err
+    assert message in shell.refused(*arguments, status=status)
+    assert shell.out == ""
     assert not (place / "x").exists()
 
 
-def test_commands_that_go_on_finish_the_work(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_that_go_on_finish_the_work(place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     """Whatever command it was: what info says goes on from where it was interrupted."""
     (place / "a.jsonl").write_text('{"text": "a"}\n{"text": "b c"}\n')
     for typed in (
@@ -165,50 +136,39 @@ def test_commands_that_go_on_finish_the_work(place: Path, capsys: pytest.Capture
         ["shuffle", "packed", "-o", "out", "--epoch", "2"],
         ["export", "packed", "-o", "out", "--format", "parquet"],
     ):
-        program = """
-import os
-from packtool.formats import manifest
-manifest.write = lambda *args: os._exit(9)
-from packtool.cli import main
-main()
-"""
-        killed = subprocess.run(
-            [sys.executable, "-c", program, *typed], env=ENVIRONMENT, capture_output=True, check=False
-        )
-        assert killed.returncode == 9, killed.stderr
+        interrupted(monkeypatch, run, typed)
         assert packtool.info("out").state == "unfinished"
         again, anew = packtool.info("out").next
         assert again.split()[:2] == ["packtool", typed[0]]
         assert anew == again.replace("--resume", "--overwrite")
-        assert run(again.split()[1:]) == 0
+        shell(*again.split()[1:])
         assert packtool.info("out").state == "whole"
         shutil.rmtree("out")
-    capsys.readouterr()
 
 
-def test_unfinished_work(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unfinished_work(place: Path, shell: Shell) -> None:
     prepare("half", "pack", key="k")
-    text = said(capsys, "half")
+    text = shell("info", "half")
     assert text.startswith("half: output of an interrupted command, unfinished\n  begun by  packtool pack\n")
     assert "  packtool pack ... -o half --resume " in text
 
 
-def test_a_directory_of_datasets(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, ".")
+def test_a_directory_of_datasets(place: Path, shell: Shell) -> None:
+    text = shell("info", ".")
     assert text.startswith(".: directory of datasets, whole\n")
     assert "\n  packed                packed dataset, whole, 6 rows\n" in text
     prepare("half", "pack", key="k")
     assert packtool.info(".").state == "unfinished"
 
 
-def test_what_packtool_did_not_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_packtool_did_not_write(place: Path, shell: Shell) -> None:
     (place / "corpus").mkdir()
     (place / "corpus" / "a b.jsonl.gz").write_bytes(b'{"text": "xyz"}')
-    assert said(capsys, "corpus") == (
+    assert shell("info", "corpus") == (
         "corpus: not written by packtool\n  files  1\n  bytes  15\n  kinds  1 .jsonl.gz\n"
         "Next:\n  packtool tokenize corpus -o tokens\n"
     )
-    assert "  packtool tokenize 'corpus/a b.jsonl.gz' -o tokens\n" in said(capsys, "corpus/a b.jsonl.gz")
+    assert "  packtool tokenize 'corpus/a b.jsonl.gz' -o tokens\n" in shell("info", "corpus/a b.jsonl.gz")
     (place / "page.jsonl").write_text("<html>")
     (place / "pairs.jsonl").write_text('{"chosen": "a", "rejected": "b"}')
     (place / "alpaca.jsonl").write_text('{"instruction": "a", "output": "b"}')
@@ -225,9 +185,9 @@ def test_what_packtool_did_not_write(place: Path, capsys: pytest.CaptureFixture[
     assert packtool.info("mixed.json").next[0].endswith("mixed.json -o tokens --on-error skip   leaves it out")
     assert packtool.info("alpaca.jsonl").kind == "conversations"
     (place / "empty").mkdir()
-    assert "empty: empty directory\nNext:\n  packtool tokenize corpus.jsonl -o empty\n" in said(capsys, "empty")
+    assert "empty: empty directory\nNext:\n  packtool tokenize corpus.jsonl -o empty\n" in shell("info", "empty")
     (place / "c.toml").touch()
-    assert "  packtool run c.toml --dry-run\n" in said(capsys, "c.toml")
+    assert "  packtool run c.toml --dry-run\n" in shell("info", "c.toml")
 
 
 def test_nothing(place: Path) -> None:

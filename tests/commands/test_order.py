@@ -133,11 +133,8 @@ def test_as_json(store: Path, tmp_path: Path, shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("described", [True, False])
-def test_it_is_known_by_name(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell, described: bool
-) -> None:
+def test_it_is_known_by_name(store: Path, here: Path, shell: Shell, described: bool) -> None:
     """Also one that an earlier version of packtool wrote, which did not describe it."""
-    monkeypatch.chdir(tmp_path)
     packtool.pack(store, "base", strategy="bfd", sequence_length=64)
     packtool.shuffle("base", "order", order_only=True, epoch=2)
     rows = len(packtool.open("base"))

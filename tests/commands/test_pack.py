@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool
-from packtool.cli import run
 from packtool.commands.verify import verify
-from packtool.errors import PacktoolError, UsageError
+from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import TokenizerInfo
@@ -24,6 +23,7 @@ from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.reading import Dataset
 from tests.examples import examples
+from tests.interrupting import interrupted_everywhere
 from tests.shell import Shell
 from tests.stores import EOS, TOKENIZER, contents, document_tokens, write_store
 
@@ -260,26 +260,11 @@ def test_an_output_that_holds_something_is_refused(tmp_path: Path, store: Path) 
     assert PackedDataset(tmp_path / "p").buckets[0].sequence_length == 32
 
 
-@pytest.mark.parametrize("fail_at", range(6))
-def test_killed_at_any_write_nothing_looks_whole(
-    tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch, fail_at: int
-) -> None:
-    writes = itertools.count()
-    replace = Path.replace
+def test_killed_at_any_write_nothing_looks_whole(tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(output: Path, **options: Any) -> Any:
+        return packtool.pack(store, output, strategy="concat", sequence_length=16, **options)
 
-    def failing(self: Path, target: Path) -> Path:
-        if Path(target).parent.name != "unfinished" and next(writes) == fail_at:
-            raise OSError(28, "No space left on device", str(target))
-        return replace(self, target)
-
-    monkeypatch.setattr(Path, "replace", failing)
-    assert run(["pack", str(store), "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "16", "-q"]) == 1
-    monkeypatch.undo()
-    assert not (tmp_path / "p" / "manifest.json").exists()
-    with pytest.raises(PacktoolError, match=r"was interrupted\. Finish it first"):
-        packtool.open(tmp_path / "p")
-    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, overwrite=True)
-    assert verify(tmp_path / "p").problems == []
+    assert interrupted_everywhere(monkeypatch, tmp_path, make) > 5
 
 
 def test_padding_token_by_id_and_by_text(tmp_path: Path, store: Path) -> None:

@@ -285,10 +285,9 @@ sequence-length = 16
     ],
 )
 def test_mistakes_of_pack_are_found_before_anything_is_tokenized(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenize: str, pack: str, message: str
+    here: Path, tokenize: str, pack: str, message: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    shutil.copy(Path(packtool.__file__).parent / "assets" / "tokenizer.json", tmp_path)
+    shutil.copy(Path(packtool.__file__).parent / "assets" / "tokenizer.json", here)
     Path("a.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
     Path("c.toml").write_text(LATE.format(tokenize=tokenize, pack=pack), encoding="utf-8")
     with pytest.raises(PacktoolError) as caught:

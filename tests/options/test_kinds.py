@@ -111,8 +111,7 @@ def test_what_is_no_part(written: float | str) -> None:
         parse_part(written)
 
 
-def test_suffixes_on_the_command_line_and_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_suffixes_on_the_command_line_and_in_a_file(here: Path) -> None:
     write_store(Path("store"), [5, 9, 3000])
     Path("c.toml").write_text('[pack]\nsequence-length = "1k"\nshard-tokens = "2M"\n', encoding="utf-8")
     base = ["pack", "store", "--strategy", "concat", "-q"]

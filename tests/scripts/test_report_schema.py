@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
 import report_schema
-
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.mark.parametrize(("name", "write"), [("report-schema.md", "page"), ("report.schema.json", "schema")])
-def test_the_pages_are_up_to_date(name: str, write: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == getattr(report_schema, write)(), (
-        "write them anew: python scripts/report_schema.py docs"
-    )
 
 
 def test_every_name_has_a_meaning() -> None:

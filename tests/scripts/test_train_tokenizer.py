@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from train_tokenizer import train
 
+from tests.examples import examples
+
 SHIPPED = Path(__file__).parents[2] / "packtool" / "assets" / "tokenizer.json"
 KNOWN_EOS = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>")
 TOKENIZER = Tokenizer.from_file(str(SHIPPED))
@@ -37,6 +39,7 @@ def test_ids_are_contiguous_and_there_is_one_eos() -> None:
     assert TOKENIZER.encode("<|endoftext|>").ids == [vocabulary["<|endoftext|>"]]
 
 
+@examples(100)
 @given(st.text())
 def test_round_trips_any_text(text: str) -> None:
     assert TOKENIZER.decode(TOKENIZER.encode(text).ids, skip_special_tokens=False) == text

@@ -1,0 +1,54 @@
+"""Pages, tables and pictures that scripts write are what they would write today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cli_reference
+import format_table
+import pytest
+import report_schema
+import rows_picture
+
+from packtool.cli.commands import COMMANDS
+
+DOCS = Path(__file__).parents[2] / "docs"
+GENERATED: dict[str, Callable[[str], str]] = {
+    "cli.md": lambda _: cli_reference.reference(),
+    "coming-from.md": format_table.written,
+    "report-schema.md": lambda _: report_schema.page(),
+    "report.schema.json": lambda _: report_schema.schema(),
+    "rows.svg": lambda _: rows_picture.picture(),
+}
+"""What makes each file of docs/, given the file as it is."""
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_it_is_up_to_date(name: str) -> None:
+    text = (DOCS / name).read_text(encoding="utf-8")
+    assert text == GENERATED[name](text), "write it anew: the script's first lines say how"
+
+
+def test_the_reference_has_every_command_and_option() -> None:
+    text = cli_reference.reference()
+    for name in COMMANDS:
+        assert f"## packtool {name}\n" in text
+    assert "| `-L, --sequence-length N` |  | Tokens in a row. |\n" in text
+    assert "| `--shuffle / --no-shuffle` | `--shuffle` | Shuffle the rows (for concat and padding: " in text
+    assert "| `--remainder pad\\|drop` | `pad` |" in text
+    assert "\npacktool pack STORE... [OPTIONS]\n" in text
+
+
+def test_a_page_has_one_place_for_the_table_of_formats() -> None:
+    assert format_table.written((DOCS / "coming-from.md").read_text(encoding="utf-8")).count("| `megatron` |") == 1
+    with pytest.raises(ValueError, match="lacks <!-- formats -->"):
+        format_table.written("# A page\n")
+
+
+def test_every_row_is_drawn_whole() -> None:
+    picture = rows_picture.picture()
+    for strategy in rows_picture.STRATEGIES:
+        assert f">{strategy}</tspan>" in picture
+    assert picture.count("#d62728") > 3, "concat cuts documents"
+    assert "#e8e8e8" in picture, "padding is shown"
