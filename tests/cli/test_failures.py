@@ -21,65 +21,34 @@ from tests.cli.running import ENVIRONMENT
 from tests.shell import Shell
 from tests.stores import write_store
 
+ROWS = "pack store -o p --strategy"
+USAGE = {
+    "pac": "[unknown-command]: no such command 'pac'. Did you mean 'pack'?",
+    "frobnicate": "[unknown-command]: no such command 'frobnicate'. See packtool --help.",
+    "pack": "[missing-option]: STORE: packtool pack needs at least one. See packtool pack --help.",
+    "pack store": "[missing-option]: --output: packtool pack needs this option. See packtool pack --help.",
+    "verify": "[missing-option]: PATH: packtool verify needs it. See packtool verify --help.",
+    "verify a b c": "[bad-usage]: packtool verify takes fewer arguments: there is no room for b c. See packtool ver",
+    "pack --sed 3": "[unknown-option]: --sed: packtool pack has no such option. Did you mean --seed or --scheduler or ",
+    "pack --block-size 3": "[unknown-option]: --block-size: packtool pack has no such option. Did you mean --sequence-",
+    "tokenize -s x": "[unknown-option]: -s: packtool tokenize has no such option. See packtool tokenize --help.",
+    "tokenize --num-proc 3": "[unknown-option]: --num-proc: packtool tokenize has no such option. Did you mean --work",
+    f"{ROWS} group_texts": "[unknown-strategy]: --strategy: there is no strategy 'group_texts'. Did you mean concat (",
+    f"{ROWS} BFDD": "[unknown-strategy]: --strategy: there is no strategy 'BFDD'. Did you mean bfd (whole documents ",
+    "pack --zzzz": "[unknown-option]: --zzzz: packtool pack has no such option. See packtool pack --help.",
+    "-x": "[unknown-option]: -x: packtool has no such option. See packtool --help.",
+    "pack store --seed": "[bad-option]: --seed: a value is missing after it. See --help.",
+    f"{ROWS} concat --seed -1": "[bad-option]: --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
+    f"{ROWS} concat --seed x": "[bad-option]: --seed: 'x' is not a whole number. Give a whole number.",
+}
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["pac"], "[unknown-command] no such command 'pac'. Did you mean 'pack'?"),
-        (["frobnicate"], "[unknown-command] no such command 'frobnicate'. See packtool --help."),
-        (["pack"], "[missing-option] STORE: packtool pack needs at least one. See packtool pack --help."),
-        (["pack", "store"], "[missing-option] --output: packtool pack needs this option. See packtool pack --help."),
-        (["verify"], "[missing-option] PATH: packtool verify needs it. See packtool verify --help."),
-        (
-            ["verify", "a", "b", "c"],
-            "[bad-usage] packtool verify takes fewer arguments: there is no room for b c. See packtool verify --help.",
-        ),
-        (
-            ["pack", "--sed", "3"],
-            "[unknown-option] --sed: packtool pack has no such option. Did you mean --seed or --scheduler or --sample?",
-        ),
-        (
-            ["pack", "--block-size", "3"],
-            "[unknown-option] --block-size: packtool pack has no such option. Did you mean --sequence-length?",
-        ),
-        (
-            ["tokenize", "-s", "x"],
-            "[unknown-option] -s: packtool tokenize has no such option. See packtool tokenize --help.",
-        ),
-        (
-            ["tokenize", "--num-proc", "3"],
-            "[unknown-option] --num-proc: packtool tokenize has no such option. Did you mean --workers?",
-        ),
-        (
-            ["pack", "a.txt", "-o", "p", "--strategy", "group_texts"],
-            "[unknown-strategy] --strategy: there is no strategy 'group_texts'. "
-            "Did you mean concat (join all documents to one stream and cut it)?",
-        ),
-        (
-            ["pack", "a.txt", "-o", "p", "--strategy", "BFDD"],
-            "[unknown-strategy] --strategy: there is no strategy 'BFDD'. "
-            "Did you mean bfd (whole documents in bins, best fit decreasing)?",
-        ),
-        (["pack", "--zzzz"], "[unknown-option] --zzzz: packtool pack has no such option. See packtool pack --help."),
-        (["-x"], "[unknown-option] -x: packtool has no such option. See packtool --help."),
-        (["pack", "store", "--seed"], "[bad-option] --seed: a value is missing after it. See --help."),
-        (
-            ["pack", "store", "-o", "p", "--strategy", "concat", "--seed", "-1"],
-            "[bad-option] --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
-        ),
-        (
-            ["pack", "store", "-o", "p", "--strategy", "concat", "--seed", "x"],
-            "[bad-option] --seed: 'x' is not a whole number. Give a whole number.",
-        ),
-    ],
-)
-def test_usage_errors_are_one_line(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    assert run(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "packtool: error" + message.replace("] ", "]: ", 1) + "\n"
+
+@pytest.mark.parametrize("typed", USAGE)
+def test_usage_errors_are_one_line(place: Path, shell: Shell, typed: str) -> None:
+    error = shell.refused(*typed.split(), status=2)
+    assert shell.out == ""
+    assert error.startswith(f"packtool: error{USAGE[typed]}")
+    assert (error.count("\n"), error[-2:-1] in ".?") == (1, True)
 
 
 @pytest.mark.parametrize("command", ["pack", "shuffle", "show", "verify"])

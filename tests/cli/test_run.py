@@ -43,11 +43,12 @@ def test_without_an_output_the_directory_is_named_as_the_file(place: Path) -> No
     assert sorted(each.name for each in (place / "c").iterdir()) == ["a", "b"]
 
 
-def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
-    assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ("packtool: [1/3] pack out/a\npacktool: [2/3] pack out/b\npacktool: [3/3] stats out/a\n")
-    lines = captured.out.splitlines()
+RUN = ("run", "c.toml", "-i", "store", "-o", "out")
+
+
+def test_stages_are_announced_and_summed_up(place: Path, shell: Shell) -> None:
+    lines = shell(*RUN).splitlines()
+    assert shell.err == "packtool: [1/3] pack out/a\npacktool: [2/3] pack out/b\npacktool: [3/3] stats out/a\n"
     assert lines[0].startswith("pack      out/a  done (")
     assert lines[1].startswith("          60 documents, ")
     assert lines[2].startswith("          padding 0.")
@@ -56,28 +57,24 @@ def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureF
     assert lines[8].startswith("concat · rows of ")
     assert max(map(len, lines)) <= 80
     assert not any(line.startswith("input text ") for line in lines[7:])
-    assert "\ninput text " in shell("run", "c.toml", "-i", "store", "-o", "out", "--full")
-    assert shell("run", "c.toml", "-i", "store", "-o", "out").startswith("pack      out/a  kept\n")
+    assert "\ninput text " in shell(*RUN, "--full")
+    assert shell(*RUN).startswith("pack      out/a  kept\n")
 
 
-def test_dry_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", "c.toml", "-i", "store", "-o", "out", "--dry-run"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    assert captured.out.startswith("pack      out/a  would do\n          to read: 60 documents, ")
-    assert captured.out.endswith(" free\n")
+def test_dry_run(place: Path, shell: Shell) -> None:
+    said = shell(*RUN, "--dry-run")
+    assert shell.err == ""
+    assert said.startswith("pack      out/a  would do\n          to read: 60 documents, ")
+    assert said.endswith(" free\n")
     (place / "out" / "a").mkdir(parents=True)
     (place / "out" / "a" / "letter.txt").touch()
-    run(["run", "c.toml", "-i", "store", "-o", "out", "--dry-run"])
     expected = "pack      out/a  would refuse (holds something else; --overwrite would replace it)\n"
-    assert capsys.readouterr().out.startswith(expected)
+    assert shell(*RUN, "--dry-run").startswith(expected)
 
 
-def test_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", "c.toml", "-i", "store", "-o", "out", "--json", "-q"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    found = json.loads(captured.out)
+def test_json_and_quiet(place: Path, shell: Shell) -> None:
+    found = json.loads(shell(*RUN, "--json", "-q"))
+    assert shell.err == ""
     assert found["schema_version"] == 1
     assert [(s["stage"], s["output"], s["state"]) for s in found["stages"]] == [
         ("pack", "out/a", "done"),
@@ -86,28 +83,21 @@ def test_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert found["stages"][0]["figures"]["documents"] == 60
     assert found["stages"][2]["report"]["kind"] == "packed"
-
-
-def test_quiet(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", "c.toml", "-i", "store", "-o", "out", "-q"]) == 0
-    assert capsys.readouterr() == ("", "")
+    assert (shell(*RUN, "-q"), shell.err) == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "message"),
+    ("typed", "status", "message"),
     [
-        (["run"], 2, "CONFIG.toml: packtool run needs it. See packtool run --help."),
-        (["run", "nowhere.toml"], 1, "nowhere.toml: no such file. Check the path."),
-        (["run", "c.toml"], 2, "c.toml:2: pack has no input. Give --input, or name it in the table."),
-        (["run", "c.toml", "-i", "nowhere"], 1, "nowhere: no such directory. Check the path."),
-        (["run", "c.toml", "-i", "-"], 2, "c.toml:2: standard input can't be read twice"),
+        ("run", 2, "CONFIG.toml: packtool run needs it. See packtool run --help."),
+        ("run nowhere.toml", 1, "nowhere.toml: no such file. Check the path."),
+        ("run c.toml", 2, "c.toml:2: pack has no input. Give --input, or name it in the table."),
+        ("run c.toml -i nowhere", 1, "nowhere: no such directory. Check the path."),
+        ("run c.toml -i -", 2, "c.toml:2: standard input can't be read twice"),
     ],
 )
-def test_refusals(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
-) -> None:
-    assert run(arguments) == status
-    assert message in capsys.readouterr().err
+def test_refusals(place: Path, shell: Shell, typed: str, status: int, message: str) -> None:
+    assert message in shell.refused(*typed.split(), status=status)
 
 
 CHOSEN = """
@@ -129,7 +119,7 @@ format = "mds"
 """
 
 
-def test_stages_say_what_their_commands_say(here: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
+def test_stages_say_what_their_commands_say(here: Path, shell: Shell) -> None:
     lines = [json.dumps({"text": "word " * (1 + n % 20), "n": n}) for n in range(90)]
     Path("in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     Path("c.toml").write_text(CHOSEN, encoding="utf-8")
@@ -142,8 +132,7 @@ def test_stages_say_what_their_commands_say(here: Path, capsys: pytest.CaptureFi
     ]
     by_commands = ""
     for command in commands:
-        assert run(shlex.split(command)) == 0
-        by_commands += capsys.readouterr().out.replace("--holdout-of packed", "--holdout-of out/packed")
+        by_commands += shell(*shlex.split(command)).replace("--holdout-of packed", "--holdout-of out/packed")
     facts = ("left out", "asked)", "other side", "The hold-out of", "of the pairs of tokens in a row", "Not kept")
     for fact in facts:
         [line, *_] = [line.strip() for line in by_commands.splitlines() if fact in line]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.cli import run
+from tests.shell import Shell
 from tests.stores import write_store
 
 
@@ -20,50 +20,38 @@ def place(here: Path) -> Path:
     return here
 
 
-def test_the_result_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["shuffle", "rows", "-o", "out", "--epoch", "1", "--json", "--memory", "100"]) == 0
-    captured = capsys.readouterr()
-    result = json.loads(captured.out)
+def test_the_result_as_json(place: Path, shell: Shell) -> None:
+    result = json.loads(shell("shuffle", "rows", "-o", "out", "--epoch", "1", "--json", "--memory", "100"))
     assert result["path"] == "out"
     assert result["report"]["shuffle"] == {"method": "atom", "atom_size": None, "seed": 42, "epoch": 1}
-    assert captured.err == ""
+    assert shell.err == ""
 
 
-def test_a_summary(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number, options in enumerate(
-        [
-            ["rows", "--atom-size", "8"],
-            ["rows", "--order-only"],
-            ["store", "-m", "partial", "-B", "2", "-L", "8"],
-            ["buckets", "-m", "bucket", "--batch-tokens", "32", "--remainder", "drop"],
-        ]
-    ):
-        assert run(["shuffle", *options, "-o", str(number)]) == 0
-        captured = capsys.readouterr()
-        assert f"Wrote {number} in" in captured.out
-        assert captured.err == ""
+SUMMED_UP = (
+    "rows --atom-size 8",
+    "rows --order-only",
+    "store -m partial -B 2 -L 8",
+    "buckets -m bucket --batch-tokens 32 --remainder drop",
+)
+
+
+def test_a_summary(place: Path, shell: Shell) -> None:
+    for number, typed in enumerate(SUMMED_UP):
+        assert f"Wrote {number} in" in shell("shuffle", *typed.split(), "-o", number)
+        assert shell.err == ""
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "message"),
+    ("typed", "status", "message"),
     [
-        (["store", "-o", "out"], 2, "[not-packed]: store: a token store, where --method atom needs a packed dataset."),
-        (
-            ["rows", "-o", "out", "-m", "bucket"],
-            2,
-            "[missing-option]: --batch-tokens: --method bucket needs this",
-        ),
-        (["rows", "-o", "rows/out"], 2, "[output-overlaps-input]: rows/out: the output lies inside the input rows."),
-        (["rows", "-o", "rows"], 2, "[output-overlaps-input]: rows: the output is the input. Choose an output"),
-        (["nothing", "-o", "out"], 1, "[missing-input]: nothing: no such directory."),
-        (["rows", "-o", "store"], 2, "[output-not-empty]: store:"),
+        ("store -o out", 2, "[not-packed]: store: a token store, where --method atom needs a packed dataset."),
+        ("rows -o rows/out", 2, "[output-overlaps-input]: rows/out: the output lies inside the input rows."),
+        ("rows -o rows", 2, "[output-overlaps-input]: rows: the output is the input. Choose an output"),
+        ("nothing -o out", 1, "[missing-input]: nothing: no such directory."),
+        ("rows -o store", 2, "[output-not-empty]: store:"),
     ],
 )
-def test_errors(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
-) -> None:
-    assert run(["shuffle", *arguments]) == status
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert message in captured.err.replace("\n", " ")
+def test_errors(place: Path, shell: Shell, typed: str, status: int, message: str) -> None:
+    assert message in shell.refused("shuffle", *typed.split(), status=status)
+    assert shell.out == ""
     assert not Path("out").exists()

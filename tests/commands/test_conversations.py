@@ -70,11 +70,7 @@ def trained(place: Path) -> list[list[tuple[str, int]]]:
 
 
 EXPECTED = [
-    [
-        ("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", 0),
-        ("Hö 😀<|im_end|>", 1),
-        ("\n<|endoftext|>", 0),
-    ],
+    [("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", 0), ("Hö 😀<|im_end|>", 1), ("\n<|endoftext|>", 0)],
     [("<|im_start|>user\n1 + 1<|im_end|>\n<|im_start|>assistant\n", 0), ("2<|im_end|>", 1), ("\n<|endoftext|>", 0)],
     [("<|im_start|>user\nSay<|im_end|>\n<|im_start|>assistant\n", 0), ("Done<|im_end|>", 1), ("\n<|endoftext|>", 0)],
 ]
@@ -167,14 +163,10 @@ def test_what_follows_the_prompt_is_the_completion(tmp_path: Path, model: Path) 
 
 
 def test_eos_of_the_template_is_that_of_the_store(tmp_path: Path, model: Path) -> None:
-    (tmp_path / "t.jinja").write_text(ENDING)
-    packtool.tokenize(TALKS[:1], tmp_path / "s", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=1)
-    assert trained(tmp_path / "s") == [[("Hi", 0), ("Hö 😀<|endoftext|>", 1)]]
-
-
-def test_the_template_stays_with_the_store(tmp_path: Path, model: Path) -> None:
+    """The template stays with it."""
     (tmp_path / "t.jinja").write_text(ENDING)
     packtool.tokenize(TALKS[:1], tmp_path / "s", tokenizer=model, chat_template=str(tmp_path / "t.jinja"), workers=1)
+    assert trained(tmp_path / "s") == [[("Hi", 0), ("Hö 😀<|endoftext|>", 1)]]
     assert (tmp_path / "s" / "chat_template.jinja").read_text() == ENDING
     packtool.verify(tmp_path / "s")
     packtool.tokenize(TALKS[:1], tmp_path / "again", tokenizer=tmp_path / "s", workers=1)
@@ -280,22 +272,14 @@ def test_a_template_at_fault_is_not_to_be_skipped(tmp_path: Path, model: Path, s
     assert "--on-error" not in error.value.remedy
 
 
-BAD = [
-    (
-        {"messages": [{"role": "user", "value": "x"}]},
-        "bad-conversation",
-        "the content of message 1 is missing; its fields",
-    ),
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"messages": [{"role": "user", "value": "x"}]}, "bad-conversation", "the content of message 1 is missing; its fi"),
     ({"messages": []}, "bad-conversation", "a conversation without messages"),
     ({"messages": [{"role": "critic", "content": "x"}]}, "bad-conversation", "message 1 has the role 'critic'"),
     ({"messages": [{"role": "user", "content": "x"}]}, "nothing-trains", "nothing trains: no message of the assistant"),
     ({"messages": [{"content": "x"}]}, "bad-conversation", "message 1 has no role"),
     ({"text": "x"}, "missing-text", "no conversation: neither messages, conversations, nor prompt and completion"),
-    (
-        {"messages": [{"role": "user", "content": "\ud800"}, TALKS[0]["messages"][1]]},
-        "lone-surrogate",
-        "lone surrogate",
-    ),  # type: ignore[index]
+    ({"prompt": "\ud800", "completion": "x"}, "lone-surrogate", "lone surrogate"),
 ]
 
 
@@ -320,11 +304,7 @@ def test_bad_conversations_are_told_and_counted(
     ("options", "where", "what"),
     [
         ({"bos": True}, "--bos", "the chat template says what begins a conversation"),
-        (
-            {"template_args": {"messages": []}},
-            "--template-args",
-            "it has 'messages', which the conversation",
-        ),
+        ({"template_args": {"messages": []}}, "--template-args", "it has 'messages', which the conversation"),
         ({"template_args": "{x"}, "--template-args", "'{x' is not a JSON object"),
         ({"template_args": "[1]"}, "--template-args", "'[1]' is not a JSON object"),
         ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on all"),
@@ -455,23 +435,15 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
     assert said["other-reasoning"] == (
         "1 conversation of 9 holds what looks like reasoning in a form that is not read: first '<thought>' in b.jsonl:5"
     )
-    assert (
-        said["tool-calls-in-text"]
-        == "the content of 1 message spells a call of a tool, which --tool-calls does not parse"
-    )
+    spelled = "the content of 1 message spells a call of a tool, which --tool-calls does not parse"
+    assert said["tool-calls-in-text"] == spelled
     counts = result.counts
     assert (counts["conversations"], counts["reasoning_conversations"]) == (9, 2)
     assert (counts["other_reasoning_conversations"], counts["spelled_tool_calls"]) == (1, 1)
     with pytest.warns(PacktoolWarning, match=r"--reasoning mask found none in 3 conversations"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "none", **options)
-    tagged = packtool.tokenize(
-        THOUGHTS,
-        tmp_path / "t",
-        tokenizer=model,
-        workers=workers,
-        reasoning="drop",
-        reasoning_tags="<thought>,</thought>",
-    )
+    options = {"tokenizer": model, "workers": workers, "reasoning": "drop", "reasoning_tags": "<thought>,</thought>"}
+    tagged = packtool.tokenize(THOUGHTS, tmp_path / "t", **options)
     assert tagged.counts["reasoning_conversations"] == 3
     assert TokenStore(tmp_path / "t").manifest.options["reasoning_tags"] == [["<thought>", "</thought>"]]
     for tags in ("<a>", "<a>,<a>", ",</a>", "<a>,<b>,</a>"):

@@ -278,37 +278,19 @@ def test_padding_token_by_id_and_by_text(tmp_path: Path, store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("typed", "code", "message"),
     [
-        (["missing", "--strategy", "concat", "-L", "16"], 1, "missing: no such directory. Check the path."),
-        ([".", "--strategy", "concat", "-L", "16"], 1, "no manifest.json, so this is not a finished token store"),
-        (
-            ["store", "--strategy", "tetris", "-L", "16"],
-            2,
-            "--strategy: there is no strategy 'tetris'. Choose one of concat",
-        ),
-        (["store", "--strategy", "concat"], 2, "--sequence-length: --strategy concat needs this option"),
-        (
-            ["store", "--strategy", "concat", "-L", "16", "-A", "10"],
-            2,
-            "--atom-size: 10 does not fit the sequence length 16",
-        ),
-        (["store", "--strategy", "concat", "-L", "16", "--seed", "18446744073709551616"], 2, "--seed"),
-        (["store", "--strategy", "concat", "-L", "16", "--shard-tokens", "0"], 2, "--shard-tokens: 0 is out of range"),
-        (["store", "--strategy", "concat", "-L", "x"], 2, "--sequence-length: 'x' is not a whole number"),
+        ("missing --strategy concat -L 16", 1, "missing: no such directory. Check the path."),
+        (". --strategy concat -L 16", 1, "no manifest.json, so this is not a finished token store"),
+        ("store --strategy tetris -L 16", 2, "--strategy: there is no strategy 'tetris'. Choose one of concat"),
+        ("store --strategy concat", 2, "--sequence-length: --strategy concat needs this option"),
+        ("store --strategy concat -L 16 -A 10", 2, "--atom-size: 10 does not fit the sequence length 16"),
+        ("store --strategy concat -L 16 --seed 18446744073709551616", 2, "--seed"),
+        ("store --strategy concat -L 16 --shard-tokens 0", 2, "--shard-tokens: 0 is out of range"),
     ],
 )
-def test_refusals(
-    here: Path,
-    store: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    shell: Shell,
-    arguments: list[str],
-    code: int,
-    message: str,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    error = shell.refused("pack", *arguments, "-o", "out", status=code)
+def test_refusals(here: Path, store: Path, shell: Shell, typed: str, code: int, message: str) -> None:
+    error = shell.refused("pack", *typed.split(), "-o", "out", status=code)
     assert message in error
     assert "Traceback" not in error
     assert not Path("out").exists()

@@ -111,27 +111,23 @@ def test_options_are_passed_on(tmp_path: Path) -> None:
     assert stage.options == {"sequence_length": 8, "max_repetition": Fraction(1, 10)}
 
 
+TWO = "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (
             "",
-            "[nothing-to-do] the file has no table. "
-            "Write [tokenize], [pack], [shuffle], [materialize], [export] or [stats].",
+            "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle], [materialize], [export] or [",
         ),
         ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give --input, or name it in the table."),
+        (TWO, "[missing-option] FILE:4: one of several [[pack]] tables without an output of its own. Give each a name"),
         (
-            "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n",
-            "[missing-option] FILE:4: one of several [[pack]] tables without an output of its own. Give each a name",
+            f"{TWO}output='a/b'\n",
+            "[same-output] FILE:6: writes out/a/b, where FILE:1 writes out/a. Give each an output ",
         ),
-        (
-            "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\noutput='a/b'\n",
-            "[same-output] FILE:6: writes out/a/b, where FILE:1 writes out/a. Give each an output of its own.",
-        ),
-        (
-            "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\noutput='b'\n[shuffle]\n",
-            "[ambiguous-input] FILE:7: shuffle: has several possible inputs: out/a, out/b. Name one of them: ",
-        ),
+        (f"{TWO}output='b'\n[shuffle]\n", "[ambiguous-input] FILE:7: shuffle: has several possible inputs: out/a, out"),
         ("[pack]\noutput='../x'\ninput='s'\n[shuffle]\noutput='../x'", "[same-output] FILE:5: writes out/../x"),
     ],
 )

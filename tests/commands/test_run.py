@@ -14,7 +14,7 @@ import pytest
 
 import packtool
 from packtool.commands.run import PipelineStage, StageResult, run
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
 from packtool.places.place import Place
@@ -202,16 +202,6 @@ def test_a_page_may_be_the_only_output(place: Path) -> None:
     (place / "c.toml").write_text("[stats]\nhtml = 'pages/report.html'\n", encoding="utf-8")
     assert go(place) == ["done"]
     assert (place / "out" / "pages" / "report.html").exists()
-
-
-def test_standard_input_is_refused(place: Path) -> None:
-    with pytest.raises(UsageError, match=r"c.toml:2: standard input can't be read twice"):
-        run(place / "c.toml", input="-", output=place / "out")
-
-
-def test_a_missing_store(place: Path) -> None:
-    with pytest.raises(DataError, match="no such directory"):
-        run(place / "c.toml", input=place / "nowhere", output=place / "out")
 
 
 def test_stages_are_announced(place: Path) -> None:

@@ -34,6 +34,9 @@ def read(ids: list[list[int]], **columns: list[list[Any]]) -> list[list[int]]:
     return [part.tolist() for part in np.split(found.tokens, np.cumsum(found.lengths)[:-1])]
 
 
+FOUR = [[4, 4, 5, 5], [6, 6], [7] * 3]
+
+
 @pytest.mark.parametrize(
     ("columns", "documents"),
     [
@@ -45,26 +48,9 @@ def read(ids: list[list[int]], **columns: list[list[Any]]) -> list[list[int]]:
         ({"document_ids": [[0, 0, 1, -1], [0, 1], [0, 1, 2]]}, [[5, 6], [7], [9], [9], [4], [4], [4]]),
         ({"segment_ids": [[1, 1, 2, 0], [1, 0], [1, 1, 2]]}, [[5, 6], [7], [9], [4, 4], [4]]),
         ({"seq_idx": [[7, 7, 8, 9], [3, 3], [2, 2, 5]]}, [[5, 6], [7], [8], [9, 9], [4, 4], [4]]),
-        (
-            {"segment_ids": [[0, 0, 1, 1], [0, 0], [0, 1, 1]], "attention_mask": [[1, 1, 1, 0], [1, 1], [1, 1, 1]]},
-            [[5, 6], [7], [9, 9], [4], [4, 4]],
-        ),
-        (
-            {"attention_mask": [[1, 1, 2, 2], [1, 1], [1, 1, 1]], "position_ids": [[0, 1, 0, 1], [0, 1], [0, 1, 2]]},
-            [[5, 6], [7, 8], [9, 9], [4, 4, 4]],
-        ),
-        (
-            {"attention_mask": [[0, 0, 1, 1], [1, 1], [1] * 3], "position_ids": [[1, 1, 0, 1], [0, 1], [0, 1, 2]]},
-            [[7, 8], *IDS[1:]],
-        ),
-        (
-            {"document_ids": [[4, 4, 5, 5], [6, 6], [7] * 3], "seq_lengths": [[2, 2], [2], [3]]},
-            [[5, 6], [7, 8], *IDS[1:]],
-        ),
-        (
-            {"document_ids": [[4, 4, 5, 5], [6, 6], [7] * 3], "cu_seqlens": [[0, 2, 4], [0, 2], [0]]},
-            [[5, 6], [7, 8], *IDS[1:]],
-        ),
+        ({"attention_mask": FOUR, "position_ids": [[0, 1, 0, 1], [0, 1], [0, 1, 2]]}, [[5, 6], [7, 8], *IDS[1:]]),
+        ({"document_ids": FOUR, "seq_lengths": [[2, 2], [2], [3]]}, [[5, 6], [7, 8], *IDS[1:]]),
+        ({"document_ids": FOUR, "cu_seqlens": [[0, 2, 4], [0, 2], [0]]}, [[5, 6], [7, 8], *IDS[1:]]),
         ({"position_ids": [[0, 1, 2, 3], [0, 1], [0, 1, 2]], "pad_mask": [[0] * 4, [0] * 2, [0] * 3]}, IDS),
         ({"score": [[1], [1], [2]]}, IDS),
     ],
@@ -73,73 +59,38 @@ def test_columns_are_obeyed(columns: dict[str, Any], documents: list[list[int]])
     assert read(IDS, **columns) == documents
 
 
-@pytest.mark.parametrize(
-    ("columns", "code", "message"),
-    [
-        (
-            {"attention_mask": [[1, 0, 1, 1], [1] * 2, [1] * 3]},
-            "import-loses",
-            "row 0: attention_mask: a document goes on",
-        ),
-        (
-            {"attention_mask": [[1, 2, 1, 2], [1] * 2, [1] * 3]},
-            "import-loses",
-            "row 0: attention_mask: a document goes on",
-        ),
-        (
-            {"attention_mask": [[1] * 4, [1, -1], [1] * 3]},
-            "bad-mask",
-            "row 1: attention_mask has the value -1, which is",
-        ),
-        ({"attention_mask": [[1] * 4, [1, 0.5], [1] * 3]}, "bad-mask", "row 1: attention_mask has the value 0.5 where"),
-        (
-            {"attention_mask": [[1] * 4, [1] * 3, [1] * 3]},
-            "bad-mask",
-            "row 1: column attention_mask has 3 values for 2 ids",
-        ),
-        (
-            {"document_ids": [[7, 7, 8, 8], [8, 8], [9] * 3]},
-            "import-loses",
-            "row 1: column document_ids: document 8 goes on",
-        ),
-        ({"document_ids": [[1] * 4, [0, 0], [1, 0, 0]]}, "import-loses", "row 1: column document_ids has the number 0"),
-        (
-            {"segment_ids": [[1, 1, 2, 0], [1, 0], [0, 1, 1]]},
-            "import-loses",
-            "row 2: column segment_ids has the number 0",
-        ),
-        (
-            {"segment_ids": [[2, 2, 0, 0], [1, 1], [1] * 3]},
-            "import-loses",
-            "row 0: column segment_ids has the number 0",
-        ),
-        (
-            {"pad_mask": [[0, 0, 0, 1], [0] * 2, [0] * 3]},
-            "import-loses",
-            "row 0: column pad_mask marks padding, but not",
-        ),
-        (
-            {"position_ids": [[0, 1, 0, 1], [0, 1], [0, 1, 2]]},
-            "import-loses",
-            "row 0: column position_ids says that these",
-        ),
-        (
-            {"seq_lengths": [[4], [1, 1], [3]]},
-            "import-loses",
-            "row 1: column seq_lengths says that these are packed rows",
-        ),
-        ({"seq_start_id": [[0], [0], [0, 2]]}, "import-loses", "row 2: column seq_start_id says that these are packed"),
-        (
-            {"reward": [[1.5] * 4, [0] * 2, [1] * 3]},
-            "import-loses",
-            "row 0: column reward has a number for each token, and",
-        ),
-    ],
-)
-def test_what_is_not_clear_is_refused(columns: dict[str, Any], code: str, message: str) -> None:
+def test_two_columns_are_obeyed_together() -> None:
+    segments, mask = [[0, 0, 1, 1], [0, 0], [0, 1, 1]], [[1, 1, 1, 0], [1, 1], [1, 1, 1]]
+    assert read(IDS, segment_ids=segments, attention_mask=mask) == [[5, 6], [7], [9, 9], [4], [4, 4]]
+    mask, positions = [[0, 0, 1, 1], [1, 1], [1] * 3], [[1, 1, 0, 1], [0, 1], [0, 1, 2]]
+    assert read(IDS, attention_mask=mask, position_ids=positions) == [[7, 8], *IDS[1:]]
+
+
+BAD_MASKS = [
+    ({"attention_mask": [[1] * 4, [1, -1], [1] * 3]}, "row 1: attention_mask has the value -1, which is"),
+    ({"attention_mask": [[1] * 4, [1, 0.5], [1] * 3]}, "row 1: attention_mask has the value 0.5 where"),
+    ({"attention_mask": [[1] * 4, [1] * 3, [1] * 3]}, "row 1: column attention_mask has 3 values for 2 ids"),
+]
+LOSING = [
+    ({"attention_mask": [[1, 0, 1, 1], [1] * 2, [1] * 3]}, "row 0: attention_mask: a document goes on"),
+    ({"attention_mask": [[1, 2, 1, 2], [1] * 2, [1] * 3]}, "row 0: attention_mask: a document goes on"),
+    ({"document_ids": [[7, 7, 8, 8], [8, 8], [9] * 3]}, "row 1: column document_ids: document 8 goes on"),
+    ({"document_ids": [[1] * 4, [0, 0], [1, 0, 0]]}, "row 1: column document_ids has the number 0"),
+    ({"segment_ids": [[1, 1, 2, 0], [1, 0], [0, 1, 1]]}, "row 2: column segment_ids has the number 0"),
+    ({"segment_ids": [[2, 2, 0, 0], [1, 1], [1] * 3]}, "row 0: column segment_ids has the number 0"),
+    ({"pad_mask": [[0, 0, 0, 1], [0] * 2, [0] * 3]}, "row 0: column pad_mask marks padding, but not"),
+    ({"position_ids": [[0, 1, 0, 1], [0, 1], [0, 1, 2]]}, "row 0: column position_ids says that these"),
+    ({"seq_lengths": [[4], [1, 1], [3]]}, "row 1: column seq_lengths says that these are packed rows"),
+    ({"seq_start_id": [[0], [0], [0, 2]]}, "row 2: column seq_start_id says that these are packed"),
+    ({"reward": [[1.5] * 4, [0] * 2, [1] * 3]}, "row 0: column reward has a number for each token, and"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), [*BAD_MASKS, *LOSING])
+def test_what_is_not_clear_is_refused(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         read(IDS, **columns)
-    assert caught.value.code == code
+    assert caught.value.code == ("bad-mask" if (columns, message) in BAD_MASKS else "import-loses")
     assert "--ids-only" in caught.value.remedy
 
 

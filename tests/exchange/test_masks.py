@@ -76,20 +76,13 @@ def test_masks_are_kept(tmp_path: Path, tokenizer: Path, write: Callable[..., st
 
 
 SHIFTED = r"labels has the label 6, another token than the id, as if labels were shifted \(token 0, whose id is 5\)"
+SHORT = {"loss_mask": [[0, 1, 1], [0, 1], [], [1, 0]]}
 BAD: list[tuple[Callable[..., str], dict[str, Any], str]] = [
     (as_jsonl, {"labels": [[6, 7, 0], [8], [], [9, 0]]}, rf"a\.jsonl:1: {SHIFTED}"),
     (as_parquet, {"labels": [[6, 7, 0], [8], [], [9, 0]]}, rf"a\.parquet, row 0: {SHIFTED}"),
-    (
-        as_jsonl,
-        {"loss_mask": [[0, 1, 1], [0.5], [], [1, 0]]},
-        r"a\.jsonl:2: loss_mask has the value 0\.5, neither 0 nor",
-    ),
-    (
-        as_jsonl,
-        {"loss_mask": [[0, 1, 1], [0, 1], [], [1, 0]]},
-        r"l:2: column loss_mask has 2 values for 1 id\. Give every",
-    ),
-    (as_parquet, {"loss_mask": [[0, 1, 1], [0, 1], [], [1, 0]]}, r"t, row 1: column loss_mask has 2 values for 1 id\."),
+    (as_jsonl, {"loss_mask": [[0, 1, 1], [0.5], [], [1, 0]]}, r"a\.jsonl:2: loss_mask has the value 0\.5, neither 0"),
+    (as_jsonl, SHORT, r"l:2: column loss_mask has 2 values for 1 id\. Give every"),
+    (as_parquet, SHORT, r"t, row 1: column loss_mask has 2 values for 1 id\."),
     (as_jsonl, {"loss_mask": [[0, 1, 1], ["x"], [], [1, 0]]}, r"a\.jsonl:2: loss_mask is not a list of numbers"),
 ]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from packtool.cli import run
 from packtool.errors import DataError
 from packtool.formats.token_store import document_lengths
+from tests.shell import Shell
 from tests.stores import rewrite
 
 
@@ -34,25 +34,22 @@ def wrong_offsets(table: Any) -> None:
     ],
 )
 def test_numbers_that_point_elsewhere(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], dataset: str, name: str, change: Any, message: str
+    made: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell, dataset: str, name: str, change: Any, message: str
 ) -> None:
     """They once ended in memory that is not the dataset's, or in a crash."""
-    rewrite(made / dataset, name, change)
+    monkeypatch.chdir(made)
+    rewrite(Path(dataset), name, change)
     commands = {
-        "packed": [
-            ["shuffle", str(made / "packed"), "-o", str(tmp_path / "s")],
-            ["shuffle", str(made / "packed"), "-o", str(tmp_path / "t"), "--memory", "1KiB", "-j", "1"],
-            ["stats", str(made / "packed")],
-            ["show", str(made / "packed"), "--row", "0"],
-        ],
-        "store": [
-            ["pack", str(made / "store"), "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "16"],
-            ["stats", str(made / "store")],
-        ],
+        "packed": (
+            "shuffle packed -o s",
+            "shuffle packed -o t --memory 1KiB -j 1",
+            "stats packed",
+            "show packed --row 0",
+        ),
+        "store": ("pack store -o p --strategy concat -L 16", "stats store"),
     }
-    for command in [*commands[dataset], ["verify", str(made / dataset)]]:
-        assert run(command) == 1, command
-        assert message in capsys.readouterr().err, command
+    for command in (*commands[dataset], f"verify {dataset}"):
+        assert message in shell.refused(*command.split()), command
 
 
 def test_documents_longer_than_their_lengths_can_say() -> None:

@@ -18,6 +18,7 @@ from packtool.formats.files import write_array
 from packtool.formats.manifest import decode
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry, npy_header
+from tests.interrupting import cut
 from tests.stores import contents, write_store
 
 DTYPE = np.dtype("<u2")
@@ -40,33 +41,20 @@ def patched(file: Path, array: np.ndarray) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "gone": (Path.unlink, "missing-shard: named in the manifest, but not there"),
-    "empty": (lambda f: f.write_bytes(b""), "damaged-shard: not a readable array: its header is damaged"),
-    "text": (lambda f: f.write_bytes(b"not an array"), "damaged-shard: not a readable array: its header is damaged"),
-    "pickle": (
-        lambda f: resaved(f, np.array([["a", 1, None]] * 2, object)),
-        "damaged-shard: holds object, but the manifest says uint16",
-    ),
-    "bytes": (lambda f: resaved(f, ARRAY.astype("u1")), "damaged-shard: holds uint8, but the manifest says uint16"),
-    "wide": (lambda f: patched(f, np.zeros(3, "<u4")), "damaged-shard: holds uint32, but the manifest says uint16"),
-    "big-endian": (lambda f: resaved(f, ARRAY.astype(">u2")), "damaged-shard: holds >u2, but the manifest says uint16"),
-    "flat": (
-        lambda f: patched(f, np.zeros(6, DTYPE)),
-        "damaged-shard: has shape (6,), but the manifest says (2, 3)",
-    ),
-    "larger": (
-        lambda f: patched(f, np.zeros((2, 300), DTYPE)),
-        "damaged-shard: has shape (2, 300), but the manifest says (2, 3)",
-    ),
-    "fortran": (lambda f: resaved(f, np.asfortranarray(ARRAY)), "damaged-shard: in Fortran order"),
-    "short header": (lambda f: resaved(f, ARRAY), "damaged-shard: its header is not one that packtool writes"),
-    "cut short": (
-        lambda f: f.write_bytes(f.read_bytes()[:-1]),
-        "damaged-shard: has 4107 bytes, but an array of shape (2, 3) has 4108",
-    ),
+    "empty": (lambda f: f.write_bytes(b""), "not a readable array: its header is damaged"),
+    "text": (lambda f: f.write_bytes(b"not an array"), "not a readable array: its header is damaged"),
+    "pickle": (lambda f: resaved(f, np.array([["a", 1]], object)), "holds object, but the manifest says uint16"),
+    "bytes": (lambda f: resaved(f, ARRAY.astype("u1")), "holds uint8, but the manifest says uint16"),
+    "wide": (lambda f: patched(f, np.zeros(3, "<u4")), "holds uint32, but the manifest says uint16"),
+    "big-endian": (lambda f: resaved(f, ARRAY.astype(">u2")), "holds >u2, but the manifest says uint16"),
+    "flat": (lambda f: patched(f, np.zeros(6, DTYPE)), "has shape (6,), but the manifest says (2, 3)"),
+    "larger": (lambda f: patched(f, np.zeros((2, 300), DTYPE)), "has shape (2, 300), but the manifest says (2, 3)"),
+    "fortran": (lambda f: resaved(f, np.asfortranarray(ARRAY)), "in Fortran order"),
+    "short header": (lambda f: resaved(f, ARRAY), "its header is not one that packtool writes"),
+    "cut short": (cut, "has 4107 bytes, but an array of shape (2, 3) has 4108"),
     "too long": (
         lambda f: f.write_bytes(f.read_bytes() + b"x"),
-        "damaged-shard: has 4109 bytes, but an array of shape (2, 3) has 4108",
+        "has 4109 bytes, but an array of shape (2, 3) has 4108",
     ),
 }
 
@@ -77,8 +65,15 @@ def test_a_damaged_array_is_refused(tmp_path: Path, entry: FileEntry, damage: st
     change(tmp_path / "inside" / entry.name)
     with pytest.raises(DataError) as caught:
         LocalPlace(tmp_path / "inside").array(entry, DTYPE)
-    assert f"{caught.value.code}: {caught.value.what}" == message
+    assert (caught.value.code, caught.value.what) == ("damaged-shard", message)
     assert caught.value.where == str(tmp_path / "inside" / entry.name)
+
+
+def test_an_array_that_is_gone_is_named(tmp_path: Path, entry: FileEntry) -> None:
+    (tmp_path / "inside" / entry.name).unlink()
+    with pytest.raises(DataError, match="named in the manifest, but not there") as caught:
+        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
+    assert caught.value.code == "missing-shard"
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (3,), (2, 3)])

@@ -23,18 +23,8 @@ def refused(arguments: object, *chosen: str) -> str:
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        (
-            "atom",
-            {"batch_size": 3},
-            "[option-not-taken] --batch-size: --method atom does not take this option. Leave it out, or use "
-            "--method partial.",
-        ),
-        (
-            "partial",
-            {"batch_size": 3},
-            "[missing-option] --sequence-length: --method partial needs this option. "
-            "Give --batch-size and --sequence-length.",
-        ),
+        ("atom", {"batch_size": 3}, "[option-not-taken] --batch-size: --method atom does not take this option. Leave "),
+        ("partial", {"batch_size": 3}, "[missing-option] --sequence-length: --method partial needs this option. Give "),
         ("bucket", {"batch_tokens": 3, "atom_size": 2}, "[option-not-taken] --atom-size: --method bucket does not"),
         ("atom", {"epoch": -1}, "[bad-option] --epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
         ("atom", {"workers": 0}, "[bad-option] --workers: 0 is out of range. Give 1 or more."),
@@ -60,24 +50,16 @@ def test_defaults_are_always_taken(strategy: str) -> None:
     check_taken(checked(given), "--strategy", strategy)
 
 
+COUNT = "a whole number, such as 2048 or 2k"
+COUNTS = "a list of whole numbers, such as 2048,8192"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"buckets": "512,b"},
-            "--buckets: '512,b' is not a list of whole numbers, such as 2048,8192. Give a list of whole "
-            "numbers, such as 2048,8192.",
-        ),
-        (
-            {"sequence_length": True},
-            "--sequence-length: True is not a whole number, such as 2048 or 2k. Give a whole number, "
-            "such as 2048 or 2k.",
-        ),
-        (
-            {"sequence_length": 0.5},
-            "--sequence-length: 0.5 is not a whole number, such as 2048 or 2k. Give a whole number, "
-            "such as 2048 or 2k.",
-        ),
+        ({"buckets": "512,b"}, f"--buckets: '512,b' is not {COUNTS}. Give {COUNTS}."),
+        ({"sequence_length": True}, f"--sequence-length: True is not {COUNT}. Give {COUNT}."),
+        ({"sequence_length": 0.5}, f"--sequence-length: 0.5 is not {COUNT}. Give {COUNT}."),
         ({"sequence_length": 8, "shuffle": "no"}, "--shuffle: 'no' is not true or false. Give true or false."),
         ({"sequence_length": 8, "seed": "x"}, "--seed: 'x' is not a whole number. Give a whole number."),
     ],
