@@ -64,13 +64,13 @@ def test_help_is_grouped_and_the_rare_options_come_last(shell: Shell) -> None:
 
 
 def test_what_the_command_line_sets_lasts_as_long_as_the_command(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.setenv("PACKTOOL_PROGRESS", "log")
     logger = logging.getLogger("packtool")
     before = logger.level, list(logger.handlers), list(warnings.filters)
-    assert run(["pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-v", "-q", "--progress", "none"]) == 0
-    assert "documents planned" in capsys.readouterr().err
+    shell("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-v", "-q", "--progress", "none")
+    assert "documents planned" in shell.err
     assert os.environ["PACKTOOL_PROGRESS"] == "log"
     assert (logger.level, list(logger.handlers), list(warnings.filters)) == before
 

@@ -11,7 +11,6 @@ from types import ModuleType
 
 import pytest
 
-from packtool.cli import run
 from packtool.commands.doctor import OPTIONAL, REQUIRED, doctor
 from tests.shell import Shell
 
@@ -22,15 +21,16 @@ def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
 
 
-def without(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
+def failing(monkeypatch: pytest.MonkeyPatch, package: str, error: Exception) -> None:
+    """Let the import of a package fail."""
     real = importlib.import_module
 
-    def fake(name: str, package: str | None = None) -> ModuleType:
-        if name == absent:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real(name, package)
+    def look(name: str, within: str | None = None) -> ModuleType:
+        if name == package:
+            raise error
+        return real(name, within)
 
-    monkeypatch.setattr(importlib, "import_module", fake)
+    monkeypatch.setattr(importlib, "import_module", look)
 
 
 def test_it_looks_at_every_dependency() -> None:
@@ -49,34 +49,21 @@ def test_all_is_well_here(shell: Shell) -> None:
     assert "broken" not in text
 
 
-def test_a_package_that_does_not_like_the_machine(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_package_that_does_not_like_the_machine(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     """As one that reads /proc when it is imported, where there is none."""
-    real = importlib.import_module
-
-    def look(name: str, package: str | None = None) -> ModuleType:
-        if name == "distributed":
-            raise ProcessLookupError("process 7 not found")
-        return real(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", look)
-    assert run(["doctor"]) == 1
+    failing(monkeypatch, "distributed", ProcessLookupError("process 7 not found"))
     said = "broken   distributed      can't be imported here (ProcessLookupError: process 7 not found); --scheduler"
-    assert said in capsys.readouterr().out
+    assert said in shell("doctor", status=1)
 
 
-def test_an_extra_that_is_missing_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    without(monkeypatch, "jinja2")
-    assert run(["doctor"]) == 0
-    assert "missing  jinja2           No module named 'jinja2'; chat templates, for packtool.text.conversations\n" in (
-        text := capsys.readouterr().out
-    )
+def test_an_extra_that_is_missing_is_no_failure(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    failing(monkeypatch, "jinja2", ModuleNotFoundError("No module named 'jinja2'", name="jinja2"))
+    text = shell("doctor")
+    said = "missing  jinja2           No module named 'jinja2'; chat templates, for packtool.text.conversations\n"
+    assert said in text
     assert f"                          {sys.executable} -m pip install jinja2\n" in text
 
 
 def test_a_package_that_is_needed(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
-    without(monkeypatch, "pyarrow")
+    failing(monkeypatch, "pyarrow", ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"))
     assert '"name":"pyarrow","state":"broken"' in shell("doctor", "--json", status=1)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import listed
 from packtool.support.sizes import show_bytes
@@ -136,19 +135,15 @@ def test_it_takes_twenty_lines_at_most(place: Path, shell: Shell) -> None:
     assert any(line.startswith("would write about ") and ", 300 documents, " in line for line in lines)
 
 
-def test_what_is_at_the_output_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "64", "--dry-run"]
-    run(words)
-    assert "which is finished already: --resume does nothing" in capsys.readouterr().out
-    run([*words, "--seed", "3"])
-    assert "which holds something else: it is refused without --overwrite" in capsys.readouterr().out
-    run([*words, "--seed", "3", "--overwrite"])
-    assert "which holds something else: --overwrite replaces it" in capsys.readouterr().out
+def test_what_is_at_the_output_is_told(place: Path, shell: Shell) -> None:
+    words = ("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "64", "--dry-run")
+    assert "which is finished already: --resume does nothing" in shell(*words)
+    assert "which holds something else: it is refused without --overwrite" in shell(*words, "--seed", "3")
+    assert "which holds something else: --overwrite replaces it" in shell(*words, "--seed", "3", "--overwrite")
 
 
-def test_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run", "--json"])
-    found = json.loads(capsys.readouterr().out)
+def test_for_machines(place: Path, shell: Shell) -> None:
+    found = json.loads(shell("pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run", "--json"))
     assert found.pop("free_bytes") > 0
     assert found == {
         "schema_version": 1,

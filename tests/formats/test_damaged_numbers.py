@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import packtool
 from packtool.errors import DataError
 from packtool.formats.token_store import document_lengths
 from tests.shell import Shell
@@ -50,6 +51,16 @@ def test_numbers_that_point_elsewhere(
     }
     for command in (*commands[dataset], f"verify {dataset}"):
         assert message in shell.refused(*command.split()), command
+
+
+@pytest.mark.parametrize(("field", "value"), [("bucket", 5), ("first_row", -1), ("rows", 99)])
+def test_batches_of_rows_that_are_not_there(made: Path, shell: Shell, field: str, value: int) -> None:
+    packtool.shuffle(made / "several", made / "batched", method="bucket", batch_tokens=32)
+    shell("verify", made / "batched", "-q")
+    rewrite(made / "batched", "batches.npy", lambda table: table[field].__setitem__(0, value))
+    with pytest.raises(DataError, match="batch 0 names rows that are not there"):
+        packtool.open(made / "batched")
+    shell.refused("verify", made / "batched", "-q")
 
 
 def test_documents_longer_than_their_lengths_can_say() -> None:

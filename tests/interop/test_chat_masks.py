@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,10 @@ import pytest
 
 import packtool
 from packtool.formats.token_store import TokenStore
+from tests.interop.peers import HERE, ROOT, in_peer
 from tests.text.conversations.fuzz import conversation
 from tests.text.encoding.fetch import tokenizer
 
-ROOT = Path(__file__).parents[2]
 FAMILIES = {
     "qwen2_5": ("qwen3", "<|im_end|>", None),
     "qwen3": ("qwen3", "<|im_end|>", None),
@@ -45,19 +42,10 @@ DATE = "2026-01-02T03:04:05"
 pytestmark = pytest.mark.interop
 
 
-@pytest.fixture(scope="module")
-def peer() -> Path:
-    """The Python that has Transformers and TRL."""
-    command = [sys.executable, "-m", "benchmarks.peers", "training"]
-    made = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    return Path(made.stdout.decode().strip())
-
-
-def templates(peer: Path) -> Path:
+def templates() -> Path:
     """The directory of TRL's chat templates."""
     program = "import importlib.util as u; print(u.find_spec('trl').submodule_search_locations[0])"
-    found = subprocess.run([peer, "-c", program], stdout=subprocess.PIPE, check=True, text=True)
-    return Path(found.stdout.strip()) / "chat_templates"
+    return Path(in_peer("training", ROOT, "-c", program).strip()) / "chat_templates"
 
 
 def job(work: Path, family: str, source: Path, records: list[dict[str, Any]], train_on: str) -> dict[str, str]:
@@ -100,54 +88,42 @@ def job(work: Path, family: str, source: Path, records: list[dict[str, Any]], tr
     }
 
 
-def compared(peer: Path, kind: str, jobs: list[dict[str, str]], work: Path) -> dict[str, Any]:
+def compared(kind: str, jobs: list[dict[str, str]], work: Path) -> dict[str, Any]:
     (work / "jobs.json").write_text(json.dumps(jobs))
-    done = subprocess.run(
-        [peer, ROOT / "tests" / "interop" / "chat_masks.py", kind, work / "jobs.json"],
-        env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    printed = in_peer("training", work, HERE / "chat_masks.py", kind, work / "jobs.json")
+    found: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    assert found.get("differ", 0) == 0, found["first"]
     return found
+
+
+def of_answers(work: Path, conversations: int, seed: int) -> list[dict[str, str]]:
+    """The same random conversations, by every family's template; answers train."""
+    draw, place = random.Random(seed), templates()
+    records = [conversation(draw) for _ in range(conversations)]
+    return [job(work, name, place / f"{name}_training.jinja", records, "assistant") for name in FAMILIES]
 
 
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 @pytest.mark.parametrize("conversations", [200, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_ids_and_masks_are_those_of_transformers(peer: Path, tmp_path: Path, conversations: int) -> None:
-    draw = random.Random(conversations)
-    records = [conversation(draw) for _ in range(conversations)]
-    place = templates(peer)
-    jobs = [job(tmp_path, name, place / f"{name}_training.jinja", records, "assistant") for name in FAMILIES]
-    found = compared(peer, "transformers", jobs, tmp_path)
-    assert found.get("differ", 0) == 0, found["first"]
+def test_ids_and_masks_are_those_of_transformers(tmp_path: Path, conversations: int) -> None:
+    found = compared("transformers", of_answers(tmp_path, conversations, conversations), tmp_path)
     assert found["same"] > 10 * conversations
     assert sum(found.get(name, 0) for name in ("same", "refused", "nothing")) == len(FAMILIES) * conversations
 
 
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 @pytest.mark.parametrize("conversations", [60, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_labels_are_those_of_the_trainer(peer: Path, tmp_path: Path, conversations: int) -> None:
-    draw = random.Random(conversations + 1)
-    records = [conversation(draw) for _ in range(conversations)]
-    place = templates(peer)
-    jobs = [job(tmp_path, name, place / f"{name}_training.jinja", records, "assistant") for name in FAMILIES]
-    found = compared(peer, "trl", jobs, tmp_path)
-    assert found.get("differ", 0) == 0, found["first"]
+def test_labels_are_those_of_the_trainer(tmp_path: Path, conversations: int) -> None:
+    found = compared("trl", of_answers(tmp_path, conversations, conversations + 1), tmp_path)
     assert found["same"] > 10 * conversations
 
 
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
-def test_labels_of_completions_are_those_of_the_trainer(peer: Path, tmp_path: Path) -> None:
-    draw = random.Random(1)
+def test_labels_of_completions_are_those_of_the_trainer(tmp_path: Path) -> None:
+    draw, place = random.Random(1), templates()
     records = [conversation(draw, kind) for kind in ("plain", "system", "long") for _ in range(60)]
     records = [{"prompt": each["messages"][:-1], "completion": each["messages"][-1:]} for each in records]
-    place = templates(peer)
     # Tokens of Phi 3 strip what follows: where a completion begins with space, the one before has it, and trains here.
     chosen = ("qwen3", "llama3")
     jobs = [job(tmp_path, name, place / f"{name}_training.jinja", records, "completion") for name in chosen]
-    found = compared(peer, "trl", jobs, tmp_path)
-    assert found.get("differ", 0) == 0, found["first"]
-    assert found["same"] == len(chosen) * len(records)
+    assert compared("trl", jobs, tmp_path)["same"] == len(chosen) * len(records)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +12,9 @@ from packtool.exchange import FORMATS
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
 from tests.exchange.streams import rows_in_order
+from tests.interop.peers import HERE, ROOT, in_peer
 from tests.stores import EOS, write_store
 
-ROOT = Path(__file__).parents[2]
 LENGTH = 32
 READ = [name for name in EXPORTS if name != "megatron-bridge"]
 """test_trainers.py reads the other one."""
@@ -25,28 +23,13 @@ pytestmark = pytest.mark.interop
 
 
 @pytest.fixture(scope="module")
-def peers() -> Path:
-    """The Python that has them all."""
-    made = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers", "formats"], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    )
-    return Path(made.stdout.decode().strip())
-
-
-@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lengths = np.random.default_rng(0).integers(2, 90, 200).tolist()
     return write_store(tmp_path_factory.mktemp("formats") / "store", lengths, per_shard=60)
 
 
-def run(peers: Path, *arguments: object) -> None:
-    done = subprocess.run(
-        [peers, ROOT / "tests" / "interop" / "peer_formats.py", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+def run(*arguments: object) -> None:
+    in_peer("formats", ROOT, HERE / "peer_formats.py", *arguments)
 
 
 def documents(store: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -55,9 +38,9 @@ def documents(store: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ["megatron", "nanogpt", "llmc", "parquet", "arrow", "mds", "jsonl"])
-def test_they_read_documents(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+def test_they_read_documents(store: Path, tmp_path: Path, name: str) -> None:
     packtool.export(store, tmp_path / "out", format=name)
-    run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz")
+    run("read", name, tmp_path / "out", tmp_path / "found.npz")
     found = np.load(tmp_path / "found.npz")
     tokens, lengths = documents(store)
     np.testing.assert_array_equal(found["tokens"], tokens)
@@ -66,10 +49,10 @@ def test_they_read_documents(peers: Path, store: Path, tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("name", READ)
-def test_they_read_rows(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+def test_they_read_rows(store: Path, tmp_path: Path, name: str) -> None:
     packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=LENGTH, shard_tokens=1024)
     packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
-    run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz", LENGTH)
+    run("read", name, tmp_path / "out", tmp_path / "found.npz", LENGTH)
     found = np.load(tmp_path / "found.npz")
     dataset = packtool.open(tmp_path / "rows")
     np.testing.assert_array_equal(found["tokens"], dataset[:].reshape(-1))
@@ -81,11 +64,11 @@ def test_they_read_rows(peers: Path, store: Path, tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("name", [name for name in READ if FORMATS[name].several_lengths])
-def test_they_read_rows_of_several_lengths_batch_by_batch(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+def test_they_read_rows_of_several_lengths_batch_by_batch(store: Path, tmp_path: Path, name: str) -> None:
     packtool.pack(store, tmp_path / "rows", strategy="buckets", buckets=(16, LENGTH, 2 * LENGTH), shard_tokens=1024)
     packtool.shuffle(tmp_path / "rows", tmp_path / "batches", method="bucket", batch_tokens=256)
     packtool.export(tmp_path / "batches", tmp_path / "out", format=name)
-    run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz")
+    run("read", name, tmp_path / "out", tmp_path / "found.npz")
     found = np.load(tmp_path / "found.npz")
     rows = rows_in_order(tmp_path / "batches")
     assert found["lengths"].tolist() == [len(row) for row in rows]
@@ -93,10 +76,10 @@ def test_they_read_rows_of_several_lengths_batch_by_batch(peers: Path, store: Pa
 
 
 @pytest.mark.parametrize("name", [*IMPORTS, "mds_bytes", "litdata_zstd", "litdata_trees"])
-def test_what_they_write_is_read(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+def test_what_they_write_is_read(store: Path, tmp_path: Path, name: str) -> None:
     tokens, lengths = documents(store)
     np.savez(tmp_path / "given.npz", tokens=tokens, lengths=lengths)
-    run(peers, "write", name, tmp_path / "given.npz", tmp_path / "files")
+    run("write", name, tmp_path / "given.npz", tmp_path / "files")
     source = TokenStore(store).manifest.tokenizer
     assert source.eos_id == EOS
     tokenizer = tmp_path / "tokenizer.json"

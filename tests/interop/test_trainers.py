@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +10,9 @@ import numpy as np
 import pytest
 
 import packtool
+from tests.interop.peers import HERE, ROOT, in_peer
 from tests.stores import EOS, document_loss, write_store
-from tests.test_docs import ROOT, blocks
+from tests.test_docs import blocks
 
 pytestmark = pytest.mark.interop
 PAGES = ("trainers.md", "coming-from.md")
@@ -32,23 +30,6 @@ def run(peer: str, name: str, check: str, place: Path) -> str:
     (code,) = (code for _, found, code in programs() if found == name)
     (place / name).write_text(code + check)
     return in_peer(peer, place, name)
-
-
-def in_peer(peer: str, place: Path, *arguments: object) -> str:
-    """Run a script in the environment of a peer."""
-    made = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers", peer], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    )
-    done = subprocess.run(
-        [made.stdout.decode().strip(), *map(str, arguments)],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 TORCHTITAN = """
@@ -109,14 +90,8 @@ for world, size in ((2, 8), (2, 16), (1, 8), (4, 32)):
 
 def test_torchtitan_reads_rows_validates_and_goes_on(tmp_path: Path) -> None:
     write_store(tmp_path / "store", LENGTHS)
-    packtool.pack(
-        tmp_path / "store",
-        tmp_path / "rows",
-        strategy="concat",
-        sequence_length=33,
-        remainder="drop",
-        shard_tokens=3300,
-    )
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 33, "remainder": "drop", "shard_tokens": 3300}
+    packtool.pack(tmp_path / "store", tmp_path / "rows", **options)
     run("torchtitan", "torchtitan_data.py", f"EOS = {EOS}\n{TORCHTITAN}", tmp_path)
 
 
@@ -148,9 +123,7 @@ def arrived(
     store, rows = write_store(place / "store", LENGTHS, per_shard=150, **options), place / "rows"
     packtool.pack(store, rows, strategy="bfd", sequence_length=length, document_multiple=multiple, shard_tokens=2048)
     packtool.export(rows, place / "out", format=format)
-    in_peer(
-        "readers", place, ROOT / "tests" / "interop" / "what_arrives.py", trainer, "out", told, EOS, multiple, "out.npz"
-    )
+    in_peer("readers", place, HERE / "what_arrives.py", trainer, "out", told, EOS, multiple, "out.npz")
     return dict(np.load(place / "out.npz")), rows
 
 

@@ -1,36 +1,22 @@
 """TRL's best-fit-decreasing packing, its own code in an environment of its own, makes the bins of `bfd`."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from packtool.planning.packing import PackOptions, plan
-
-ROOT = Path(__file__).parents[2]
+from tests.interop.peers import ROOT, in_peer
 
 pytestmark = pytest.mark.interop
 
 
-@pytest.fixture(scope="module")
-def trl() -> Path:
-    """The Python that has TRL."""
-    made = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers", "trl"], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    )
-    return Path(made.stdout.decode().strip())
-
-
 @pytest.mark.parametrize(("sequence_length", "documents"), [(512, 20_000), (2048, 100_000), (8192, 100_000)])
-def test_bins_are_those_of_trl(trl, tmp_path, sequence_length, documents):
+def test_bins_are_those_of_trl(tmp_path, sequence_length, documents):
     lengths = np.round(np.random.default_rng(0).lognormal(np.log(400), 1.2, documents)).astype(np.int64) + 1
     # TRL keeps a chunk of EOS alone, packtool leaves it out.
     lengths += lengths % sequence_length == 1
     np.save(tmp_path / "lengths.npy", lengths)
-    command = [trl, "-m", "benchmarks.peers.plan", "trl", tmp_path / "lengths.npy", str(sequence_length)]
-    subprocess.run([*command, tmp_path / "bins.npz"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    arguments = ("trl", tmp_path / "lengths.npy", sequence_length, tmp_path / "bins.npz")
+    in_peer("trl", ROOT, "-m", "benchmarks.peers.plan", *arguments)
     expected = np.load(tmp_path / "bins.npz")
     (only,) = plan("bfd", lengths, PackOptions(sequence_length=sequence_length, mix_rows=False))
     segments = only.segments(np.arange(only.units))

@@ -4,42 +4,18 @@ whether only those tokens train that do in the store."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import packtool
+from tests.interop.peers import HERE, ROOT, in_peer
 from tests.test_docs import blocks
 from tests.text.tokenizing.runs import ASSET
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.interop
-
-
-def python(peer: str) -> str:
-    """The Python that has a trainer."""
-    made = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers", peer], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    )
-    return made.stdout.decode().strip()
-
-
-def run(place: Path, *command: object) -> str:
-    done = subprocess.run(
-        [str(each) for each in command],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +40,7 @@ def prepared(place: Path, peer: str) -> None:
     name = f"for_{peer}.py"
     (code,) = (code for _, found, code in blocks(ROOT / "docs" / "coming-from.md") if found == name)
     (place / name).write_text(code)
-    run(place, python(peer), name)
+    in_peer(peer, place, name)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +66,7 @@ def test_documents_of_a_row_see_each_other_only_where_the_page_says_so(
 ) -> None:
     if export.startswith("for-") and not (place / export).exists():
         prepared(place, Path(export).stem.removeprefix("for-"))
-    script = ROOT / "tests" / "interop" / "what_trains.py"
-    found = json.loads(run(place, python(peer), script, way, export, "store").splitlines()[-1])
+    found = json.loads(in_peer(peer, place, HERE / "what_trains.py", way, export, "store").splitlines()[-1])
     assert found["rows"] >= 6
     assert found["documents"] >= (found["rows"] if export.endswith(".parquet") else 2 * found["rows"])
     assert found["targets"] > 0

@@ -1,0 +1,28 @@
+"""Programs that run where other tools are installed, in environments of their own."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+
+@functools.cache
+def python(peer: str) -> str:
+    """The Python that has a tool; it is installed the first time."""
+    command = [sys.executable, "-m", "benchmarks.peers", peer]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+
+
+def in_peer(peer: str, place: Path, *arguments: object) -> str:
+    """Run a script with the Python of a tool, in a directory; return what it prints."""
+    command = [python(peer), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "false"}
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
