@@ -20,7 +20,8 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
-from tests.text.tokenizing.runs import ASSET
+from tests.stores import load
+from tests.text.tokenizing.runs import ASSET, documents
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
@@ -451,3 +452,54 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
             packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning="drop", reasoning_tags=tags)
     with pytest.raises(UsageError, match="--reasoning-tags: has no effect while --reasoning is train"):
         packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning_tags="<a>,</a>")
+
+
+TURN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' %}<|endoftext|>{% endif %}"
+END = "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+TOLD: dict[str, Any] = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+WITH_TOOLS = {**TOLD, "tools": [{"type": "function", "function": {"name": "f"}}]}
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A tokenizer with templates in additional_chat_templates, as `save_pretrained` of Transformers writes them."""
+    folder = tmp_path / "model"
+    (folder / "additional_chat_templates").mkdir(parents=True)
+    shutil.copy(ASSET, folder / "tokenizer.json")
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<|endoftext|>"}')
+    (folder / "chat_template.jinja").write_text(TURN + END)
+    (folder / "additional_chat_templates" / "tool_use.jinja").write_text("{{ tools | tojson }}" + TURN + END)
+    (folder / "additional_chat_templates" / "rag.jinja").write_text("rag" + TURN + END)
+    return folder
+
+
+def ids(text: str) -> list[int]:
+    return list(Tokenizer.from_file(str(ASSET)).encode(text, add_special_tokens=False).ids)
+
+
+def test_records_with_tools_have_the_template_for_tools(tmp_path: Path, several: Path) -> None:
+    packtool.tokenize([TOLD, WITH_TOOLS], tmp_path / "s", tokenizer=several)
+    said = "<user>a<assistant>b<|endoftext|>"
+    assert documents(tmp_path / "s") == [ids(said), ids(json.dumps(WITH_TOOLS["tools"]) + said)]
+    names = [file["name"] for file in load(tmp_path / "s")["tokenizer_files"]]
+    assert "additional_chat_templates/tool_use.jinja" in names
+    packtool.tokenize([WITH_TOOLS], tmp_path / "again", tokenizer=tmp_path / "s")
+    assert documents(tmp_path / "again") == documents(tmp_path / "s")[1:]
+    packtool.tokenize([TOLD], tmp_path / "rag", tokenizer=several, chat_template="rag")
+    assert documents(tmp_path / "rag") == [ids("rag" + said)]
+    packtool.tokenize([TOLD], tmp_path / "s", tokenizer=several, overwrite=True)
+    assert packtool.verify(tmp_path / "s").problems == []
+
+
+def test_a_template_that_no_record_needs_may_be_invalid(tmp_path: Path, several: Path) -> None:
+    (several / "additional_chat_templates" / "tool_use.jinja").write_text("{% for %}")
+    packtool.tokenize([TOLD], tmp_path / "s", tokenizer=several)
+    assert documents(tmp_path / "s") == [ids("<user>a<assistant>b<|endoftext|>")]
+    with pytest.raises(PacktoolError, match="invalid chat template"):
+        packtool.tokenize([WITH_TOOLS], tmp_path / "t", tokenizer=several)
+
+
+def test_an_id_that_is_taken_is_told_whichever_file_names_it(tmp_path: Path, several: Path) -> None:
+    (several / "added_tokens.json").write_text('{"<new>": 5}')
+    with pytest.warns(PacktoolWarning, match=r"<new> is \d+, as in Transformers, but added_tokens\.json says 5"):
+        packtool.tokenize([TOLD], tmp_path / "s", tokenizer=several)

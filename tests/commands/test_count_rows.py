@@ -1,10 +1,12 @@
-"""Rows that tasks count amount to what one process counts, to the last digit."""
+"""Rows that tasks count amount to what one process counts; shares of stores in batches, against a count by hand."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import packtool
@@ -16,9 +18,14 @@ from packtool.planning.metrics.tally import Tally
 from tests.stores import write_store
 
 
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    top = tmp_path_factory.mktemp("stores")
+    return [write_store(top / "web", [9, 3, 14, 40] * 60), write_store(top / "wiki", [5, 70] * 30)]
+
+
 @pytest.mark.parametrize("steps", [1, 3, 100])
-def test_parts_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    stores = [write_store(tmp_path / "a", [9, 3, 14, 40] * 60), write_store(tmp_path / "b", [5, 70] * 30)]
+def test_parts_in_any_order(stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     packtool.pack(stores, tmp_path / "packed", strategy="seamless", sequence_length=32)
     dataset = PackedDataset(tmp_path / "packed")
     [bucket] = dataset.buckets
@@ -44,3 +51,44 @@ def test_parts_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ste
     expected = counted(Threads(1))
     assert counted(Backwards(2)) == expected
     assert tasks_sent == [-(-bucket.rows // (4 * steps))]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strategy": "bfd", "sequence_length": 32},
+        {"strategy": "concat", "sequence_length": 16, "mix": ["web=0.5", "wiki=2"]},
+        {"strategy": "buckets", "buckets": (16, 64), "shard_tokens": 512},
+        {"strategy": "bfd", "sequence_length": 2048},  # fewer rows than a batch
+    ],
+)
+def test_shares_of_batches_are_those_of_their_rows(stores: list[Path], tmp_path: Path, options: Any) -> None:
+    report = packtool.pack(stores, tmp_path / "p", **options).report
+    dataset = PackedDataset(tmp_path / "p")
+    first_of_wiki = dataset.manifest.store_documents[0]
+    longest = max(bucket.sequence_length for bucket in dataset.buckets)
+    assert len(report.source_mix) == len(dataset.buckets)
+    for bucket, mix in zip(dataset.buckets, report.source_mix, strict=True):
+        assert mix.batch_size == 64 * longest // bucket.sequence_length
+        whole, total = [], Counter[bool]()
+        for first in range(0, bucket.rows, mix.batch_size):
+            held = Counter[bool]()
+            rows = bucket.segments(first, min(first + mix.batch_size, bucket.rows))
+            for document, length in zip(rows.document.tolist(), rows.length.tolist(), strict=True):
+                if document >= 0:
+                    held[document >= first_of_wiki] += length
+            total += held
+            if first + mix.batch_size <= bucket.rows or bucket.rows < mix.batch_size:
+                whole.append([held[False] / held.total(), held[True] / held.total()])
+        shares = np.array(whole)
+        for number, source in enumerate(mix.sources):
+            assert source.tokens == total[bool(number)]
+            assert source.share == pytest.approx(total[bool(number)] / total.total())
+            assert (source.min, source.max) == pytest.approx((shares[:, number].min(), shares[:, number].max()))
+            assert source.deviation == pytest.approx(shares[:, number].std(), abs=1e-7)
+
+
+def test_nothing_to_tell(stores: list[Path], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 32}
+    assert packtool.pack(stores[0], tmp_path / "one", **options).report.source_mix == []
+    assert packtool.pack(stores, tmp_path / "bare", **options, segments=False).report.source_mix == []

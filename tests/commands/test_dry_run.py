@@ -155,3 +155,16 @@ def test_for_machines(place: Path, shell: Shell) -> None:
         "tokens": sum(3 + n * n % 40 for n in range(60)),
         "written": dict(packtool.pack("store", "out", **ROWS, dry_run=True).preview.written),
     }
+
+
+@pytest.mark.parametrize(
+    ("command", "options"), [(packtool.pack, ROWS), (packtool.shuffle, {"epoch": 1})], ids=["pack", "shuffle"]
+)
+def test_another_version_does_not_go_on(
+    place: Path, monkeypatch: pytest.MonkeyPatch, command: Any, options: Any
+) -> None:
+    source = "store" if command is packtool.pack else "rows"
+    command(source, "out", **options)
+    assert command(source, "out", **options, dry_run=True).preview.found == "finished"
+    monkeypatch.setattr("packtool.commands.dataset_job.__version__", "0.0")
+    assert command(source, "out", **options, dry_run=True).preview.found == "other"

@@ -13,24 +13,14 @@ from packtool.cli import run
 from packtool.commands.show import show
 from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
-from tests.report.printing import printed
+from tests.report.printing import TEXTS, printed, store_of_texts
 from tests.stores import write_store
 from tests.text.encoding import shapes
-
-TEXTS = [
-    "The first document, rather short.",
-    "A second one. " * 30,
-    "Third.\n\tWith \x1b[31mcolour\x1b[0m in it.",
-    "Four.",
-]
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("show")
-    (place / "corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    packtool.tokenize(place / "corpus.jsonl", place / "store")
-    return place / "store"
+    return store_of_texts(tmp_path_factory.mktemp("show"))
 
 
 @pytest.fixture(scope="module")

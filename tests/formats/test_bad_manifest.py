@@ -1,19 +1,61 @@
-"""Manifests that name other files, or whose parts don't fit together, are refused before anything is touched."""
+"""Manifests that were changed, are damaged, name other files, or don't fit together are refused before all else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
 import packtool
 from packtool.cli import run
-from packtool.errors import DataError
+from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from tests.shell import Shell
 from tests.stores import amended, load, reseal
+
+
+def test_a_change_without_its_checksum(made: Path) -> None:
+    text = (made / "packed" / "manifest.json").read_text()
+    (made / "packed" / "manifest.json").write_text(text.replace('"seed": 42', '"seed": 43'))
+    with pytest.raises(DataError, match="changed since it was written: its own checksum differs"):
+        manifests.read(made / "packed")
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b'{"format": "' + b"\xff" * 9, b"[" * 980, b"\x00" * 99, b"1e999"])
+def test_a_manifest_that_is_not_one(made: Path, shell: Shell, raw: bytes) -> None:
+    (made / "packed" / "manifest.json").write_bytes(raw)
+    for command, *more in (["verify"], ["stats"], ["show", "--row", 0], ["info"]):
+        assert "error[bad-manifest]" in shell.refused(command, made / "packed", *more)
+
+
+@pytest.mark.parametrize("levels", [980, 1450, 100_000])
+def test_deep_nesting_in_options(made: Path, shell: Shell, levels: int) -> None:
+    body = manifests.encode(load(made / "packed"))[: -len("\n}\n")].rpartition(b",")[0]
+    body = body.replace(b'"options": {', b'"options": {"x": ' + b"[" * levels + b"]" * levels + b",")
+    seal = b',\n  "xxh3_128": "' + xxhash.xxh3_128_hexdigest(body).encode() + b'"\n}\n'
+    (made / "packed" / "manifest.json").write_bytes(body + seal)
+    # How deep JSON may be nested follows from Python. What is read, the report does not agree with.
+    error = "bad-manifest" if levels == 100_000 else "(bad-manifest|damaged-report)"
+    assert re.match(rf"packtool: error\[{error}\]", shell.refused("verify", made / "packed"))
+
+
+def test_an_old_format(made: Path) -> None:
+    manifest = load(made / "packed") | {"format_version": 1}
+    (made / "packed" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match=r"version 1 can't be read by this version\. Make it again with this version\."):
+        manifests.read(made / "packed")
+
+
+@pytest.mark.parametrize("name", ["report.json", "run.json"])
+def test_a_damaged_report(made: Path, name: str) -> None:
+    (made / "packed" / name).write_bytes(b"[" * 5000)
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 64, "resume": True}
+    with pytest.raises(PacktoolError):
+        packtool.pack(made / "store", made / "packed", **options)
 
 
 @pytest.mark.parametrize("directory", ["/abs", "../victim", "bucket-00002/../../victim", ".", "bucket-2", "a/b"])
@@ -32,7 +74,7 @@ def test_a_bucket_outside_the_dataset(made: Path, directory: str) -> None:
     assert run(["verify", str(made / "several"), "-q"]) == 1
 
 
-ELSEWHERE = [
+ELSEWHERE = (
     "../secret.npy",
     "/etc/passwd",
     "thesis.tex",
@@ -41,7 +83,7 @@ ELSEWHERE = [
     "unfinished/state.json",
     "a/b",
     "",
-]
+)
 SHARD = ("buckets", 0, "shards", 0)
 
 
@@ -85,9 +127,8 @@ def test_no_manifest_lets_an_output_lose_other_files(made: Path) -> None:
     (made / "packed" / "thesis.tex").write_text("years of work")
     with amended(made / "packed") as manifest:
         manifest["report"]["name"] = "thesis.tex"
-    assert run(
-        ["pack", str(made / "store"), "-o", str(made / "packed"), "--strategy", "concat", "-L", "8", "--overwrite"]
-    )
+    with pytest.raises(PacktoolError):
+        packtool.pack(made / "store", made / "packed", strategy="concat", sequence_length=8, overwrite=True)
     assert (made / "packed" / "thesis.tex").read_text() == "years of work"
 
 
@@ -98,64 +139,52 @@ def test_two_buckets_in_one_directory(made: Path) -> None:
         packtool.open(made / "several")
 
 
-def at(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
-    def change(manifest: dict[str, Any], value: Any) -> None:
-        for key in path[:-1]:
-            manifest = manifest[key]  # type: ignore[index]
-        if value is None:
-            del manifest[path[-1]]  # type: ignore[arg-type]
-        else:
-            manifest[path[-1]] = value  # type: ignore[index]
-
-    return change
-
-
 @pytest.mark.parametrize(
-    ("dataset", "change", "value", "message"),
+    ("dataset", "place", "value", "message"),
     [
-        ("packed", at("surprise"), 1, "Object contains unknown field `surprise`"),
-        ("packed", at(*SHARD, "surprise"), 1, "unknown field `surprise` - at `$.buckets[0].shards[0]`"),
-        ("packed", at("ledger"), None, "Object missing required field `ledger`"),
-        ("packed", at("dtype"), "|O", "Expected `str` matching regex"),
-        ("packed", at("pad_id"), 1 << 16, "its ids of padding or EOS are no <u2"),
-        ("packed", at("tokenizer", "eos_id"), 1 << 16, "its ids of padding or EOS are no <u2"),
-        ("packed", at("documents"), 10, "it does not have 10 documents"),
-        ("packed", at("store_documents"), [4, 4], "its documents are not those of its stores"),
-        ("packed", at("store_documents"), [4, 5], "it does not count the documents of 1 stores"),
-        ("packed", at("tokenizer", "vocab_size"), -1, "Expected `int` >= 1"),
-        ("packed", at("ledger", "eos"), 1, "the ledger does not balance"),
-        ("packed", at("buckets", 0, "unit"), 5, "its units do not"),
-        ("packed", at("buckets", 0, "units"), 1, "its units do not make its rows"),
-        ("packed", at("buckets", 0, "rows"), 1 << 63, "Expected `int` <= 9223372036854775807"),
-        ("packed", at("buckets", 0, "rows"), 1, "its rows are not those of its shards"),
-        ("packed", at("buckets", 0, "atom_units"), 0, "its shards do not list their atoms"),
-        ("packed", at("buckets"), [], "Expected `array` of length >= 1"),
-        ("packed", at(*SHARD, "segments"), None, "it has one half of a segment table"),
-        ("packed", at(*SHARD, "tokens"), {}, "missing required field"),
-        ("packed", at(*SHARD, "tokens", "shape"), [4, 15], "its shards have rows of another length"),
-        ("packed", at(*SHARD, "tokens", "shape"), [5, 16], "its files have different numbers of rows"),
-        ("packed", at(*SHARD, "tokens", "xxh3_128"), "AB" * 16, "Expected `str` matching regex"),
-        ("packed", at("lengths", "shape"), [8], "it does not have 9 documents"),
-        ("packed", at("shuffle", "epoch"), -1, "Expected `int` >= 0"),
-        ("store", at("counts", "tokens"), 1, "its counts are not those of its shards"),
-        ("store", at("counts", "documents"), None, "its counts are not those of its shards"),
-        ("store", at("shards", 1, "first_document"), 6, "its shards do not follow each other"),
-        ("store", at("shards", 0, "offsets", "shape"), [1], "its documents and tokens do not fit together"),
-        ("store", at("shards", 0, "offsets", "shape"), [], "several dimensions"),
-        ("store", at("shards", 0, "offsets", "name"), "offsets-00001.npy", "its files are not named alike"),
-        ("store", at("format"), "packtool packed dataset", "Object contains unknown field"),
+        ("packed", ("surprise",), 1, "Object contains unknown field `surprise`"),
+        ("packed", (*SHARD, "surprise"), 1, "unknown field `surprise` - at `$.buckets[0].shards[0]`"),
+        ("packed", ("ledger",), None, "Object missing required field `ledger`"),
+        ("packed", ("dtype",), "|O", "Expected `str` matching regex"),
+        ("packed", ("pad_id",), 1 << 16, "its ids of padding or EOS are no <u2"),
+        ("packed", ("tokenizer", "eos_id"), 1 << 16, "its ids of padding or EOS are no <u2"),
+        ("packed", ("documents",), 10, "it does not have 10 documents"),
+        ("packed", ("store_documents",), [4, 4], "its documents are not those of its stores"),
+        ("packed", ("store_documents",), [4, 5], "it does not count the documents of 1 stores"),
+        ("packed", ("tokenizer", "vocab_size"), -1, "Expected `int` >= 1"),
+        ("packed", ("ledger", "eos"), 1, "the ledger does not balance"),
+        ("packed", ("buckets", 0, "unit"), 5, "its units do not"),
+        ("packed", ("buckets", 0, "units"), 1, "its units do not make its rows"),
+        ("packed", ("buckets", 0, "rows"), 1 << 63, "Expected `int` <= 9223372036854775807"),
+        ("packed", ("buckets", 0, "rows"), 1, "its rows are not those of its shards"),
+        ("packed", ("buckets", 0, "atom_units"), 0, "its shards do not list their atoms"),
+        ("packed", ("buckets",), [], "Expected `array` of length >= 1"),
+        ("packed", (*SHARD, "segments"), None, "it has one half of a segment table"),
+        ("packed", (*SHARD, "tokens"), {}, "missing required field"),
+        ("packed", (*SHARD, "tokens", "shape"), [4, 15], "its shards have rows of another length"),
+        ("packed", (*SHARD, "tokens", "shape"), [5, 16], "its files have different numbers of rows"),
+        ("packed", (*SHARD, "tokens", "xxh3_128"), "AB" * 16, "Expected `str` matching regex"),
+        ("packed", ("lengths", "shape"), [8], "it does not have 9 documents"),
+        ("packed", ("shuffle", "epoch"), -1, "Expected `int` >= 0"),
+        ("store", ("counts", "tokens"), 1, "its counts are not those of its shards"),
+        ("store", ("counts", "documents"), None, "its counts are not those of its shards"),
+        ("store", ("shards", 1, "first_document"), 6, "its shards do not follow each other"),
+        ("store", ("shards", 0, "offsets", "shape"), [1], "its documents and tokens do not fit together"),
+        ("store", ("shards", 0, "offsets", "shape"), [], "several dimensions"),
+        ("store", ("shards", 0, "offsets", "name"), "offsets-00001.npy", "its files are not named alike"),
+        ("store", ("format",), "packtool packed dataset", "Object contains unknown field"),
     ],
 )
 def test_parts_that_do_not_fit_together(
-    made: Path,
-    shell: Shell,
-    dataset: str,
-    change: Callable[[dict[str, Any], Any], None],
-    value: Any,
-    message: str,
+    made: Path, shell: Shell, dataset: str, place: tuple[str | int, ...], value: Any, message: str
 ) -> None:
     with amended(made / dataset) as manifest:
-        change(manifest, value)
+        holder: Any = manifest
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = value
+        if value is None:
+            del holder[place[-1]]
     with pytest.raises(DataError) as caught:
         manifests.read(made / dataset)
     assert message in caught.value.what

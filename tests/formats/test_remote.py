@@ -9,7 +9,7 @@ import pytest
 
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from tests.formats.outputs import URL, begin, finish, names
+from tests.formats.outputs import STORE, URL, begin, finish, names
 from tests.places.s3_server import Bucket
 
 
@@ -17,9 +17,6 @@ def made(staging: Path, key: str = "k", documents: int = 2, **options: bool) -> 
     output = begin(staging, key, **options)
     finish(output, documents)
     shutil.rmtree(staging, ignore_errors=True)
-
-
-FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
 
 
 def test_what_lies_there_is_kept_or_replaced(bucket: Bucket, staging: Path) -> None:
@@ -35,7 +32,7 @@ def test_what_lies_there_is_kept_or_replaced(bucket: Bucket, staging: Path) -> N
     assert manifests.read_run(kept.place)["key"] == "k"
     shutil.rmtree(staging, ignore_errors=True)
     made(staging, "other", 1, overwrite=True)
-    assert bucket.names("set") == ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
+    assert bucket.names("set") == STORE
 
 
 def test_what_packtool_did_not_write_stays(bucket: Bucket, staging: Path) -> None:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import packtool
 from packtool.commands.show import show
-from tests.report.printing import printed
-
-TEXTS = [
-    "The first document, rather short.",
-    "A second one. " * 30,
-    "Third.\n\tWith \x1b[31mcolour\x1b[0m in it.",
-    "Four.",
-]
+from tests.report.printing import printed, store_of_texts
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("show")
-    (place / "corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    packtool.tokenize(place / "corpus.jsonl", place / "store")
-    return place / "store"
+    return store_of_texts(tmp_path_factory.mktemp("show"))
 
 
 @pytest.fixture(scope="module")
