@@ -46,9 +46,7 @@ def run(name: str, corpus: Path, output: Path) -> dict[str, PackedManifest]:
 
 
 def store(output: Path) -> StoreManifest:
-    manifest = manifests.read(output / "tokens")
-    assert isinstance(manifest, StoreManifest)
-    return manifest
+    return manifests.read(output / "tokens")
 
 
 @pytest.mark.parametrize(

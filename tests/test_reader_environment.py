@@ -58,7 +58,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         archive.extractall(directory / "reader")
     for name in READER:
         spec = find_spec(name)
-        assert spec.origin is not None
         installed = Path(spec.origin).parent
         for part in (installed, installed.with_name(f"{name}.libs")):  # libraries of a wheel lie beside it
             if part.exists():

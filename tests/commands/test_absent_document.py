@@ -20,7 +20,6 @@ def origins(stores: list[Path], output: Path, **options: Any) -> set[str]:
     """The lines that a dataset has."""
     dataset = pack(stores, output, **options)
     chosen = dataset.chosen()
-    assert chosen is not None
     return {TokenStore(store).origin(n) for store, numbers in zip(stores, chosen, strict=True) for n in numbers}
 
 

@@ -17,7 +17,6 @@ from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
-from packtool.report.schema import MeasuredReport, StoreReport
 from packtool.report.tables import caveats
 from packtool.support.sizes import plural
 
@@ -53,9 +52,7 @@ def test_what_fits_is_packed(tmp_path: Path, store: Path) -> None:
 
 
 def _packed(place: Path) -> PackedManifest:
-    found = manifests.read(place)
-    assert isinstance(found, PackedManifest)
-    return found
+    return manifests.read(place)
 
 
 def test_what_is_too_long_is_refused(tmp_path: Path, store: Path) -> None:
@@ -160,7 +157,6 @@ def test_an_eos_in_the_middle_of_an_answer_never_trains(tmp_path: Path, store: P
 def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: Path) -> None:
     sizes = lengths(store)
     report = packtool.stats(store, compare="all", sequence_length=[sizes[1], 64], buckets=[16, 64])
-    assert isinstance(report, StoreReport)
     found = {(entry.strategy, entry.sequence_length): entry for entry in report.comparison.entries}
     assert sorted(found) == sorted((name, size) for name in WHOLE for size in (sizes[1], 64))
     for (strategy, size), entry in found.items():
@@ -170,7 +166,6 @@ def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: 
         place = tmp_path / f"{strategy}-{size}"
         packtool.pack(store, place, strategy=strategy, sequence_length=size, **options)  # type: ignore[arg-type]
         measured = packtool.stats(place)
-        assert isinstance(measured, MeasuredReport)
         assert entry.metrics == measured.metrics
         assert entry.ledger.output == measured.ledger.output
     said = f"1 conversation longer than a row of {sizes[1]} tokens: left out here, as with pack --too-long drop."
@@ -181,7 +176,6 @@ def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: 
 
 def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Path, store: Path) -> None:
     report = packtool.stats(store, compare="all", sequence_length=16, buckets=[16, 64], too_long="cut")
-    assert isinstance(report, StoreReport)
     assert [entry.strategy for entry in report.comparison.entries] == list(STRATEGIES)
     assert all("--too-long cut" in entry.command for entry in report.comparison.entries)
     assert all(not entry.dropped_conversations for entry in report.comparison.entries)
@@ -203,7 +197,6 @@ def test_texts_beside_conversations_are_compared_whole(tmp_path: Path, store: Pa
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
     row = lengths(store)[1]
     report = packtool.stats([tmp_path / "web", store], compare="bfd", sequence_length=row)
-    assert isinstance(report, StoreReport)
     (entry,) = report.comparison.entries
     assert entry.dropped_conversations == 1
     assert entry.metrics.documents == 3

@@ -71,7 +71,6 @@ PACKED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", PACKED, ids=lambda options: options["strategy"])
 def test_pack_says_what_it_will_write(place: Path, options: dict[str, Any]) -> None:
     preview = packtool.pack("store", "out", **options, dry_run=True).preview
-    assert preview is not None
     assert not Path("out").exists()
     packtool.pack("store", "out", **options)
     manifest = PackedDataset("out").manifest

@@ -280,8 +280,6 @@ def test_tokens_lead_to_the_right_characters(tmp_path: Path, sampled: int) -> No
         for segment in packtool.show(tmp_path / "p", row, store=stores).segments:
             if segment.kind != "document":
                 continue
-            assert segment.origin is not None
-            assert segment.start is not None
             encoding = whole[segment.origin]
             last = segment.start + len(segment.tokens)
             assert [*encoding.ids, TOKENIZER.token_to_id(EOS)][segment.start : last] == segment.tokens

@@ -21,7 +21,6 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import TokenizerInfo
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
-from packtool.reading import Dataset
 from tests.examples import examples
 from tests.interrupting import interrupted_everywhere
 from tests.shell import Shell
@@ -231,7 +230,6 @@ def test_an_empty_store_packs_to_no_rows(tmp_path: Path) -> None:
 def test_the_reader_gives_rows_and_segments(tmp_path: Path, store: Path) -> None:
     packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, shuffle=False, shard_tokens=64)
     dataset = packtool.open(tmp_path / "p")
-    assert isinstance(dataset, Dataset)
     stream = [token for i, n in enumerate(LENGTHS) for token in document_tokens(i, n)]
     flat = list(itertools.chain.from_iterable(row.tolist() for row in dataset))
     assert flat[: len(stream)] == stream

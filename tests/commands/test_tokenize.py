@@ -48,7 +48,6 @@ def test_every_format_gives_the_documents_of_the_reference(corpus: Path, tmp_pat
     result = run(corpus, tmp_path / "store", encoder=encoder)
     assert documents(result.path) == reference(TEXTS * 7)
     manifest = manifests.read(result.path)
-    assert isinstance(manifest, manifests.StoreManifest)
     assert [entry.name for entry in manifest.inputs] == [
         "a.jsonl",
         "b.jsonl.gz",
@@ -146,7 +145,6 @@ def test_bos_and_special_tokens_as_text(tmp_path: Path) -> None:
     assert text.counts["empty"] == 1
     assert text.counts["tokens"] == sum(map(len, expected))
     manifest = manifests.read(text.path)
-    assert isinstance(manifest, manifests.StoreManifest)
     assert (manifest.tokenizer.bos_id, manifest.tokenizer.eos_id) == (bos, eos)
 
 
@@ -186,7 +184,6 @@ def test_standard_input(tmp_path: Path) -> None:
     assert b"--special-tokens text" in done.stderr
     assert documents(tmp_path / "o") == reference(TEXTS)
     manifest = manifests.read(tmp_path / "o")
-    assert isinstance(manifest, manifests.StoreManifest)
     assert manifest.inputs[0].name == "-"
     assert sorted(p.name for p in (tmp_path / "o").iterdir())[-1] == "tokens-00000-000.npy"
     assert "can't be resumed" in fails(UsageError, "-", tmp_path / "p", resume=True)

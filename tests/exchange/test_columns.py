@@ -30,7 +30,6 @@ def read(ids: list[list[int]], **columns: list[list[Any]]) -> list[list[int]]:
     found = RowReader().documents(
         column(ids), {name: column(rows) for name, rows in columns.items()}, lambda row: f"row {row}"
     )
-    assert found.lengths is not None
     return [part.tolist() for part in np.split(found.tokens, np.cumsum(found.lengths)[:-1])]
 
 
@@ -121,8 +120,6 @@ def test_rows_are_read_as_the_naive_reader_does(rows: list[list[tuple[int, int, 
         for number, mine in enumerate(ids)
         for document in of_row({"input_ids": mine, **{name: values[number] for name, values in columns.items()}})
     ]
-    assert found.lengths is not None
-    assert found.loss is not None
     kept = [part.tolist() for part in np.split(found.tokens, np.cumsum(found.lengths)[:-1]) if len(part)]
     trains = [part.tolist() for part in np.split(found.loss, np.cumsum(found.lengths)[:-1]) if len(part)]
     assert kept == [document.ids[:-1] for document in expected]

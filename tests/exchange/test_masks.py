@@ -17,7 +17,6 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange import FORMATS
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import listed
-from packtool.reading import Dataset
 from tests.stores import contents, document_loss, write_store
 
 LENGTHS = [5, 40, 1, 17, 3, 64, 9, 30]
@@ -29,7 +28,6 @@ LABELS = [[-100, 6, 7], [-100], [], [9, -100]]
 def trained(store: Path) -> list[list[int]]:
     """The column of a store, document by document."""
     opened = TokenStore(store)
-    assert opened.loss is not None
     return [
         part.tolist()
         for loss, offsets in zip(opened.loss, opened.offsets, strict=True)
@@ -167,9 +165,7 @@ def test_formats_that_would_lose_it_are_refused(store: Path, tmp_path: Path, nam
 def test_rows_have_the_labels_of_the_reader(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     packtool.pack(store, tmp_path / "packed", sequence_length=64, **options)
     dataset = packtool.open(tmp_path / "packed")
-    assert isinstance(dataset, Dataset)
     loss = dataset.loss(slice(None))
-    assert loss is not None
     packtool.export(tmp_path / "packed", tmp_path / "parquet", format="parquet")
     table = parquet.read_table(tmp_path / "parquet" / "train-00000.parquet").to_pydict()
     assert table["labels"] == np.where(loss == 1, dataset[:].astype(np.int64), -100).tolist()

@@ -18,7 +18,7 @@ from packtool.planning.plan import I64
 from packtool.report.compare import candidates, compare
 from packtool.report.figures import number
 from packtool.report.packed import report_of_rows
-from packtool.report.schema import Comparison, PackedReport, Verdict
+from packtool.report.schema import Comparison, Verdict
 from packtool.report.tables import strategies_table
 from packtool.report.verdict import NOTABLE, WASTE, Advice, avoidably_cut, degenerate, judge, waste
 from tests.reports import NOTHING, store_report
@@ -42,9 +42,7 @@ ONE_LENGTH = np.full(3000, 5000)
 @functools.cache
 def compared_once(lengths: bytes, names: tuple[str, ...], sizes: tuple[int, ...]) -> Comparison:
     """The comparison of documents of these lengths, which many tests look at."""
-    comparison = store_report(np.frombuffer(lengths, np.int64), names, sizes).comparison
-    assert comparison is not None
-    return comparison
+    return store_report(np.frombuffer(lengths, np.int64), names, sizes).comparison
 
 
 def compared(lengths: I64, *names: str, sizes: tuple[int, ...] = (2048,)) -> Comparison:
@@ -135,7 +133,6 @@ def test_a_verdict_for_each_row_length_and_among_those_compared() -> None:
 def test_longer_documents_suggest_padding_where_data_is_scarce() -> None:
     verdict = judged(ONE_LENGTH, "concat", "padding")
     assert verdict.runner_up.reason.startswith("if data is scarce and time is not: it takes ")
-    assert verdict.runner_up.source is not None
     assert "each model was scored on its own packing" in verdict.runner_up.source
 
 
@@ -252,7 +249,6 @@ def test_what_a_limit_on_documents_costs_is_told(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", lengths.tolist())
     packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=1024, max_documents_per_row=12)
     report = packtool.stats(tmp_path / "rows")
-    assert isinstance(report, PackedReport)
     assert report.stages == limited.entries[0].stages
     share = f"{(rows[1] - rows[0]) / rows[1]:.2%}"
     assert f", {share} of the rows are there since a row holds at most 12 documents" in judge(report)[0].words
