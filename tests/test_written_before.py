@@ -2,8 +2,8 @@
 
 `written-0.1` is of packtool 0.1.0: a store of 120 documents with ids, and of it `bfd` without a hold-out, `padding` in
 atoms of four rows, `buckets`, `plain` without a segment table, an order of `bfd`, batches of `buckets`, and an export
-of `bfd` to Parquet. `written-0.1-versions` has every version of the format, 3 to 6: `python -m tests.test_written_before`
-writes it anew; a release whose format has more adds one of its own.
+of `bfd` to Parquet. `written-0.1-versions` has every version of the format, 3 to 6:
+`python -m tests.test_written_before` writes it anew; a release whose format has more adds one of its own.
 """
 
 from __future__ import annotations

@@ -10,15 +10,14 @@ import pytest
 from tests.added import copy_of, examples_of, replace, run
 from tests.stores import write_store
 
-COPIED = (
-    "packtool", "tests/exchange", "tests/__init__.py", "tests/stores.py", "pyproject.toml", "docs/coming-from.md",
-)  # fmt: skip
+COPIED = ("packtool", "tests/exchange", "pyproject.toml", "docs/coming-from.md")
+HELPERS = ("tests/__init__.py", "tests/stores.py", "tests/interrupting.py")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and of the tests of formats, with the format of CONTRIBUTING, which no page documents."""
-    place = copy_of(tmp_path_factory.mktemp("added"), *COPIED)
+    place = copy_of(tmp_path_factory.mktemp("added"), *COPIED, *HELPERS)
     code, reader, *_ = examples_of("Adding a format")
     (place / "packtool/exchange/formats/lines.py").write_text(code, encoding="utf-8")
     for file, before, after in (
