@@ -49,11 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[dic
     web = [record(n, random) for n in range(90)]
     wiki = [record(n, random, langs=["fr", "en"]) for n in range(40)]
     code = [record(n, random) for n in range(20)]
-    stores = [
-        tokenized(place / "web", web),
-        tokenized(place / "wiki", wiki),
-        tokenized(place / "code", code, "lang"),
-    ]
+    stores = [tokenized(place / "web", web), tokenized(place / "wiki", wiki), tokenized(place / "code", code, "lang")]
     known = [*web, *wiki, *({**each, "score": None} for each in code)]
     return stores, known
 
@@ -79,10 +75,8 @@ def documents_of(dataset: Any) -> list[int]:
     manifest = load(place)
     if manifest["choice"] is None:
         return list(range(manifest["documents"]))
-    chosen, firsts = (
-        np.load(place / "chosen.npy"),
-        np.cumsum([0, *[s["documents"] for s in manifest["choice"]["sources"]]]),
-    )
+    chosen = np.load(place / "chosen.npy")
+    firsts = np.cumsum([0, *[s["documents"] for s in manifest["choice"]["sources"]]])
     begins = np.repeat(firsts[:-1], manifest["store_documents"])
     return (chosen + begins).tolist()
 
@@ -211,9 +205,8 @@ def test_columns_of_other_rows(made: tuple[list[Path], list[dict[str, Any]]], tm
         rows = [table[table["document"] >= 0]["document"].tolist() for table in batches.segments(number)]
         scores = [known[document].get("score") for row in rows for document in row]
         assert [score for score, _ in found(batch, batches.columns)][: len(scores)].count(None) >= scores.count(None)
-    packtool.shuffle(
-        stores[0], tmp_path / "lanes", method="partial", sequence_length=32, batch_size=2, keep="score:number,lang"
-    )
+    options = {"method": "partial", "sequence_length": 32, "batch_size": 2, "keep": "score:number,lang"}
+    packtool.shuffle(stores[0], tmp_path / "lanes", **options)
     check(packtool.open(tmp_path / "lanes"), known)
     check(packtool.open(tmp_path / "lanes").epoch(1), known)
 

@@ -103,9 +103,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_stats_and_export_take_the_documents_that_pack_takes(
-    stores: list[Path], tmp_path: Path, options: dict[str, Any]
-) -> None:
+def test_stats_and_export_take_the_documents_that_pack_takes(stores: list[Path], tmp_path: Path, options: Any) -> None:
     web = stores[0]
     packed = pack([web], tmp_path / "packed", shuffle=False, **options)
     documents = packed.chosen()

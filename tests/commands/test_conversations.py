@@ -100,9 +100,8 @@ def test_parquet_gives_the_same(tmp_path: Path, model: Path) -> None:
     assert trained(tmp_path / "s") == EXPECTED[:1] * 3
     table = pa.Table.from_pylist([{"chat": TALKS[0]["messages"], "text": "x", "n": 3}])
     parquet.write_table(table, tmp_path / "b.parquet")
-    packtool.tokenize(
-        tmp_path / "b.parquet", tmp_path / "t", tokenizer=model, conversations="chat", columns=["n"], workers=1
-    )
+    options: Any = {"tokenizer": model, "conversations": "chat", "columns": ["n"], "workers": 1}
+    packtool.tokenize(tmp_path / "b.parquet", tmp_path / "t", **options)
     assert trained(tmp_path / "t") == EXPECTED[:1]
     assert TokenStore(tmp_path / "t").column("n").to_pylist() == ["3"]
 
@@ -395,9 +394,7 @@ def test_every_answer_trains_with_an_end_that_generation_stops_at(tmp_path: Path
         result = packtool.tokenize([TURNS], tmp_path / name, tokenizer=place, workers=1)
         return [text for text, trains in trained(tmp_path / name)[0] if trains], result.run["ends"]
 
-    with pytest.warns(
-        PacktoolWarning, match=r"no token trains that ends 1 answer in 1 document\. A model may not learn"
-    ):
+    with pytest.warns(PacktoolWarning, match=r"no token trains that ends 1 answer in 1 document\. A model may not"):
         assert made("without") == (["A0", "A1<|endoftext|>"], {"<|endoftext|>": 1})
     end = Tokenizer.from_file(str(place / "tokenizer.json")).token_to_id("<|im_end|>")
     (place / "generation_config.json").write_text(json.dumps({"eos_token_id": [0, end], "top_k": 3}))

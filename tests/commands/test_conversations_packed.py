@@ -113,9 +113,8 @@ def test_what_is_too_long_is_dropped_and_counted(tmp_path: Path, store: Path, st
 
 def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path) -> None:
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
-    packtool.pack(
-        [tmp_path / "web", store], tmp_path / "p", strategy="bfd", sequence_length=lengths(store)[1], too_long="drop"
-    )
+    options: Any = {"strategy": "bfd", "sequence_length": lengths(store)[1], "too_long": "drop"}
+    packtool.pack([tmp_path / "web", store], tmp_path / "p", **options)
     choice = _packed(tmp_path / "p").choice
     assert [source.chosen_documents for source in choice.sources] == [1, 2]
 
@@ -179,13 +178,9 @@ def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Pa
     assert [entry.strategy for entry in report.comparison.entries] == list(STRATEGIES)
     assert all("--too-long cut" in entry.command for entry in report.comparison.entries)
     assert all(not entry.dropped_conversations for entry in report.comparison.entries)
-    with pytest.raises(
-        PacktoolError, match="--compare: concat cuts documents that would fit a row, and these are"
-    ) as e:
+    with pytest.raises(PacktoolError, match="--compare: concat cuts documents that would fit a row, and these") as e:
         packtool.stats(store, compare="bfd,concat", sequence_length=16)
-    assert e.value.remedy.endswith(
-        "strategies that keep documents whole: ffd, bfd, first-fit-shuffle, best-fit-in-order"
-    )
+    assert e.value.remedy.endswith("keep documents whole: ffd, bfd, first-fit-shuffle, best-fit-in-order")
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
     with pytest.raises(PacktoolError, match="--too-long: no store holds conversations"):
         packtool.stats(tmp_path / "web", compare="bfd", sequence_length=16, too_long="cut")

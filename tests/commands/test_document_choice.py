@@ -306,9 +306,7 @@ def test_an_account_that_does_not_balance_is_refused(stores: list[Path], tmp_pat
     pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=1"])
     with amended(tmp_path / "p") as manifest:
         manifest["choice"]["sources"][0]["left_out"]["not_drawn"]["tokens"] += 1
-    with pytest.raises(
-        PacktoolError, match=r"its tokens are not those left out and those chosen - at `\$\.choice\.sources\[0\]`"
-    ):
+    with pytest.raises(PacktoolError, match=r"those left out and those chosen - at `\$\.choice\.sources\[0\]`"):
         packtool.verify(tmp_path / "p")
 
 

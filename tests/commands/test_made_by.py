@@ -73,9 +73,8 @@ def test_each_of_several_stores_is_named(place: Path) -> None:
 
 
 def test_shares_stand_by_the_names_of_the_stores(place: Path, shell: Shell) -> None:
-    packtool.pack(
-        [place / "web", place / "wiki"], place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=1"
-    )
+    stores = [place / "web", place / "wiki"]
+    packtool.pack(stores, place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=1")
     said = shell("info", place / "shares")
     assert re.search(r"\n  from web +\d\d\.\d\d% of the tokens \(\d\d\.\d\d% asked\)\n", said)
 

@@ -72,9 +72,8 @@ def test_rows_of_several_lengths_have_an_order_each_and_their_batches(store: Pat
     packtool.shuffle(tmp_path / "base", tmp_path / "rows", **options)
     for number, length in enumerate((16, 64)):
         order = tmp_path / "order" / f"bucket-{length:05d}" / "order.npy"
-        np.testing.assert_array_equal(
-            followed(tmp_path / "base", order, length, number), tokens(tmp_path / "rows", number)
-        )
+        found = followed(tmp_path / "base", order, length, number)
+        np.testing.assert_array_equal(found, tokens(tmp_path / "rows", number))
     found, wanted = (np.load(tmp_path / name / "batches.npy") for name in ("order", "rows"))
     np.testing.assert_array_equal(found, wanted)
 

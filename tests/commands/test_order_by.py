@@ -116,9 +116,8 @@ def test_documents_are_planned_in_the_order(stores: list[Path], tmp_path: Path) 
     ordered = pack(stores, tmp_path / "p", strategy="concat", order_by="-date,repo", shuffle=False)
     assert documents_of(ordered) == wanted
     assert ordered.manifest.options["order_by"] == keys
-    windows = pack(
-        stores, tmp_path / "w", strategy="best-fit-in-order", order_by=keys, shuffle=False, window_tokens=500
-    )
+    options: Any = {"strategy": "best-fit-in-order", "order_by": keys, "shuffle": False, "window_tokens": 500}
+    windows = pack(stores, tmp_path / "w", **options)
     place = {document: at for at, document in enumerate(wanted)}
     (bucket,) = windows.buckets
     for row in range(bucket.rows):  # a row holds documents of one window, in order but for long ones

@@ -102,9 +102,8 @@ def test_the_list_leaves_out_what_overlaps(
 
 def test_several_stores_to_compare_with_are_told_apart(stores: list[Path]) -> None:
     found = packtool.find(stores[1], overlap=stores, tokens=20).overlaps
-    assert [(each.other_store, each.other_document, each.other_start) for each in found.found] == [
-        (str(stores[1]), number, 0) for number in range(6)
-    ]
+    others = [(each.other_store, each.other_document, each.other_start) for each in found.found]
+    assert others == [(str(stores[1]), number, 0) for number in range(6)]
 
 
 def test_what_has_no_overlap_to_list_is_refused(

@@ -36,9 +36,9 @@ def store(tmp_path: Path) -> Path:
 
 def options_for(name: str, length: int = 16) -> dict[str, Any]:
     accepts = STRATEGIES[name].accepts
-    return (
-        {"sequence_length": length} if "sequence_length" in accepts else {"buckets": [length // 2, length, 2 * length]}
-    )
+    if "sequence_length" in accepts:
+        return {"sequence_length": length}
+    return {"buckets": [length // 2, length, 2 * length]}
 
 
 def atoms_of(path: Path, size: int) -> list[tuple[int, ...]]:
@@ -143,9 +143,8 @@ def test_several_stores_are_one_corpus(tmp_path: Path, store: Path) -> None:
     one = packtool.pack(store, tmp_path / "one", strategy="concat", sequence_length=16)
     two = packtool.pack([web, code], tmp_path / "two", strategy="concat", sequence_length=16)
     assert [source.documents for source in two.report.sources] == [6, len(LENGTHS) - 6]
-    assert (
-        msgspec.structs.replace(one.report, sources=two.report.sources, source_mix=two.report.source_mix) == two.report
-    )
+    beside = {"sources": two.report.sources, "source_mix": two.report.source_mix}
+    assert msgspec.structs.replace(one.report, **beside) == two.report
     names = ["tokens-00000.npy", "segments-00000.npy", "segment_offsets-00000.npy", "lengths.npy"]
     assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in names)
     manifest = PackedDataset(tmp_path / "two").manifest

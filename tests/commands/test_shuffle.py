@@ -218,9 +218,7 @@ LANES: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length"
         ("store", {**LANES, "batch_size": 1000}, "too-few-tokens", "tokens do not fill one batch of 1000 rows of 32"),
     ],
 )
-def test_what_makes_no_sense(
-    packed: dict[str, Path], tmp_path: Path, source: str, options: dict[str, Any], code: str, message: str
-) -> None:
+def test_what_makes_no_sense(packed: Any, tmp_path: Path, source: str, options: Any, code: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         packtool.shuffle(packed[source], tmp_path / "out", **options)
     assert caught.value.code == code

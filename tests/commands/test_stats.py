@@ -84,9 +84,7 @@ def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], messa
 def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", np.array([3, 4]))
     before = (store / "tokens-00000.npy").read_bytes()
-    with pytest.raises(
-        UsageError, match=r"--html: '.*tokens-00000.npy' is not the name of a page, and what lies there"
-    ):
+    with pytest.raises(UsageError, match=r"--html: '.*tokens-00000.npy' is not the name of a page, and what lies"):
         packtool.stats(store, html=store / "tokens-00000.npy")
     assert (store / "tokens-00000.npy").read_bytes() == before
 

@@ -154,9 +154,8 @@ def test_a_repeat_of_what_is_nowhere_is_found(tmp_path: Path, shell: Shell) -> N
     wrong = int(np.flatnonzero(table["repeated"])[0])
 
     def change(table: np.ndarray) -> None:
-        moved = next(
-            i for i in range(len(table)) if i != wrong and table["repeated"][i] == 0 and table["start"][i] == 0
-        )
+        others = np.flatnonzero((table["repeated"] == 0) & (table["start"] == 0))
+        moved = int(others[others != wrong][0])
         table["repeated"][[wrong, moved]] = table["repeated"][[moved, wrong]]
 
     rewrite(tmp_path / "packed", "segments-00000.npy", change)

@@ -174,13 +174,8 @@ def test_what_means_nothing_is_refused_with_what_to_do(path: Path, records: list
     with pytest.raises(PacktoolError) as raised:
         packtool.stats(path, where=written)
     assert wanted in str(raised.value).replace("\\x00", "\0")
-    expected = (
-        ("bad-value", DataError)
-        if "is not a number" in wanted or "true or false" in wanted
-        else ("bad-where", UsageError)
-    )
-    if written == "tokens":
-        expected = ("bad-where", UsageError)
+    of_values = written != "tokens" and ("is not a number" in wanted or "true or false" in wanted)
+    expected = ("bad-value", DataError) if of_values else ("bad-where", UsageError)
     assert (raised.value.code, type(raised.value)) == expected
 
 
@@ -194,21 +189,14 @@ def test_a_part_that_is_decided_is_not_looked_at(path: Path, tmp_path: Path) -> 
 
 
 def test_documents_that_are_not_taken_are_in_the_ledger_and_come_before_duplicates(tmp_path: Path) -> None:
-    lines = [
-        {"text": "the same", "n": 1},
-        {"text": "the same", "n": 2},
-        {"text": "the same", "n": 3},
-        {"text": "x", "n": 4},
-    ]
+    lines = [{"text": text, "n": n} for n, text in enumerate(("the same", "the same", "the same", "x"), 1)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["n"], workers=1, encoder="tokenizers")
     dataset = pack([tmp_path / "in"], tmp_path / "p", where="n >= 2", drop_duplicates=True)
     choice = dataset.manifest.choice
     assert choice.options["where"] == "n >= 2"
-    assert {reason: left.documents for reason, left in choice.sources[0].left_out.items()} == {
-        "not_where": 1,
-        "duplicates": 1,
-    }
+    left_out = {reason: left.documents for reason, left in choice.sources[0].left_out.items()}
+    assert left_out == {"not_where": 1, "duplicates": 1}
     chosen = dataset.chosen()
     assert chosen[0].tolist() == [1, 3]  # the first copy that is taken
     assert packtool.verify(tmp_path / "p", store=[tmp_path / "in"]).problems == []
@@ -228,9 +216,8 @@ def test_the_same_bytes_for_any_workers_memory_and_way(path: Path, records: list
 
 
 def test_numbers_that_are_wrong_name_their_document(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text(
-        '{"text": "a", "s": 1}\n{"text": "b", "s": "high"}\n{"text": "c", "tokens": 2}\n'
-    )
+    lines = ('{"text": "a", "s": 1}', '{"text": "b", "s": "high"}', '{"text": "c", "tokens": 2}')
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
     packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s", "tokens"], workers=1, encoder="tokenizers")
     with pytest.raises(DataError, match=r"in.jsonl:2: s == 1: 'high' is not a number"):
         packtool.stats(tmp_path / "in", where="s == 1")
@@ -241,9 +228,7 @@ def test_numbers_that_are_wrong_name_their_document(tmp_path: Path) -> None:
 
 def test_without_provenance_files_and_lines_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "a", "s": 1}\n{"text": "b"}\n')
-    packtool.tokenize(
-        tmp_path / "in.jsonl", tmp_path / "in", columns=["s"], workers=1, encoder="tokenizers", provenance=False
-    )
+    packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s"], workers=1, provenance=False)
     with pytest.raises(UsageError, match="--no-provenance"):
         packtool.stats(tmp_path / "in", where="line > 1")
     with pytest.raises(UsageError, match=r"s > 0: the field is missing in 1 document \(first: document 1\)"):

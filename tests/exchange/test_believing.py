@@ -140,9 +140,7 @@ def test_the_type_of_bare_ids_is_obeyed_and_doubted(tmp_path: Path, tokenizer: P
     path = tmp_path / "train.bin"
     path.write_bytes(U4 * 3)
     assert imported(path, "nanogpt", tokenizer, dtype="uint32") == [[5, 6, 7, 0], [8, 9, 0]] * 3
-    with pytest.raises(
-        DataError, match=r"every second id of 16 bits is 0, as if ids were larger\. Give --dtype uint32, or"
-    ):
+    with pytest.raises(DataError, match=r"every second id of 16 bits is 0, as if ids were larger\. Give --dtype"):
         imported(path, "nanogpt", tokenizer)
     assert len(imported(path, "nanogpt", tokenizer, dtype="uint16")) > 20
     np.array(IDS * 3, "<i8").tofile(path)
@@ -181,9 +179,7 @@ def test_eos_that_begins_documents_ends_them(tmp_path: Path, tokenizer: Path, na
 def test_a_file_without_eos_is_one_document_and_it_is_said(tmp_path: Path, tokenizer: Path) -> None:
     path = tmp_path / "train.bin"
     np.array([5, 6, 7], "<u2").tofile(path)
-    with pytest.warns(
-        PacktoolWarning, match=r"train\.bin: EOS \(0\) is nowhere in it so all its tokens are one document"
-    ):
+    with pytest.warns(PacktoolWarning, match=r"train\.bin: EOS \(0\) is nowhere in it so all its tokens are one"):
         assert imported(path, "nanogpt", tokenizer) == [[5, 6, 7, 0]]
     np.array([5, 6, 0, 7], "<u2").tofile(path)
     assert imported(path, "nanogpt", tokenizer) == [[5, 6, 0], [7, 0]]
@@ -218,9 +214,7 @@ def test_a_saved_dataset_is_the_files_that_it_names(tmp_path: Path, tokenizer: P
         with pytest.raises(DataError, match=message):
             imported(path, "arrow", tokenizer)
     state.unlink()
-    with pytest.raises(
-        DataError, match=r"holds cache-1\.arrow, which datasets made of other files, and no state\.json"
-    ):
+    with pytest.raises(DataError, match=r"holds cache-1\.arrow, which datasets made of other files, and no"):
         imported(path, "arrow", tokenizer)
     (path / "cache-1.arrow").unlink()
     (path / "dataset_dict.json").write_text("{}")
@@ -248,9 +242,7 @@ def test_eos_that_does_not_fit_the_ids_is_an_error(tmp_path: Path) -> None:
         ("arrow", tmp_path / "a.arrow", {}),
     ]
     for name, path, options in given:
-        with pytest.raises(
-            DataError, match="its ids are of type uint16, which can't hold EOS, 70000 in this tokenizer"
-        ):
+        with pytest.raises(DataError, match="its ids are of type uint16, which can't hold EOS, 70000 in this"):
             imported(path, name, tokenizer, **options)
         assert not (tmp_path / "store").exists()
 
@@ -279,9 +271,7 @@ MDS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), MDS)
-def test_a_shard_of_mds_is_what_its_index_says(
-    tmp_path: Path, tokenizer: Path, change: Callable[[dict[str, Any]], object], message: str
-) -> None:
+def test_a_shard_of_mds_is_what_its_index_says(tmp_path: Path, tokenizer: Path, change: Any, message: str) -> None:
     packtool.export(write_store(tmp_path / "given", [4, 3, 9]), tmp_path / "mds", format="mds")
     (tmp_path / "mds" / "manifest.json").unlink()
     index = json.loads((tmp_path / "mds" / "index.json").read_bytes())

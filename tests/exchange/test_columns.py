@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,12 @@ def column(rows: list[list[Any]]) -> Column:
     return Column(np.array([value for row in rows for value in row]), np.array([len(row) for row in rows]))
 
 
+def documents(ids: list[list[int]], columns: dict[str, list[list[Any]]]) -> Any:
+    return RowReader().documents(column(ids), {name: column(rows) for name, rows in columns.items()}, "row {}".format)
+
+
 def read(ids: list[list[int]], **columns: list[list[Any]]) -> list[list[int]]:
-    found = RowReader().documents(
-        column(ids), {name: column(rows) for name, rows in columns.items()}, lambda row: f"row {row}"
-    )
+    found = documents(ids, columns)
     return [part.tolist() for part in np.split(found.tokens, np.cumsum(found.lengths)[:-1])]
 
 
@@ -110,9 +111,7 @@ def test_rows_are_read_as_the_naive_reader_does(rows: list[list[tuple[int, int, 
     }
     ids = columns.pop("input_ids")
     try:
-        found = RowReader().documents(
-            column(ids), {name: column(values) for name, values in columns.items()}, lambda row: f"row {row}"
-        )
+        found = documents(ids, columns)
     except DataError:
         return  # the naive reader takes documents that go on from one row to the next, and zeros without a mask
     expected = [
@@ -145,9 +144,7 @@ def _as_arrow(path: Path, columns: dict[str, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize(("name", "write"), [("jsonl", _as_jsonl), ("parquet", _as_parquet), ("arrow", _as_arrow)])
-def test_what_they_say_is_counted(
-    tmp_path: Path, tokenizer: Path, name: str, write: Callable[[Path, dict[str, list[Any]]], None]
-) -> None:
+def test_what_they_say_is_counted(tmp_path: Path, tokenizer: Path, name: str, write: Any) -> None:
     """As LLaMA-Factory packs rows: the mask numbers documents, and is 0 for padding."""
     file = tmp_path / f"a.{name}"
     mask = [[1, 1, 2, 0], [1, 1], [1, 2, 3]]

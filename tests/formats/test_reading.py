@@ -178,8 +178,7 @@ def test_two_hundred_shards_with_a_hundred_open_files(tmp_path: Path) -> None:
     write_store(tmp_path / "store", [30] * SHARDS, per_shard=1)
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, cwd=tmp_path)
     assert len(list((tmp_path / "packed").glob("tokens-*.npy"))) > SHARDS / 2
-    packtool.pack(
-        tmp_path / "store", tmp_path / "expected", strategy="concat", sequence_length=16, shard_tokens=32, seed=3
-    )
+    options = {"strategy": "concat", "sequence_length": 16, "shard_tokens": 32, "seed": 3}
+    packtool.pack(tmp_path / "store", tmp_path / "expected", **options)
     for name in ("packed", "twice", "back"):
         assert contents(tmp_path / name) == contents(tmp_path / "expected"), name

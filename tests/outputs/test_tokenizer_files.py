@@ -68,9 +68,7 @@ def test_what_was_changed_is_found(made: Path, tmp_path: Path) -> None:
     changed = tmp_path / "changed"
     changed.mkdir()
     reseal(changed, json.loads(json.dumps(manifest)))
-    with pytest.raises(
-        PacktoolError, match=r"'\.\./tokenizer\.json' is not a file of a dataset - at `\$\.tokenizer_files\[0\]`"
-    ):
+    with pytest.raises(PacktoolError, match=r"'\.\./tokenizer\.json' is not a file .* `\$\.tokenizer_files\[0\]`"):
         packtool.verify(changed)
     with amended(tmp_path / "packed") as manifest:
         manifest["tokenizer"]["sha256"] = "0" * 64

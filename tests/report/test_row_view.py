@@ -44,9 +44,8 @@ def test_documents_take_turns_in_colour(store: Path) -> None:
 
 
 def test_repeats_are_marked(store: Path) -> None:
-    packtool.pack(
-        store, store.parent / "slid", strategy="seamless", sequence_length=48, extra_capacity=0, shuffle=False
-    )
+    options = {"strategy": "seamless", "sequence_length": 48, "extra_capacity": 0, "shuffle": False}
+    packtool.pack(store, store.parent / "slid", **options)
     rows = [show(store.parent / "slid", number) for number in range(len(packtool.open(store.parent / "slid")))]
     repeating = [(row, segment) for row in rows for segment in row.segments if segment.repeated]
     assert repeating

@@ -228,9 +228,8 @@ def test_what_a_multiple_costs_is_told_and_held_against_no_strategy() -> None:
     assert [each.verdicts[0].choice.strategy for each in (plain, padded)] == ["bfd", "bfd"]
     entry = next(entry for entry in padded.entries if entry.strategy == "bfd")
     assert entry.metrics.padding_ratio > WASTE > waste(entry)
-    told = re.search(
-        r"padding \((\d+\.?\d*)% since documents begin at multiples of 32\)", padded.verdicts[0].choice.reason
-    )
+    reason = padded.verdicts[0].choice.reason
+    told = re.search(r"padding \((\d+\.?\d*)% since documents begin at multiples of 32\)", reason)
     each = entry.ledger.rounding / entry.metrics.documents  # type: ignore[operator]
     assert 14 < each < 17, "half a multiple"
     assert float(told[1]) == pytest.approx(100 * each * entry.metrics.documents / entry.ledger.output, abs=0.05)
@@ -265,21 +264,13 @@ def test_degenerate_entries_are_not_marked() -> None:
     assert decompose.metrics.padding_ratio == 0
     assert degenerate(decompose)
     table = strategies_table(comparison)
-    marked = {
-        (row[0].text, column.title)
-        for _, rows in table.cells(table.columns)
-        for row in rows
-        for column, cell in zip(table.columns, row, strict=True)
-        if cell.best
-    }
+    marked, bad = set(), set()
+    for _, rows in table.cells(table.columns):
+        for row in rows:
+            for column, cell in zip(table.columns, row, strict=True):
+                marked |= {(row[0].text, column.title)} if cell.best else set()
+                bad |= {(row[0].text, column.title)} if cell.bad else set()
     assert "decompose" not in dict(marked)
-    bad = {
-        (row[0].text, column.title)
-        for _, rows in table.cells(table.columns)
-        for row in rows
-        for column, cell in zip(table.columns, row, strict=True)
-        if cell.bad
-    }
     assert bad == {
         *((e.strategy, "cut") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
         *((e.strategy, "padding") for e in entries if e.metrics.padding_ratio > 0.25),
