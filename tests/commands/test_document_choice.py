@@ -139,7 +139,9 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
 
     def peak(store: Path) -> int:
         corpus, budget = Corpus([store]), Budget(1 << 16, Threads(1))
-        options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix="store=1.3", max_tokens=85)
+        options = PackArguments(
+            store, "nowhere", strategy="concat", sequence_length=64, mix=["store=1.3"], max_tokens=85
+        )
         gc.collect()
         tracemalloc.start()
         with budget.arrays_for(corpus.documents, tmp_path) as made:

@@ -121,9 +121,9 @@ def test_the_store_depends_neither_on_workers_nor_on_the_encoder(corpus: Path, t
 
 
 def test_big_files_of_every_format_keep_their_order(tmp_path: Path, small_blocks: None) -> None:
-    texts = [f"document number {n} " * (n % 7 + 1) for n in range(200)]
+    texts = [f"document number {n} " * (n % 7 + 1) for n in range(300)]
     (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
-    parquet.write_table(pa.table({"text": texts}), tmp_path / "b.parquet", row_group_size=20)
+    parquet.write_table(pa.table({"text": texts}), tmp_path / "b.parquet", row_group_size=40)
     (tmp_path / "c.txt").write_text("\n".join(texts))
     for name, format in (("a.jsonl", None), ("b.parquet", None), ("c.txt", "lines")):
         result = run(tmp_path / name, tmp_path / f"store-{name}", format=format)
