@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from packtool.commands.doctor import MODULES
+from tests.sources import parsed
 
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
@@ -94,7 +95,7 @@ def imports(source: str, *, top_level: bool = False, types: bool = False) -> Ite
             for child in ast.iter_child_nodes(node):
                 yield from visit(child)
 
-    yield from visit(ast.parse(source))
+    yield from visit(parsed(source))
 
 
 def within(name: str, packages: tuple[str, ...]) -> bool:
@@ -146,7 +147,7 @@ def breaches(path: str, source: str) -> list[str]:
             or (not standard(imported) and imported not in NAMES_ONLY and not within(imported, LIGHT_MAY_USE))
         ):
             found.append(f"{path} imports {imported} when it is loaded, which slows packtool --help")
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if (
             within(name, PURE)
             and isinstance(node, ast.Call)
@@ -288,7 +289,7 @@ def test_names_are_loaded_on_first_use() -> None:
 def test_a_name_says_which() -> None:
     files: dict[str, list[str]] = {}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path.read_text(encoding="utf-8")).body:
             value = getattr(node, "value", None)
             if isinstance(value, ast.Call) and ast.unparse(value.func) == "TypeVar":
                 continue  # variables of types may share a name

@@ -5,13 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments
 from packtool.planning.shuffling.permutation import permutation
 from packtool.writing.layout import Layout
+from tests.examples import examples
 
 SIZES = [2, 3, 8, 16, 33]
 
@@ -106,7 +107,7 @@ def corpora(draw: st.DrawFn, size: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(data=st.data())
 def test_laws(name, data):
     size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
@@ -115,7 +116,7 @@ def test_laws(name, data):
 
 
 @pytest.mark.parametrize("name", [name for name, each in STRATEGIES.items() if each.whole])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_a_strategy_that_keeps_documents_whole_never_cuts_one_that_fits(name, data):
     size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
@@ -132,7 +133,7 @@ def test_a_strategy_that_keeps_documents_whole_never_cuts_one_that_fits(name, da
 
 
 @pytest.mark.parametrize("name", [name for name, each in STRATEGIES.items() if not each.random])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_the_seed_changes_nothing_where_a_strategy_is_not_random(name, data):
     size = data.draw(st.sampled_from(SIZES[1:]), label="size")
@@ -178,7 +179,7 @@ def test_the_same_input_gives_the_same_plan_whatever_its_type(name):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_pieces_of_a_unit_do_not_depend_on_the_order_asked(name, data):
     size = data.draw(st.sampled_from(SIZES[1:]), label="size")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool
@@ -17,6 +17,7 @@ from packtool.errors import DataError
 from packtool.planning.packing import STRATEGIES, plan
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.writing.gather import LossGatherer
+from tests.examples import examples
 from tests.interrupting import interrupted
 from tests.places.s3_server import Bucket
 from tests.shell import Shell
@@ -49,7 +50,7 @@ def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_every_row_has_the_loss_of_its_segments(name: str, data: st.DataObject) -> None:
     """The law, for every strategy, option, shuffle and division into stores and shards."""

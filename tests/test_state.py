@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import parsed
+
 PACKAGE = Path(__file__).parents[1] / "packtool"
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MAKERS = "dict list set defaultdict Counter deque OrderedDict ContextVar local Event Lock"
@@ -25,7 +27,7 @@ ALLOWED = {
 
 def states(path: Path, source: str) -> Iterator[str]:
     """Names a module binds to what may change, and those that its functions bind anew."""
-    tree, name = ast.parse(source), path.as_posix()
+    tree, name = parsed(source), path.as_posix()
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)

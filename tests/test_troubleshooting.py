@@ -11,6 +11,7 @@ import pytest
 
 from packtool.text.corpus.records import REASONS
 from packtool.warnings import CODES
+from tests.sources import parsed
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ PASSED_ON = {
 
 
 def calls(source: str) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and node.args:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if RAISES.search(name):
@@ -54,7 +55,7 @@ def made() -> set[str]:
     # What Typer and the system refuse, and what is said of other kinds of datasets, are tables: their codes are strings
     # on their own.
     tables = [ROOT / "packtool" / name for name in ("cli/failures.py", "formats/manifest.py")]
-    for node in [node for table in tables for node in ast.walk(ast.parse(table.read_text(encoding="utf-8")))]:
+    for node in [node for table in tables for node in ast.walk(parsed(table.read_text(encoding="utf-8")))]:
         if isinstance(node, ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Constant):
             found.add(str(node.elts[0].value))
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):

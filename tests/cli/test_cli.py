@@ -9,19 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from packtool.cli import run
 from tests.cli.running import ENVIRONMENT
 from tests.shell import Shell
 
 
-def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Commands:\n" in captured.err
-    assert captured.err.endswith(
-        "packtool: error[missing-command]: no command was given. Choose one of the commands above.\n"
-    )
+def test_without_a_command(shell: Shell) -> None:
+    error = shell.refused(status=2)
+    assert shell.out == ""
+    assert "Commands:\n" in error
+    said = "packtool: error[missing-command]: no command was given. Choose one of the commands above.\n"
+    assert error.endswith(said)
 
 
 def test_version(shell: Shell) -> None:
@@ -46,18 +43,6 @@ def test_streams_that_are_closed(place: Path, arguments: str, status: int) -> No
     command = f'exec "{sys.executable}" -m packtool {arguments}'
     result = subprocess.run(["sh", "-c", command], capture_output=True, env=ENVIRONMENT, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (status, b"", b"")
-
-
-def test_standard_output_that_is_full(place: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "packtool", "info", "store"]
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
-    assert (result.returncode, result.stderr) == (
-        1,
-        "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n",
-    )
 
 
 def test_a_terminal_that_lacks_characters(place: Path) -> None:

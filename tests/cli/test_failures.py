@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from packtool.cli import failures, run
-from packtool.formats import manifest as manifests
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT
 from tests.shell import Shell
-from tests.stores import write_store
+from tests.stores import amended, write_store
 
 ROWS = "pack store -o p --strategy"
 USAGE = {
@@ -86,10 +85,9 @@ def test_messages_break_between_words_on_a_terminal(place: Path) -> None:
     os.close(terminal)
 
 
-def test_a_refusal_of_the_system(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["info", "n" * 5000]) == 1
+def test_a_refusal_of_the_system(place: Path, shell: Shell) -> None:
     message = f"packtool: error[system-error]: {'n' * 5000}: file name too long. Check the path and the machine.\n"
-    assert capsys.readouterr().err == message
+    assert shell.refused("info", "n" * 5000) == message
 
 
 def test_warnings_have_codes_and_quiet_silences_them(
@@ -112,11 +110,9 @@ def test_warnings_have_codes_and_quiet_silences_them(
 def test_what_a_file_holds_commands_no_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_store(here / "store", [3, 4])
     hostile = "\x1b[2J\x1b]0;x\x07\u202e\nnext"
-    manifest = json.loads((here / "store" / "manifest.json").read_bytes())
-    manifest.pop("xxh3_128")
-    manifest["tokenizer"]["eos_token"] = hostile
-    manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
-    (here / "store" / "manifest.json").write_bytes(manifests.sealed(manifest))
+    with amended(here / "store") as manifest:
+        manifest["tokenizer"]["eos_token"] = hostile
+        manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
     (here / hostile).mkdir()
     for arguments in (
         ["info", "store"],
@@ -135,27 +131,16 @@ def test_what_a_file_holds_commands_no_terminal(here: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(("command", "json_too"), [("stats", []), ("info", ["--json"]), ("verify", [])])
 def test_results_that_can_not_be_printed(place: Path, command: str, json_too: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "packtool", command, "store", *json_too],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ENVIRONMENT,
-            cwd=place,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (
-        1,
-        "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n",
-    )
+        typed = [sys.executable, "-m", "packtool", command, "store", *json_too]
+        done = subprocess.run(typed, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+    said = "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_threads_that_the_system_does_not_give() -> None:
     explained = failures.explain(RuntimeError("can't start new thread"))
-    assert (
-        str(explained)
-        == "the system lets it start no more threads. Raise ulimit -v and ulimit -u, or free some memory."
-    )
+    said = "the system lets it start no more threads. Raise ulimit -v and ulimit -u, or free some memory."
+    assert str(explained) == said
     assert failures.explain(RuntimeError("a bug")) is None
 
 
@@ -203,16 +188,8 @@ def test_names_command_no_terminal(here: Path, capsys: pytest.CaptureFixture[str
                 json.loads(said.out)
 
 
-def test_an_error_under_json_is_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["info", "nowhere", "--json"]) == 1
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {
-        "schema_version": 1,
-        "error": {
-            "code": "missing-input",
-            "where": "nowhere",
-            "what": "no such file or directory",
-            "remedy": "check the path",
-        },
-    }
-    assert captured.err == "packtool: error[missing-input]: nowhere: no such file or directory. Check the path.\n"
+def test_an_error_under_json_is_json(place: Path, shell: Shell) -> None:
+    found = json.loads(shell("info", "nowhere", "--json", status=1))
+    assert found["schema_version"] == 1
+    assert list(found["error"].values()) == ["missing-input", "nowhere", "no such file or directory", "check the path"]
+    assert shell.err == "packtool: error[missing-input]: nowhere: no such file or directory. Check the path.\n"

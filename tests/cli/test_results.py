@@ -11,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import packtool as package
 from packtool.cli import run
 from packtool.cli.results import key_figures
@@ -85,13 +83,12 @@ def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
     assert "  packed again " in done
 
 
-def test_an_empty_corpus_is_not_sent_to_stats(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "empty.jsonl").write_text("", encoding="utf-8")
-    assert run(["tokenize", "empty.jsonl", "-o", "t"]) == 0
-    shown = capsys.readouterr()
-    assert "warning[no-documents]" in shown.err
-    assert "which holds no document. To see what an input holds: packtool info INPUT." in shown.out
-    assert "stats" not in shown.out
+def test_an_empty_corpus_is_not_sent_to_stats(place: Path, shell: Shell) -> None:
+    (place / "empty.jsonl").touch()
+    shown = shell("tokenize", "empty.jsonl", "-o", "t")
+    assert "warning[no-documents]" in shell.err
+    assert "which holds no document. To see what an input holds: packtool info INPUT." in shown
+    assert "stats" not in shown
 
 
 def test_info_gives_the_command_that_goes_on(place: Path, shell: Shell) -> None:
@@ -115,21 +112,18 @@ def test_a_file_of_a_dataset_belongs_to_it(place: Path, shell: Shell) -> None:
     assert text.endswith("Next:\n  packtool info store\n")
 
 
-def test_which_tokenizer_made_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str], shell: Shell) -> None:
-    (tmp_path / "a.txt").write_text("a text")
-    assert run(["tokenize", str(tmp_path / "a.txt"), "-o", str(tmp_path / "s")]) == 0
+def test_which_tokenizer_made_a_store(here: Path, shell: Shell) -> None:
+    (here / "a.txt").write_text("a text")
     named = "packtool's small one, for trying things out"
     advice = "To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID"
-    assert f"tokenizer: {named}; EOS <|endoftext|> (0)\n{advice}\n" in capsys.readouterr().out
-    assert f"  tokenizer   {named}\n" in shell("info", tmp_path / "s")
+    said = shell("tokenize", "a.txt", "-o", "s")
+    assert f"tokenizer: {named}; EOS <|endoftext|> (0)\n{advice}\n" in said
+    assert f"  tokenizer   {named}\n" in shell("info", "s")
 
 
-def test_quiet_stats_print_no_table_and_write_what_was_asked_for(
-    place: Path, capsys: pytest.CaptureFixture[str], shell: Shell
-) -> None:
-    assert run(["pack", "store", "-o", "packed", "--strategy", "concat", "-L", "16", "-q"]) == 0
-    assert run(["stats", "packed", "-q"]) == 0
-    assert capsys.readouterr() == ("", "")
+def test_quiet_stats_print_no_table_and_write_what_was_asked_for(place: Path, shell: Shell) -> None:
+    package.pack("store", "packed", strategy="concat", sequence_length=16)
+    assert (shell("stats", "packed", "-q"), shell.err) == ("", "")
     assert json.loads(shell("stats", "packed", "-q", "--json", "--html", "quiet.html"))["kind"] == "packed"
     assert Path("quiet.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
