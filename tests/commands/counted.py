@@ -1,4 +1,4 @@
-"""Stores of random documents, and a count of what was packed of them, token by token."""
+"""A count of what was packed, token by token."""
 
 from __future__ import annotations
 
@@ -13,33 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from packtool.formats import manifest as manifests
-from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
-from packtool.formats.token_store import write_shard
 from packtool.report.schema import MeasuredReport
-
-VOCABULARY = 97
-
-
-def make_store(path: Path, lengths: NDArray[np.int64], seed: int = 0) -> Path:
-    """A token store of random documents of these lengths, EOS (id 0) included."""
-    path.mkdir(parents=True)
-    tokens = np.random.default_rng(seed).integers(1, VOCABULARY, int(lengths.sum()))
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    tokens[offsets[1:] - 1] = 0
-    files = write_shard(path, 0, tokens, offsets, VOCABULARY)
-    manifests.write(
-        path,
-        StoreManifest(
-            options={},
-            inputs=[],
-            tokenizer=TokenizerInfo(sha256="0" * 64, vocab_size=VOCABULARY, eos_id=0, eos_token="</s>"),
-            dtype="<u2",
-            counts={"documents": len(lengths), "tokens": int(lengths.sum())},
-            shards=[TokenShard(*files, 0)],
-        ),
-    )
-    return path
 
 
 def as_json(report: msgspec.Struct) -> dict[str, Any]:

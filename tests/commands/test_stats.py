@@ -23,15 +23,16 @@ from packtool.planning.packing import STRATEGIES
 from packtool.report.compare import candidates
 from packtool.report.packed import read_report
 from packtool.report.page import page
-from tests.commands.counted import as_json, count_by_hand, make_store
+from tests.commands.counted import as_json, count_by_hand
 from tests.examples import examples
+from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(2, 90, 300)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return make_store(tmp_path / "store", LENGTHS)
+    return write_store(tmp_path / "store", LENGTHS.tolist())
 
 
 def test_of_a_store(store: Path) -> None:
@@ -82,7 +83,7 @@ def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], messa
 
 
 def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "store", np.array([3, 4]))
+    store = write_store(tmp_path / "store", [3, 4])
     before = (store / "tokens-00000.npy").read_bytes()
     with pytest.raises(UsageError, match=r"--html: '.*tokens-00000.npy' is not the name of a page, and what lies"):
         packtool.stats(store, html=store / "tokens-00000.npy")
@@ -192,7 +193,7 @@ def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Pa
     size = data.draw(st.sampled_from([4, 8, 16]))
     lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=40))
     place = Path(tempfile.mkdtemp(dir=tmp_path))
-    store = make_store(place / "store", np.array(lengths))
+    store = write_store(place / "store", lengths)
     foreseen = packtool.stats(store, compare="all", sequence_length=size, buckets=[size, 2 * size], batch_size=3)
     tried = candidates(["all"], [size], {"buckets": (size, 2 * size)})
     assert len(tried) == len(foreseen.comparison.entries) == len(STRATEGIES)
