@@ -49,17 +49,18 @@ from packtool.report.figures import options_in_words, percent
 from packtool.report.packed import read_report
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
-from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.conversation import ROLES, ConversationError
+from packtool.text.conversations.message import role_of
 from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus.find import find_files
-from packtool.text.corpus.first import held_by
+from packtool.text.corpus.first import FirstRecord, held_by
 from packtool.text.corpus.read import SpanReader
-from packtool.text.corpus.records import Fields, Span
+from packtool.text.corpus.records import CorpusFile, Fields, Span
 from packtool.writing.stored_tokens import store_places
 
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
-_OTHERS = "records without conversation"
+_OTHERS = "records that can't be used"
 _HEAD = 1024
 """Bytes of a file in which the first entries of a tokenizer.json lie."""
 _TRIED = 3
@@ -348,7 +349,7 @@ def _file(path: Path) -> Info:
     if talks is not None:
         command = f"packtool tokenize {quoted} -o {_free('tokens')} --tokenizer MODEL"
         usable = any(name != _OTHERS for name in talks) or not talks
-        following = [f"{command}   renders them by the chat template of MODEL"] if usable else []
+        following = [_rendering(command, skip=_OTHERS in talks)] if usable else []
         return Info(path, "conversations", "unknown", facts | talks, next=following)
     advice, problem = _advice(path)
     return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
@@ -365,7 +366,10 @@ def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
             if held.layout is not None:
                 command += f" {held.layout.shown()}"
             if held.chats:
-                return [f"{command} --tokenizer MODEL   renders them by the chat template of MODEL"], {}
+                found, problems = _count(files[:_TRIED], held, batches=1)
+                facts = {"to tokenize it": f"{problems[0]}: fix the conversations"} if problems else {}
+                advised = [_rendering(f"{command} --tokenizer MODEL", skip=bool(problems))]
+                return advised if found else [], facts
             for file in files[:_TRIED]:
                 for batch in SpanReader(file, Span(0, 0, 1), Fields()):
                     if not batch.rejects:
@@ -430,8 +434,6 @@ def _conversations(path: Path) -> dict[str, Any] | None:
 
     A large file is not read, so nothing is counted there.
     """
-    fields: Counter[str] = Counter()
-    problems: list[str] = []
     try:
         files = find_files(path, None)
         held = held_by(files, "text")
@@ -439,22 +441,60 @@ def _conversations(path: Path) -> dict[str, Any] | None:
             return None
         if path.stat().st_size > MOST_BYTES:
             return {}
-        for file in files:
-            for batch in SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout)):
-                problems += [reject.reason for reject in batch.rejects]
-                for record in batch.documents:
-                    try:
-                        conversation_of(record)
-                    except ConversationError as error:
-                        problems.append(str(error))
-                    else:
-                        fields[f"with {held.field or _field_of(record)}"] += 1
+        fields, problems = _count(files, held)
     except PacktoolError:
         return None
     counted: dict[str, Any] = dict(fields.most_common())
     if problems:
         counted[_OTHERS] = f"{len(problems):,}, such as: {problems[0]}"
     return counted
+
+
+def _count(
+    files: Sequence[CorpusFile], held: FirstRecord, batches: int | None = None
+) -> tuple[Counter[str], list[str]]:
+    """Count conversations by the field that holds them, and list what is wrong with others.
+
+    Args:
+        batches: to look at in each file; None for all.
+    """
+    fields: Counter[str] = Counter()
+    problems: list[str] = []
+    for file in files:
+        reader = SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout))
+        for batch in islice(reader, batches):
+            problems += [reject.reason for reject in batch.rejects]
+            for record in batch.documents:
+                problem = _problem(record)
+                if problem:
+                    problems.append(problem)
+                else:
+                    fields[f"with {held.field or _field_of(record)}"] += 1
+    return fields, problems
+
+
+def _problem(record: Mapping[str, Any]) -> str:
+    """Say why a conversation can't be rendered, or would not train, with whatever template; "" for any other."""
+    try:
+        messages = conversation_of(record).messages
+    except ConversationError as error:
+        return str(error)
+    roles = [role_of(message["role"]) for message in messages]
+    for number, role in enumerate(roles, 1):
+        if role not in ROLES:
+            return f"message {number} has the role {role[:40]!r}, which templates do not know"
+    return "" if "assistant" in roles else "no message of the assistant, to train on"
+
+
+def _rendering(command: str, *, skip: bool) -> str:
+    """Write a command that renders conversations, and what it does.
+
+    Args:
+        skip: some can't be used.
+    """
+    if skip:
+        return f"{command} --on-error skip   renders the others by the chat template of MODEL"
+    return f"{command}   renders them by the chat template of MODEL"
 
 
 def _field_of(record: Mapping[str, Any]) -> str:

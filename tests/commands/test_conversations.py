@@ -337,8 +337,8 @@ def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None
 def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> None:
     source = tmp_path / "chats.jsonl"
     lines = [
-        '{"messages": [{"role": "user", "content": "a"}]}',
-        '{"conversations": [{"from": "human", "value": "a"}]}',
+        '{"messages": [{"role": "assistant", "content": "a"}]}',
+        '{"conversations": [{"from": "gpt", "value": "a"}]}',
         '{"prompt": "a", "completion": "b"}',
         '{"messages": []}',
         '{"text": "a"}',
@@ -350,14 +350,26 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
         "with messages": 1,
         "with conversations": 1,
         "with prompt and completion": 1,
-        "records without conversation": "2, such as: a conversation without messages",
+        "records that can't be used": "2, such as: a conversation without messages",
     }
     (following,) = found.next
-    assert following.startswith(f"packtool tokenize {source} -o tokens --tokenizer MODEL")
+    assert following.startswith(
+        f"packtool tokenize {source} -o tokens --tokenizer MODEL --on-error skip   renders the "
+    )
+    for message, problem in (
+        ('{"role": "Agent", "content": "a"}', "message 1 has the role 'Agent', which templates do not know"),
+        ('{"role": "user", "content": "a"}', "no message of the assistant, to train on"),
+    ):
+        source.write_text(f'{{"messages": [{message}]}}')
+        assert packtool.info(source).facts["records that can't be used"] == f"1, such as: {problem}"
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        shutil.copy(source, tmp_path / "folder" / "a.jsonl")
+        folder = packtool.info(tmp_path / "folder")
+        assert (folder.facts["to tokenize it"], folder.next) == (f"{problem}: fix the conversations", [])
     source.write_text('{"inputs": [1, 2], "targets": [3]}')
     found = packtool.info(source)
     problem = "1, such as: prompt is a list of numbers, not a text: name fields with --prompt and --completion"
-    assert (found.facts["records without conversation"], found.next) == (problem, [])
+    assert (found.facts["records that can't be used"], found.next) == (problem, [])
     with pytest.raises(UsageError, match="holds conversations, whose lengths depend on a chat template") as error:
         packtool.stats(source)
     assert error.value.remedy == "tokenize them, and give stats the store; packtool info counts them"

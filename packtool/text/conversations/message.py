@@ -145,7 +145,8 @@ def of_shared(message: Any, number: int) -> dict[str, Any]:
         return {"role": role_of(message["from"]), "content": message["value"], **rest}
     if isinstance(message, Mapping) and "role" in message:
         return dict(message)
-    raise ConversationError(f"message {number} has neither from and value nor a role")
+    named = f"; its fields are {', '.join(map(str, [*message][:12]))}" if isinstance(message, Mapping) else ""
+    raise ConversationError(f"message {number} has neither from and value nor a role{named}")
 
 
 def role_of(sender: Any) -> Any:

@@ -25,7 +25,6 @@ from packtool.text.corpus.records import (
 _BATCH = 1 << 21
 """Bytes of a batch, about."""
 _READ = 1 << 16
-_ZEROS = "\0" * 16
 
 
 def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) -> Iterator[RecordBatch]:
@@ -124,9 +123,8 @@ def _add(batch: RecordBatch, fields: Fields, header: list[str], row: list[str] |
             raise UnusableFieldError("bad-table-row", what)
         record = dict(zip(header, row, strict=True))
         document = document_of(fields, values_at(record, fields.document), header)
-        if isinstance(document, str) and _ZEROS in document:
-            what = "a run of zero bytes, as in a file that was not written to its end"
-            raise UnusableFieldError("damaged-file", what)
+        if "\0" in "".join(row):
+            raise UnusableFieldError("damaged-file", "a zero byte, as in a file that was not written to its end")
         scalars = scalars_of(fields, values_at(record, fields.columns), header)
     except UnusableFieldError as error:
         code, reason = error.args

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import NamedTuple
+
+from packtool.text.corpus.wide import numbers, wide_text
 
 
 class Foreign(NamedTuple):
@@ -27,6 +30,7 @@ _MODEL = Foreign("the weights of a model", _NO_TEXT)
 _IMAGE = Foreign("an image", _NO_TEXT)
 _SOUND = Foreign("sound or video", _NO_TEXT)
 _PROGRAM = Foreign("a program", _NO_TEXT)
+_LLMC = Foreign("token ids of llm.c", "read them with packtool import --format llmc")
 _ZIP = (
     (b"mimetypeapplication/epub", Foreign("an EPUB book", _TEXT)),
     (b"mimetypeapplication/vnd.oasis", _OFFICE),
@@ -72,6 +76,8 @@ _BINARY: tuple[tuple[int, bytes, Foreign], ...] = (
     (8, b"DUCK", Foreign("a DuckDB database", _CONVERT)),
     (0, b"\x89HDF\r\n\x1a\n", Foreign("an HDF5 file", _CONVERT)),
     (0, b"\x93NUMPY", Foreign("an array of NumPy", "give token ids as a column of lists in Parquet, with --ids-field")),
+    (0, b"\x88\xd8\x34\1\1\0", _LLMC),
+    (0, b"\xa1\xd9\x34\1\7\0", _LLMC),
     (0, b"MMIDIDX\0\0", Foreign("an index of Megatron", "read the tokens beside it with packtool import")),
     (0, b"PACK\0\0\0", Foreign("a pack of Git", _NO_TEXT)),
     (4, b"Bud1", Foreign("a .DS_Store of a Mac", _NO_TEXT)),
@@ -100,11 +106,6 @@ _SHAPES = (
     (re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL), Foreign("a TFRecord file", _CONVERT)),
 )
 """What files begin with that have no fixed first bytes."""
-_WIDE = (
-    (re.compile(rb"(?:[\t\n\r -~]\0{3}){8}|(?:\0{3}[\t\n\r -~]){8}"), _UTF32),
-    (re.compile(rb"(?:[\t\n\r -~]\0){8}|(?:\0[\t\n\r -~]){8}"), _UTF16),
-)
-"""UTF-32 and UTF-16 without a mark."""
 _PAGE_REMEDY = "download the raw file: on the hub, /resolve/ instead of /blob/"
 
 
@@ -139,12 +140,32 @@ def _binary(head: bytes, format: str) -> Foreign | None:
     for shape, kind in _SHAPES:
         if shape.match(head):
             return kind
-    for wide, kind in _WIDE:
-        if wide.search(head):
-            return kind
-    if b"\0" in head and (format in ("text", "lines") or head.startswith(b"\0")):  # else a record is damaged
-        return Foreign("binary data, with zero bytes", "if it is text, remove them first: tr -d '\\0'")
+    return None if b"\0" not in head and _is_utf8(head) else _not_utf8(head, format)
+
+
+def _not_utf8(head: bytes, format: str) -> Foreign | None:
+    """Recognise a file that is not UTF-8, or has zero bytes."""
+    wide = wide_text(head)
+    if wide:
+        return _UTF16 if wide == "utf-16" else _UTF32
+    if format not in ("text", "lines") and not head.startswith(b"\0"):
+        return None  # a record is damaged
+    bits = numbers(head)
+    if bits:
+        return Foreign(f"numbers of {bits} bits, not text", "if they are token ids, packtool import reads them")
+    if b"\0" in head:
+        remedy = "if it is token ids, packtool import reads them; if it is text, remove them first: tr -d '\\0'"
+        return Foreign("binary data, with zero bytes", remedy)
     return None
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Return whether the first bytes of a file are UTF-8, perhaps up to a part of a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _in_zip(head: bytes, other: Foreign) -> Foreign:

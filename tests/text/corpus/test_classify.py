@@ -27,6 +27,7 @@ from pyarrow import orc
 import packtool
 from packtool.errors import DataError
 from packtool.text.corpus.classify import classify, format_of
+from packtool.text.corpus.foreign import foreign
 from packtool.text.corpus.records import Reject, Span
 from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import find, read
@@ -250,6 +251,7 @@ FOREIGN = {
     "UTF-16 text; packtool reads UTF-8": "some words in it".encode("utf-16-le"),
     "UTF-32 text; packtool reads UTF-8": "some words in it".encode("utf-32"),
     "binary data, with zero bytes": bytes(1000),
+    "token ids of llm.c": struct.pack("<II", 20240520, 1) + bytes(1016),
     "an LZ4 file": b"\x04\x22\x4d\x18d@\xa7",
 }
 
@@ -307,3 +309,33 @@ def test_no_prose_or_code_is_taken_for_records() -> None:
     assert len(library) > 100
     assert len(pages) > 20
     assert {format_of(path.name, path.read_bytes()[: 1 << 14]) for path in library + pages} == {"text"}
+
+
+WORDS = (
+    "这是中文\n第二行 12",
+    "これは日本語のテキストです。",
+    "이것은 한국어 텍스트",
+    "несколько слов",
+    "Größe und Übermut",
+    "plain words",
+)
+WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+NARROW = ("utf-8", "latin1", "cp1251", "koi8-r", "gb18030", "shift_jis", "euc_kr")
+IDS = (464, 2068, 7586, 21831, 11, 262, 16931, 3290, 13, 198, 50256)
+
+
+@pytest.mark.parametrize("times", [1, 2000])
+def test_wide_text_and_numbers_are_told_apart(times: int) -> None:
+    for text in WORDS:
+        for encoding in WIDE:
+            found = foreign((text * times).encode(encoding)[: 1 << 14], "jsonl", asked=False)
+            assert found is not None
+            assert found.what.startswith(encoding[:6].upper())
+        for encoding in NARROW:
+            if text == text.encode(encoding, "ignore").decode(encoding):
+                assert foreign((text * times).encode(encoding)[: 1 << 14], "text", asked=False) is None
+    for bits in (16, 32, 64):
+        found = foreign(np.array(IDS * times).astype(f"<u{bits // 8}").tobytes()[: 1 << 14], "text", asked=False)
+        assert found is not None
+        assert found.what == f"numbers of {bits} bits, not text"
+        assert found.remedy == "if they are token ids, packtool import reads them"
