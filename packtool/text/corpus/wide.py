@@ -25,7 +25,7 @@ _NO_TEXT = ("Cc", "Cn", "Co", "Cs")
 def wide_text(head: bytes) -> str:
     """Return utf-16 or utf-32 if a file with these first bytes is such a text; "" for any other.
 
-    >>> wide_text("some words".encode("utf-16-le")), wide_text("中文\\n第二行.".encode("utf-16-be")), wide_text(b"words")
+    >>> wide_text("some words".encode("utf-16-le")), wide_text("中文\\n第二行.".encode("utf-16-be")), wide_text(b"a")
     ('utf-16', 'utf-16', '')
     """
     if _is_ascii_mostly(head):
