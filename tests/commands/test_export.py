@@ -9,24 +9,14 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
-from packtool.formats.schema import TokenizerInfo
 from packtool.options.names import EXPORTS
+from tests.exchange.streams import small_large_and_empty
 from tests.shell import Shell
-from tests.stores import EOS, write_store
-
-LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
-
-
-LARGE = TokenizerInfo(sha256="1" * 64, vocab_size=1 << 17, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    place = tmp_path_factory.mktemp("exchange")
-    return {
-        "small": write_store(place / "small", LENGTHS, per_shard=4),
-        "large": write_store(place / "large", LENGTHS, per_shard=4, tokenizer=LARGE),
-    }
+    return small_large_and_empty(tmp_path_factory.mktemp("exchange"))
 
 
 def test_what_is_lost_of_batches_and_repeated_tokens_is_said(stores: dict[str, Path], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tokens of a store, one after the other; the rows of a dataset, as a trainer reads them."""
+"""Stores to export, their tokens one after the other, and the rows of a dataset as a trainer reads them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from typing import Any
 import numpy as np
 
 import packtool
+from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
+from tests.stores import EOS, write_store
+
+LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
+LARGE = TokenizerInfo(sha256="1" * 64, vocab_size=1 << 17, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
+
+
+def small_large_and_empty(place: Path) -> dict[str, Path]:
+    """Stores of ids of 16 bits, of 32 bits, and of no documents."""
+    return {
+        "small": write_store(place / "small", LENGTHS, per_shard=4),
+        "large": write_store(place / "large", LENGTHS, per_shard=4, tokenizer=LARGE),
+        "empty": write_store(place / "empty", []),
+    }
 
 
 def stream(store: Path) -> np.ndarray[Any, Any]:

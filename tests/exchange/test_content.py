@@ -15,11 +15,10 @@ from packtool import exchange
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTED_FILES, EXPORTS
 from tests.exchange.readers import READERS
-from tests.exchange.streams import rows_in_order, stream
+from tests.exchange.streams import LENGTHS, rows_in_order, stream
 from tests.stores import document_loss, write_store
 
 ROOT = Path(__file__).parents[2]
-LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
 
 
 def missing(name: str) -> list[str]:

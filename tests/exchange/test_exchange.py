@@ -17,26 +17,18 @@ from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.exchange.exported import contents_of
 from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.exchange.model import Contents, Format, ReadOptions
-from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
-from tests.exchange.streams import rows_in_order, stream
+from tests.exchange.streams import rows_in_order, small_large_and_empty, stream
 from tests.interrupting import interrupted_everywhere
-from tests.stores import EOS, TOKENIZER, contents, write_store
+from tests.stores import EOS, TOKENIZER, contents
 
 BOTH = [name for name in EXPORTS if name in IMPORTS]
-LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
-LARGE = TokenizerInfo(sha256="1" * 64, vocab_size=1 << 17, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    place = tmp_path_factory.mktemp("exchange")
-    return {
-        "small": write_store(place / "small", LENGTHS, per_shard=4),
-        "large": write_store(place / "large", LENGTHS, per_shard=4, tokenizer=LARGE),
-        "empty": write_store(place / "empty", []),
-    }
+    return small_large_and_empty(tmp_path_factory.mktemp("exchange"))
 
 
 def read(chosen: Format, path: Path, dtype: str) -> tuple[np.ndarray[Any, Any], list[int] | None]:
