@@ -47,17 +47,8 @@ def test_help_fits_and_has_an_example(command: str, shell: Shell, monkeypatch: p
 def test_help_is_grouped_and_the_rare_options_come_last(shell: Shell) -> None:
     text = shell("pack", "--help")
     titles = re.findall(r"^(\w[\w ]*):$", text, re.MULTILINE)
-    assert titles == [
-        "Arguments",
-        "Rows",
-        "Which documents",
-        "Order",
-        "Output",
-        "Resources",
-        "General",
-        "Tuning of strategies",
-        "Rarely needed",
-    ]
+    common = "Arguments, Rows, Which documents, Order, Output, Resources, General"
+    assert ", ".join(titles) == f"{common}, Tuning of strategies, Rarely needed"
     listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", text.partition("Arguments:")[2], re.MULTILINE)
     options = {each.flag for each in (*declared(PackArguments).values(), *declared(Terminal).values())}
     assert sorted(listed) == sorted((options | {"--help"}) - {"STORE", "--full", "--ids"}), "each option once"

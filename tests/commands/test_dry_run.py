@@ -46,14 +46,8 @@ def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:
     read = {"files": 1, "bytes": Path("corpus.jsonl").stat().st_size}
     assert known.pop("tokenize") == read
     assert known.pop("import")["files"] == 1
-    assert known == {
-        "pack": store,
-        "shuffle": rows,
-        "order": rows,
-        "partial": store,
-        "materialize": rows,
-        "export": store,
-    }
+    of_rows = dict.fromkeys(("shuffle", "order", "materialize"), rows)
+    assert known == {**of_rows, **dict.fromkeys(("pack", "partial", "export"), store)}
     assert not Path("out").exists()
 
 

@@ -151,14 +151,7 @@ def test_what_they_say_is_counted(tmp_path: Path, tokenizer: Path, name: str, wr
     write(file, {"input_ids": IDS, "attention_mask": mask, "document_id": ["a", "b", "c"]})
     options: dict[str, Any] = {"format": name, "tokenizer": tokenizer}
     result = packtool.import_(file, tmp_path / "store", **options)
-    assert result.counts == {
-        "documents": 6,
-        "tokens": 14,
-        "empty": 0,
-        "eos_added": 6,
-        "padding": 1,
-        "divided": 2,
-    }
+    assert result.counts == {"documents": 6, "tokens": 14, "empty": 0, "eos_added": 6, "padding": 1, "divided": 2}
     store = TokenStore(tmp_path / "store")
     assert [store.document(number)[:-1].tolist() for number in range(6)] == [[5, 6], [7], [9, 9], [4], [4], [4]]
     assert packtool.verify(tmp_path / "store").problems == []

@@ -15,39 +15,10 @@ import pytest
 
 import packtool
 from packtool.cli import commands
+from packtool.options import kinds
 from packtool.options.declare import Declared, declared
 from packtool.options.exchange import ExportArguments, ImportArguments
 from packtool.options.inspecting import FindArguments, InfoArguments, ShowArguments, VerifyArguments
-from packtool.options.kinds import (
-    AMOUNT,
-    COUNT,
-    COUNTS,
-    FIELD,
-    FIELDS,
-    FLAG,
-    GLOBS,
-    INPUTS,
-    KEPT,
-    LIMIT,
-    NAMES,
-    NUMBER,
-    OBJECT,
-    PART,
-    PATH,
-    PATHS,
-    PLACE,
-    PLACES,
-    SHARD,
-    SHARE,
-    SIZE,
-    TAGS,
-    TEMPERATURE,
-    TEXT,
-    TEXT_OR_ID,
-    WEIGHTS,
-    HoldoutAmount,
-    KeptField,
-)
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.order import ORDER
 from packtool.options.pack import PackArguments
@@ -69,34 +40,34 @@ COMMANDS: dict[str, type] = {
 }
 OPTIONS = [(command, each) for command, arguments in COMMANDS.items() for each in declared(arguments).values()]
 PLAIN = {
-    FLAG: {bool},
-    NUMBER: {int},
-    COUNT: {int},
-    COUNTS: {int, str, Sequence[int], Sequence[int | str]},
-    AMOUNT: {int, str},
-    PART: {HoldoutAmount, str, float},
-    SHARD: {str},
+    kinds.FLAG: {bool},
+    kinds.NUMBER: {int},
+    kinds.COUNT: {int},
+    kinds.COUNTS: {int, str, Sequence[int], Sequence[int | str]},
+    kinds.AMOUNT: {int, str},
+    kinds.PART: {kinds.HoldoutAmount, str, float},
+    kinds.SHARD: {str},
     WHERE: {str},
     ORDER: {str, Sequence[str]},
-    TEMPERATURE: {Decimal, str, float},
-    SHARE: {Fraction, float, str},
-    LIMIT: {Fraction, float, str},
-    SIZE: {int, str},
-    OBJECT: {Any, str},
-    TEXT: {str, Path},
-    FIELD: {str},
-    FIELDS: {Sequence[str]},
-    KEPT: {str, Sequence[KeptField | str]},
-    TEXT_OR_ID: {str, int},
-    WEIGHTS: {Sequence[str], str, float},
-    NAMES: {str, Sequence[str]},
-    TAGS: {str, Sequence[str]},
-    PATH: {str, Path},
-    PATHS: {str, Path, Sequence[Path | str]},
-    PLACE: {str, Path},
-    PLACES: {str, Path, Sequence[Path | str]},
-    INPUTS: {str, Path, Sequence[Path | str], Iterable[Any]},
-    GLOBS: {Sequence[str]},
+    kinds.TEMPERATURE: {Decimal, str, float},
+    kinds.SHARE: {Fraction, float, str},
+    kinds.LIMIT: {Fraction, float, str},
+    kinds.SIZE: {int, str},
+    kinds.OBJECT: {Any, str},
+    kinds.TEXT: {str, Path},
+    kinds.FIELD: {str},
+    kinds.FIELDS: {Sequence[str]},
+    kinds.KEPT: {str, Sequence[kinds.KeptField | str]},
+    kinds.TEXT_OR_ID: {str, int},
+    kinds.WEIGHTS: {Sequence[str], str, float},
+    kinds.NAMES: {str, Sequence[str]},
+    kinds.TAGS: {str, Sequence[str]},
+    kinds.PATH: {str, Path},
+    kinds.PATHS: {str, Path, Sequence[Path | str]},
+    kinds.PLACE: {str, Path},
+    kinds.PLACES: {str, Path, Sequence[Path | str]},
+    kinds.INPUTS: {str, Path, Sequence[Path | str], Iterable[Any]},
+    kinds.GLOBS: {Sequence[str]},
 }
 """The types that values of each kind may have in Python."""
 
@@ -148,7 +119,7 @@ def test_a_declaration_makes_sense(command: str, each: Declared) -> None:
     chosen = {"pack": STRATEGIES, "stats": STRATEGIES, "shuffle": METHODS}.get(command, ())
     assert {*option.taken_by, *option.not_taken_by} <= set(chosen)
     assert not (option.taken_by and option.not_taken_by)
-    if option.kind in (COUNT, COUNTS):
+    if option.kind in (kinds.COUNT, kinds.COUNTS):
         assert option.unit
     for value in each.choices:
         assert value in option.help, "help names every choice"

@@ -9,24 +9,9 @@ from typing import Any
 import pytest
 
 from packtool.errors import UsageError
+from packtool.options import kinds
 from packtool.options.check import check_input, check_together, checked
 from packtool.options.declare import Declared, Needs, Only, declared, flag
-from packtool.options.kinds import (
-    AMOUNT,
-    COUNT,
-    COUNTS,
-    FIELD,
-    FIELDS,
-    FLAG,
-    NAMES,
-    NUMBER,
-    OBJECT,
-    PART,
-    SHARE,
-    TAGS,
-    TEMPERATURE,
-    Kind,
-)
 from packtool.options.order import ORDER
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
@@ -40,20 +25,20 @@ RULED = [
     if each.option.needs or each.option.excludes or each.option.only
 ]
 IDS = [f"{arguments.__name__}-{each.name}" for arguments, each in RULED]
-VALUES: dict[Kind, Any] = {
-    AMOUNT: 7,
-    COUNT: 7,
-    COUNTS: [8, 9],
-    FIELD: "f",
-    FIELDS: ["f", "g"],
-    FLAG: True,
-    NAMES: ["a", "b"],
-    TAGS: ["<a>,</a>"],
-    NUMBER: 7,
-    OBJECT: {"a": 1},
-    PART: "7%",
-    SHARE: "7%",
-    TEMPERATURE: 2,
+VALUES: dict[kinds.Kind, Any] = {
+    kinds.AMOUNT: 7,
+    kinds.COUNT: 7,
+    kinds.COUNTS: [8, 9],
+    kinds.FIELD: "f",
+    kinds.FIELDS: ["f", "g"],
+    kinds.FLAG: True,
+    kinds.NAMES: ["a", "b"],
+    kinds.TAGS: ["<a>,</a>"],
+    kinds.NUMBER: 7,
+    kinds.OBJECT: {"a": 1},
+    kinds.PART: "7%",
+    kinds.SHARE: "7%",
+    kinds.TEMPERATURE: 2,
     WHERE: "a == 1",
     ORDER: ["repo", "-size:number"],
 }

@@ -21,11 +21,9 @@ from tests.formats.outputs import STORE, code, finish, names, prepare
 
 def test_one_writer(tmp_path: Path) -> None:
     output = prepare(tmp_path / "o", "tokenize", key="k")
-    for options in ({"resume": True}, {"overwrite": True}):
+    for command, key, options in (("tokenize", "k", {"resume": True}), ("pack", "k2", {"overwrite": True})):
         with pytest.raises(DataError, match=rf"packtool tokenize \(process {os.getpid()} on .*\) is writing") as caught:
-            prepare(tmp_path / "o", "pack", key="k2", **options) if "overwrite" in options else prepare(
-                tmp_path / "o", "tokenize", key="k", **options
-            )
+            prepare(tmp_path / "o", command, key=key, **options)
         assert caught.value.code == "output-in-use"
     finish(output)
     assert names(tmp_path / "o") == STORE
