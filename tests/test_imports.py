@@ -37,12 +37,7 @@ LAYERS = (
 """What lies on what, from the bottom up: a module imports from its own room and from layers below it."""
 BESIDE = ("errors", "support")
 """Rooms that others of the same layer may use, too."""
-PURE = (
-    "packtool.planning",
-    "packtool.writing.layout",
-    "packtool.blending.schedule",
-    "packtool.blending.dealing",
-)
+PURE = ("packtool.planning", "packtool.writing.layout", "packtool.blending.schedule", "packtool.blending.dealing")
 """Planning: arrays in, arrays out."""
 PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.support.installing", "packtool.options", "numpy")
 IO = ("packtool.formats", "packtool.outputs", "packtool.text.corpus")

@@ -20,11 +20,11 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import packtool
-from packtool.cli import run
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
+from tests.shell import Shell
 from tests.stores import contents
 
 TEXTS = [f"document number {n}, " * (1 + n % 5) for n in range(60)]
@@ -235,18 +235,16 @@ def test_special_tokens_in_texts_are_counted_and_said(tmp_path: Path) -> None:
     assert "special_tokens" not in plain.counts
 
 
-def test_a_dry_run_lists_what_it_would_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_lists_what_it_would_read(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "c").mkdir()
     lines(tmp_path / "c" / "a.jsonl", records())
     lines(tmp_path / "c" / "b.jsonl", [*records(), {"txt": 1}])
     lines(tmp_path / "c" / "d.txt", ["hello"])
-    assert run(["tokenize", str(tmp_path / "c"), "-o", str(tmp_path / "s"), "--dry-run"]) == 0
-    out = capfd.readouterr().out
+    out = shell("tokenize", tmp_path / "c", "-o", tmp_path / "s", "--dry-run")
     for line in ("a.jsonl: jsonl, ", "b.jsonl: jsonl, ", "d.txt: text, 6 B\n", "would read 3 files, "):
         assert line in out
     assert re.search("would write what is not known: a run would stop at .*b.jsonl:61: no text field 'text'", out)
-    assert run(["tokenize", str(tmp_path / "c"), "-o", str(tmp_path / "s"), "--dry-run", "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)["inputs"]
+    found = json.loads(shell("tokenize", tmp_path / "c", "-o", tmp_path / "s", "--dry-run", "--json"))["inputs"]
     assert [each["format"] for each in found] == ["jsonl", "jsonl", "text"]
     assert not (tmp_path / "s").exists()
 

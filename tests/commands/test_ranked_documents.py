@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
+from tests.shell import Shell
 from tests.stores import write_store
 
 CHOICES: list[dict[str, Any]] = [{}, {"min_tokens": 4}, {"where": "line > 9"}, {"mix": ["a=3", "b=0.5"], "seed": 1}]
@@ -75,19 +75,18 @@ def test_what_stands_out_is_what_a_sort_finds(stores: list[Path], choice: dict[s
             assert each.documents == times[tuple(TokenStore(stores["ab".index(each.store)]).document(each.document))]
 
 
-def test_lists_are_printed_and_on_the_page(
-    stores: list[Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_lists_are_printed_and_on_the_page(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     page = tmp_path / "x.html"
-    assert run(["stats", *map(str, stores), "--longest", "2", "--most-repeated", "3", "--html", str(page)]) == 0
-    for written in (capfd.readouterr().out, page.read_text()):
+    for written in (
+        shell("stats", *stores, "--longest", "2", "--most-repeated", "3", "--html", page),
+        page.read_text(),
+    ):
         for title in ("Longest documents", "Most repeated texts"):
             assert title in written
     report = packtool.stats(stores[0].with_suffix(".jsonl"), longest=1)  # text files have lines, too
     assert report.longest[0].origin == packtool.stats(stores[0], longest=1).longest[0].origin
     (tmp_path / "one.jsonl").write_text('{"text": "alone"}\n')
-    assert run(["stats", str(tmp_path / "one.jsonl"), "--most-repeated", "3"]) == 0
-    assert "No two documents have the same text.\n" in capfd.readouterr().out
+    assert "No two documents have the same text.\n" in shell("stats", tmp_path / "one.jsonl", "--most-repeated", "3")
 
 
 def test_repeated_texts_need_provenance(stores: list[Path], tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from tokenizers import AddedToken
 
 import packtool
-from packtool.cli import run
 from packtool.commands.show import show
 from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
 from tests.report.printing import TEXTS, printed, store_of_texts
+from tests.shell import Shell
 from tests.stores import write_store
 from tests.text.encoding import shapes
 
@@ -47,10 +47,9 @@ def test_counts_rows_from_the_end(packed: Path) -> None:
     assert show(packed, -1) == show(packed, last)
 
 
-def test_a_row_out_of_range(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["show", str(packed), "--row", "99"]) == 2
-    rows = len(packtool.open(packed))
-    assert f"--row: 99 is not among its {rows} rows. Give a number from 0." in capsys.readouterr().err
+def test_a_row_out_of_range(packed: Path, shell: Shell) -> None:
+    said = f"--row: 99 is not among its {len(packtool.open(packed))} rows. Give a number from 0."
+    assert said in shell.refused("show", packed, "--row", 99, status=2)
 
 
 def test_buckets_are_named(store: Path) -> None:
@@ -86,16 +85,14 @@ def test_without_segments(store: Path, tmp_path: Path) -> None:
     assert "boundaries unknown" in printed(row)
 
 
-def test_json(packed: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert run(["show", str(packed), "--row", "0", "--json"]) == 0
-    found = json.loads(capfdbinary.readouterr().out)
+def test_json(packed: Path, shell: Shell) -> None:
+    found = json.loads(shell("show", packed, "--row", "0", "--json"))
     assert found["schema_version"] == 1
     assert sum(len(segment["tokens"]) for segment in found["segments"]) == 32
 
 
-def test_ids_instead_of_text(packed: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["show", str(packed), "--row", "0", "--ids"]) == 0
-    text = capfd.readouterr().out
+def test_ids_instead_of_text(packed: Path, shell: Shell) -> None:
+    text = shell("show", packed, "--row", "0", "--ids")
     segments = show(packed, 0).segments
     assert " ".join(map(str, segments[0].tokens)) in text.replace("\n", " ").replace("✂ ", "")
     assert str(segments[0].text)[:12] not in text
@@ -116,9 +113,7 @@ def rearranged(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize("rearranged", [None, ["!", "$", "%"]], indirect=True, ids=["found", "named"])
-def test_prefix_suffix_and_middle_have_a_colour_each(
-    rearranged: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_prefix_suffix_and_middle_have_a_colour_each(rearranged: Path, shell: Shell) -> None:
     row = show(rearranged, 0)
     parts = row.segments[0].parts
     roles = ["sentinel", "prefix", "sentinel", "suffix", "sentinel", "middle", "text"]
@@ -131,8 +126,7 @@ def test_prefix_suffix_and_middle_have_a_colour_each(
     for text, colour in ((prefix, "32"), (suffix, "34"), (middle, "35")):
         assert text.strip()
         assert f"\x1b[{colour}m{text.rstrip()}" in coloured
-    assert run(["show", str(rearranged), "--row", "0", "--json"]) == 0
-    found = json.loads(capfdbinary.readouterr().out)["segments"][0]["parts"]
+    found = json.loads(shell("show", rearranged, "--row", "0", "--json"))["segments"][0]["parts"]
     assert [part["role"] for part in found] == roles
     assert found[1]["text"] == prefix
 
@@ -154,24 +148,21 @@ def test_a_text_that_spells_sentinels_was_not_rearranged(tmp_path: Path) -> None
     assert show(tmp_path / "packed", 0).segments[0].parts == []
 
 
-def test_a_document_of_a_store_before_it_is_packed(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_document_of_a_store_before_it_is_packed(store: Path, shell: Shell) -> None:
     shown = show(store, document=-1)
     assert (shown.kind, shown.row, shown.rows) == ("document", 3, 4)
     [segment] = shown.segments
     assert (segment.text, segment.origin, segment.runs) == ("Four.<|endoftext|>", "corpus.jsonl:4", [])
     assert segment.tokens == TokenStore(store).document(3).tolist()
     assert show(store) == show(store, document=0)
-    assert run(["show", str(store), "--document", "3"]) == 0
-    assert capfd.readouterr().out == (
+    assert shell("show", store, "--document", "3") == (
         f"document 3 of 4 · {len(segment.tokens)} tokens\n"
         f"── document 3 · corpus.jsonl:4 · whole, {len(segment.tokens)} tokens\n"
         "Four.<|endoftext|>\n"
     )
 
 
-def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(tmp_path: Path, shell: Shell) -> None:
     messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "Four."}]
     (tmp_path / "chats.jsonl").write_text(json.dumps({"id": "a", "messages": messages}))
     (tmp_path / "chat.jinja").write_text(
@@ -187,8 +178,7 @@ def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(
         (True, "Four.<|endoftext|>"),
     ]
     assert segment.id == "a"
-    assert run(["show", str(tmp_path / "store"), "--json"]) == 0
-    [said] = json.loads(capfd.readouterr().out)["segments"]
+    [said] = json.loads(shell("show", tmp_path / "store", "--json"))["segments"]
     assert [part["trained"] for part in said["runs"]] == [False, True]
     coloured = printed(show(tmp_path / "store"), force_terminal=True, color_system="standard")
     assert "\x1b[1;4;36mFour.<|endoftext|>\x1b[0m" in coloured

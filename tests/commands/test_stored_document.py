@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.commands.stored_document import StoredDocument
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
+from tests.shell import Shell
 
 LINES = [
     {"id": "a", "lang": "en", "text": "one"},
@@ -56,18 +56,14 @@ def test_each_document_goes_by_its_id_and_its_line(store: Path) -> None:
             assert shown.segments[0].columns == {"lang": found[0].columns["lang"]}
 
 
-def test_what_is_found_is_printed(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["find", str(store), "a"]) == 0
-    assert capfd.readouterr().out.splitlines()[:2] == [
+def test_what_is_found_is_printed(store: Path, shell: Shell) -> None:
+    assert shell("find", store, "a").splitlines()[:2] == [
         "document 0: x.jsonl:1, 2 tokens, id a, lang en",
         "document 1: x.jsonl:3, 3 tokens, id a",
     ]
-    assert run(["find", str(store), "x.jsonl:2"]) == 1
-    assert "x.jsonl:2 is not in the store" in capfd.readouterr().out
-    assert run(["find", str(store.with_name("nameless")), "a"]) == 0
-    assert capfd.readouterr().out.startswith("document 0: 2 tokens, id a\n")
-    assert run(["show", str(store), "--find", "a"]) == 0
-    assert "It is the first of 4; the others: --document 1, 3, 4.\n" in capfd.readouterr().out
+    assert "x.jsonl:2 is not in the store" in shell("find", store, "x.jsonl:2", status=1)
+    assert shell("find", store.with_name("nameless"), "a").startswith("document 0: 2 tokens, id a\n")
+    assert "It is the first of 4; the others: --document 1, 3, 4.\n" in shell("show", store, "--find", "a")
 
 
 def test_what_no_document_has_is_refused(store: Path) -> None:
