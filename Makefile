@@ -57,8 +57,8 @@ check: $(BIN)/installed  ## lint, formatting, types and density alone
 
 test-slow: $(BIN)/installed $(TORCH)/installed  ## tests that take minutes, and the example that trains from every strategy (PyTorch)
 	$(PYTEST) -m "slow and not torch"
-	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) -m "not slow and not torch" tests/planning tests/blending tests/reading tests/writing \
-		tests/test_laws.py tests/test_loss.py tests/commands/test_pack.py tests/commands/test_stats.py tests/commands/test_document_choice.py
+	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) -m "not slow and not torch and not interop and not browser" \
+		$$(grep -rlE --include="test_*.py" "^@given|tried\(" tests)
 	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed  ## the loader, masks and the pages that train, in an environment with PyTorch

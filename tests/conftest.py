@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.examples import examples
 from tests.shell import Shell
 
-# A busy machine is no reason for a test to fail.
-settings.register_profile("packtool", deadline=None)
+# A busy machine is no reason for a test to fail. A law that does not say how many cases it needs has Hypothesis' 100.
+settings.register_profile("packtool", examples(100))
 settings.load_profile("packtool")
 
 # What a shell starts in the background ignores Ctrl-C, and so do its children. Tests send it to theirs: undo that.

@@ -17,7 +17,7 @@ from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
 from tests.stores import write_store
 
-LENGTHS = np.random.default_rng(3).integers(1, 60, 300).tolist()
+LENGTHS = np.random.default_rng(3).integers(1, 60, 100).tolist()
 Pack = Callable[[int], None]
 
 

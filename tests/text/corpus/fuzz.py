@@ -214,12 +214,12 @@ def check(case: Case, path: Path) -> tuple[int, int]:
 KINDS = {"jsonl": jsonl, "archive": archive, "parquet": table}
 
 
-def batch(draw: random.Random, kind: str, folder: Path, seen: Counter[str]) -> None:
+def batch(draw: random.Random, kind: str, cases: int, folder: Path, seen: Counter[str]) -> None:
     """Some files: each read, then all tokenized at once, then a few one by one."""
     expected = []
     corpus = folder / "corpus"
     corpus.mkdir()
-    for number in range(BATCH):
+    for number in range(cases):
         case = KINDS[kind](draw)
         path = corpus / f"{number:04d}.{'parquet' if case.name == 'parquet' else 'jsonl'}"
         path.write_bytes(case.data)
@@ -253,10 +253,10 @@ def main(kind: str, cases: int, seed: int) -> None:
     warnings.simplefilter("ignore")
     draw = random.Random(f"{kind} {seed}")
     seen: Counter[str] = Counter()
-    for _ in range(0, cases, BATCH):
+    for first in range(0, cases, BATCH):
         signal.alarm(SECONDS)
         with tempfile.TemporaryDirectory() as folder:
-            batch(draw, kind, Path(folder), seen)
+            batch(draw, kind, min(BATCH, cases - first), Path(folder), seen)
     signal.alarm(0)
     assert peak_memory() < MEMORY[kind], f"{peak_memory():,} bytes of memory"
     kinds = {name: seen[name] for name in sorted(seen)}

@@ -54,13 +54,13 @@ def test_damage_stops_an_archive_there(tmp_path: Path, kind: str) -> None:
 
 def test_what_is_lost_of_an_archive_is_what_was_not_read(tmp_path: Path) -> None:
     draw = random.Random(0)
-    lines = [b'{"text": "%s"}\n' % draw.randbytes(500).hex().encode() for _ in range(20_000)]
-    damaged = bytearray(bz2.compress(b"".join(lines)))
+    lines = [b'{"text": "%s"}\n' % draw.randbytes(500).hex().encode() for _ in range(5000)]
+    damaged = bytearray(bz2.compress(b"".join(lines), 1))
     at = len(damaged) // 2
     damaged[at : at + 100] = bytes(100)
     (tmp_path / "x.jsonl.bz2").write_bytes(damaged)
     texts, rejects, _ = salvage(tmp_path / "x.jsonl.bz2")
-    assert 8000 < len(texts) < 12_000
+    assert 2000 < len(texts) < 3000
     assert rejects[-1].code == "damaged-file"
     assert 0.4 * len(damaged) < rejects[-1].lost < 0.6 * len(damaged)
 

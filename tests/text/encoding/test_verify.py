@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,9 +26,10 @@ class Lying(ReferenceEncoder):
     def __init__(self, change: Callable[[str, Any], Any]) -> None:
         super().__init__(shapes.data(shapes.spec()))
         self._change = change
+        self._true = functools.cache(lambda text: super(Lying, self).encode([text])[0])  # thousands of texts are equal
 
     def encode(self, texts: Any, utf8: Any = None) -> Any:
-        found = [self._change(text, super(Lying, self).encode([text])[0]) for text in texts]
+        found = [self._change(text, self._true(text)) for text in texts]
         return np.concatenate([np.empty(0, np.uint32), *found]), np.array([len(ids) for ids in found], np.int64)
 
 

@@ -19,7 +19,8 @@ from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.text.corpus.archives import zstd
 
-ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
+ASSET = Path(__file__).with_name("tokenizer.json")
+"""The tokenizer that comes with packtool, of which a few merges are kept: it loads in a tenth of the time."""
 TEXTS = [
     "Hello world.",
     "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.",
@@ -61,7 +62,7 @@ def corpus_of_every_kind(folder: Path, texts: list[str]) -> Path:
 
 
 def run(inputs: Any, output: Path, **options: Any) -> packtool.commands.tokenize.TokenizeResult:
-    return packtool.tokenize(inputs, output, **{"workers": 1, "quiet": True, **options})
+    return packtool.tokenize(inputs, output, **{"tokenizer": ASSET, "workers": 1, "quiet": True, **options})
 
 
 def fails(kind: type[PacktoolError], inputs: Any, output: Path, **options: Any) -> str:

@@ -16,7 +16,7 @@ from packtool.errors import DataError
 from packtool.text.encoding import long_texts as pieces
 from tests.interrupting import DAMAGES, interrupted
 from tests.stores import contents
-from tests.text.tokenizing.runs import documents, fails, jsonl, reference, run
+from tests.text.tokenizing.runs import ASSET, documents, fails, jsonl, reference, run
 
 
 def write_corpus(path: Path) -> Path:
@@ -67,10 +67,18 @@ def test_an_archive_that_bursts_takes_no_more_memory_than_a_record_may(tmp_path:
     script = """
 import re, sys, packtool
 if __name__ == "__main__":
-    packtool.tokenize(sys.argv[1], sys.argv[2], workers=1, on_error="quarantine", max_record_bytes="8MiB")
+    options = {"tokenizer": sys.argv[3], "workers": 1, "on_error": "quarantine", "max_record_bytes": "8MiB"}
+    packtool.tokenize(sys.argv[1], sys.argv[2], **options)
     print(int(re.search("VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10)
 """
-    command = [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "bomb.jsonl.gz"), str(tmp_path / "o")]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        script,
+        *map(str, (tmp_path / "bomb.jsonl.gz", tmp_path / "o", ASSET)),
+    ]
     assert int(subprocess.check_output(command)) < 400
     assert documents(tmp_path / "o") == reference(["before", "after"])
     [rejected] = [json.loads(line) for line in (tmp_path / "o" / "rejected.jsonl").read_text().splitlines()]

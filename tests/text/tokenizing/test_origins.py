@@ -17,8 +17,7 @@ import packtool
 from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.text.corpus import blocks
-
-ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
+from tests.text.tokenizing.runs import ASSET, run
 
 
 def make(folder: Path, draw: random.Random) -> dict[tuple[str, int], str]:
@@ -53,7 +52,7 @@ def test_every_token_leads_to_its_line(tmp_path: Path, monkeypatch: pytest.Monke
     texts = make(tmp_path / "corpus", draw)
     tokenizer = Tokenizer.from_file(str(ASSET))
     with pytest.warns(packtool.warnings.PacktoolWarning):
-        packtool.tokenize(tmp_path / "corpus", tmp_path / "store", on_error="skip", min_words=2, workers=1)
+        run(tmp_path / "corpus", tmp_path / "store", on_error="skip", min_words=2)
     store = TokenStore(tmp_path / "store")
     names = [entry.name for entry in store.manifest.inputs]
     origins = store.origins()
@@ -81,12 +80,12 @@ def test_provenance_does_not_depend_on_workers_and_can_be_left_out(
     stores = []
     for workers in (1, 2):
         with pytest.warns(packtool.warnings.PacktoolWarning):
-            packtool.tokenize(tmp_path / "corpus", tmp_path / str(workers), on_error="skip", workers=workers)
+            run(tmp_path / "corpus", tmp_path / str(workers), on_error="skip", workers=workers)
         files = (tmp_path / str(workers)).glob("*.npy")
         stores.append({path.name: path.read_bytes() for path in files})
     assert stores[0] == stores[1]
     with pytest.warns(packtool.warnings.PacktoolWarning):
-        packtool.tokenize(tmp_path / "corpus", tmp_path / "without", on_error="skip", provenance=False)
+        run(tmp_path / "corpus", tmp_path / "without", on_error="skip", provenance=False)
     assert not list((tmp_path / "without").glob("documents-*"))
     with pytest.raises(UsageError, match="made with --no-provenance"):
         TokenStore(tmp_path / "without").origins()
