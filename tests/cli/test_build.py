@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.cli import app, run
+from packtool.cli import app
 from packtool.cli.commands import COMMANDS
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
@@ -73,9 +73,8 @@ def test_what_a_strategy_decides_can_be_turned_off() -> None:
 
 
 @pytest.mark.parametrize("command", [name for name in commands() if name in ("tokenize", "pack", "shuffle", "stats")])
-def test_every_stage_takes_the_common_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run([command, "--help"])
-    text = capsys.readouterr().out
+def test_every_stage_takes_the_common_options(command: str, shell: Shell) -> None:
+    text = shell(command, "--help")
     common = {"--config", "--quiet", "--verbose", "--json"}
     writing = {"--overwrite", "--resume", "--dry-run"} if command != "stats" else set()
     assert {option for option in common | writing if option not in text} == set()

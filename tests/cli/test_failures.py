@@ -107,24 +107,19 @@ def test_warnings_have_codes_and_quiet_silences_them(
     assert shell.refused("verify", "store", "-q", status=130) == "packtool: interrupted\n"
 
 
-def test_what_a_file_holds_commands_no_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_file_holds_commands_no_terminal(here: Path, shell: Shell) -> None:
     write_store(here / "store", [3, 4])
     hostile = "\x1b[2J\x1b]0;x\x07\u202e\nnext"
     with amended(here / "store") as manifest:
         manifest["tokenizer"]["eos_token"] = hostile
         manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
     (here / hostile).mkdir()
-    for arguments in (
-        ["info", "store"],
-        ["verify", hostile],
-        ["pack", "store", "-o", "x", "-L", "8", "--strategy", hostile],
-    ):
-        run(arguments)
-        said = capsys.readouterr()
-        assert "\x1b" not in said.out + said.err
-        assert "\u202e" not in said.out + said.err
-        assert "\nnext" not in said.out + said.err
-        assert "\\x1b[2J" in said.out + said.err
+    shell("info", "store")
+    said = [shell.out, shell.refused("verify", hostile)]
+    said.append(shell.refused("pack", "store", "-o", "x", "-L", "8", "--strategy", hostile, status=2))
+    for each in said:
+        assert not [raw for raw in ("\x1b", "\u202e", "\nnext") if raw in each]
+        assert "\\x1b[2J" in each
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -148,7 +143,7 @@ HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"
 """Clears a screen, turns text around, and begins a line."""
 
 
-def test_names_command_no_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_command_no_terminal(here: Path, shell: Shell) -> None:
     """Names of files, datasets and sources, ids and texts of documents, in whatever a command prints."""
     folder, text, packed = f"{HOSTILE}.d", f"{HOSTILE}.jsonl", f"{HOSTILE}.rows"
     Path(folder).mkdir()
@@ -178,14 +173,11 @@ def test_names_command_no_terminal(here: Path, capsys: pytest.CaptureFixture[str
     for json_too in ([], ["--json"]):
         for command in commands:
             again = ["--overwrite"] if json_too and "-o" in command and command[0] != "run" else []
-            status = run([*command, *again, *json_too])
-            said = capsys.readouterr()
-            printed = said.out + said.err
-            assert status == 0, (command, said)
+            printed = shell(*command, *again, *json_too)
             for raw in "\x1b\x9b\u202e\u2066\u061c":
-                assert raw not in printed, (command, json_too, printed)
-            if json_too and status == 0:
-                json.loads(said.out)
+                assert raw not in printed + shell.err, (command, json_too, printed)
+            if json_too:
+                json.loads(printed)
 
 
 def test_an_error_under_json_is_json(place: Path, shell: Shell) -> None:

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
 from tests.commands.web_and_wiki import pack
+from tests.shell import Shell
 
 
 def origins(stores: list[Path], output: Path, **options: Any) -> set[str]:
@@ -43,7 +43,7 @@ def test_the_side_is_the_one_that_has_it(stores: list[Path], tmp_path: Path, amo
                     assert line in sides[str(absent.side)]
 
 
-def test_what_is_known_is_said(stores: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_known_is_said(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     store = stores[0]
     held_out = origins([store], tmp_path / "held", holdout="50%", part="holdout")
     number = max(int(line.partition(":")[2]) for line in held_out)
@@ -52,8 +52,7 @@ def test_what_is_known_is_said(stores: list[Path], tmp_path: Path, capsys: pytes
 
     def said(**options: Any) -> str:
         packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=64, overwrite=True, **options)
-        run(["find", str(tmp_path / "p"), line, "--store", str(store)])
-        return capsys.readouterr().out
+        return shell("find", tmp_path / "p", line, "--store", store, status=1)
 
     lead = f"{line} (document {number - 1} of web) is not in the dataset"
     held = said(holdout="50%")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.commands import shared_runs
 from packtool.commands.shared_runs import SharedRun, TextRuns
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.commands.web_and_wiki import pack, store_of
+from tests.shell import Shell
 
 Documents = list[list[int]]
 
@@ -76,11 +76,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [store_of(directory / "web", texts), store_of(directory / "eval", [*asked, "short"])]
 
 
-def test_the_list_leaves_out_what_overlaps(
-    stores: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["find", str(stores[0]), "--overlap", str(stores[1]), "--tokens", "13"]) == 0
-    listed, said = capsys.readouterr()
+def test_the_list_leaves_out_what_overlaps(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
+    listed = shell("find", stores[0], "--overlap", stores[1], "--tokens", 13)
+    said = shell.err
     assert said == (
         "6 of 60 documents share a run of 13 tokens\n"
         "1 of the 7 documents to compare with are shorter, so nothing shares a run with them: --exclude their store "

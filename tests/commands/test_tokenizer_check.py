@@ -10,9 +10,9 @@ import pytest
 from tokenizers import Tokenizer
 
 import packtool
-from packtool.cli import run
 from packtool.commands.tokenizer_check import SAMPLE
 from packtool.errors import UsageError
+from tests.shell import Shell
 from tests.stores import write_store
 
 OWN = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
@@ -40,7 +40,7 @@ def made(path: Path, texts: list[Any], **options: Any) -> Path:
 @pytest.mark.filterwarnings("ignore:.*texts hold special tokens")
 @pytest.mark.parametrize("options", [{"special_tokens": "token"}, {"special_tokens": "text", "bos_token": 5}])
 def test_it_agrees_where_the_library_gives_the_same_ids(
-    tmp_path: Path, other: Path, options: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, other: Path, options: dict[str, Any], shell: Shell
 ) -> None:
     store = made(tmp_path / "store", TEXTS, **options)
     old, new = Tokenizer.from_file(str(OWN)), Tokenizer.from_file(str(other))
@@ -59,11 +59,10 @@ def test_it_agrees_where_the_library_gives_the_same_ids(
         pairs = zip(ids[0][differ[0]], ids[1][differ[0]], strict=False)
         begin = next(n for n, (one, another) in enumerate(pairs) if one != another)
         assert f"{of_each[differ[0]][begin : begin + 8]} {where}" in problem.what
-    assert run(["verify", str(store), "--tokenizer", str(other)]) == 1
-    said = capsys.readouterr()
+    printed = shell("verify", store, "--tokenizer", other, status=1)
     of = f"{len(TEXTS) - len(differ)} of {len(TEXTS)} documents (0 of {len(TEXTS)} could not be told)"
-    assert said.out == f"{other}: equal in {of}\n"
-    assert "error[tokenizer-differs]: --tokenizer: document" in said.err
+    assert printed == f"{other}: equal in {of}\n"
+    assert "error[tokenizer-differs]: --tokenizer: document" in shell.err
 
 
 def test_what_can_not_be_told_does_not_count(tmp_path: Path) -> None:

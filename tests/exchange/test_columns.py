@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 import packtool
 from packtool.errors import DataError
 from packtool.exchange.columns import Column, RowReader
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import of_row
+from tests.exchange.tables import WRITE
 
 IDS = [[5, 6, 7, 8], [9, 9], [4, 4, 4]]
 
@@ -126,27 +125,10 @@ def test_rows_are_read_as_the_naive_reader_does(rows: list[list[tuple[int, int, 
     assert found.padding == sum(map(len, ids)) - len(found.tokens)
 
 
-def _as_jsonl(path: Path, columns: dict[str, list[Any]]) -> None:
-    import json
-
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def _as_parquet(path: Path, columns: dict[str, list[Any]]) -> None:
-    parquet.write_table(pa.table(columns), path, row_group_size=2)
-
-
-def _as_arrow(path: Path, columns: dict[str, list[Any]]) -> None:
-    table = pa.table(columns)
-    with pa.ipc.new_stream(path, table.schema) as out:
-        out.write_table(table, max_chunksize=2)
-
-
-@pytest.mark.parametrize(("name", "write"), [("jsonl", _as_jsonl), ("parquet", _as_parquet), ("arrow", _as_arrow)])
-def test_what_they_say_is_counted(tmp_path: Path, tokenizer: Path, name: str, write: Any) -> None:
+@pytest.mark.parametrize("name", WRITE)
+def test_what_they_say_is_counted(tmp_path: Path, tokenizer: Path, name: str) -> None:
     """As LLaMA-Factory packs rows: the mask numbers documents, and is 0 for padding."""
-    file = tmp_path / f"a.{name}"
+    file, write = tmp_path / f"a.{name}", WRITE[name]
     mask = [[1, 1, 2, 0], [1, 1], [1, 2, 3]]
     write(file, {"input_ids": IDS, "attention_mask": mask, "document_id": ["a", "b", "c"]})
     options: dict[str, Any] = {"format": name, "tokenizer": tokenizer}

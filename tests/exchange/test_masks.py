@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
-import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -17,6 +14,7 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange import FORMATS
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import listed
+from tests.exchange.tables import WRITE, as_jsonl
 from tests.stores import contents, document_loss, write_store
 
 LENGTHS = [5, 40, 1, 17, 3, 64, 9, 30]
@@ -35,18 +33,7 @@ def trained(store: Path) -> list[list[int]]:
     ]
 
 
-def as_jsonl(path: Path, columns: dict[str, list[Any]]) -> str:
-    records = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    (path / "a.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, records)))
-    return "jsonl"
-
-
-def as_parquet(path: Path, columns: dict[str, list[Any]]) -> str:
-    parquet.write_table(pa.table(columns), path / "a.parquet", row_group_size=3)
-    return "parquet"
-
-
-@pytest.mark.parametrize("write", [as_jsonl, as_parquet])
+@pytest.mark.parametrize("name", ["jsonl", "parquet"])
 @pytest.mark.parametrize(
     "columns",
     [
@@ -59,9 +46,9 @@ def as_parquet(path: Path, columns: dict[str, list[Any]]) -> str:
     ],
     ids="+".join,
 )
-def test_masks_are_kept(tmp_path: Path, tokenizer: Path, write: Callable[..., str], columns: dict[str, Any]) -> None:
+def test_masks_are_kept(tmp_path: Path, tokenizer: Path, name: str, columns: dict[str, Any]) -> None:
     """An EOS that is added trains where its document does, and one that is there as it says."""
-    name = write(tmp_path, {"input_ids": IDS, **columns})
+    WRITE[name](tmp_path / f"a.{name}", {"input_ids": IDS, **columns})
     result = packtool.import_(tmp_path / f"a.{name}", tmp_path / "store", format=name, tokenizer=tokenizer)
     assert trained(tmp_path / "store") == [[0, 1, 1, 1], [0, 0], [1, 0]]
     assert result.counts["trained_tokens"] == 4
@@ -74,21 +61,21 @@ def test_masks_are_kept(tmp_path: Path, tokenizer: Path, write: Callable[..., st
 
 SHIFTED = r"labels has the label 6, another token than the id, as if labels were shifted \(token 0, whose id is 5\)"
 SHORT = {"loss_mask": [[0, 1, 1], [0, 1], [], [1, 0]]}
-BAD: list[tuple[Callable[..., str], dict[str, Any], str]] = [
-    (as_jsonl, {"labels": [[6, 7, 0], [8], [], [9, 0]]}, rf"a\.jsonl:1: {SHIFTED}"),
-    (as_parquet, {"labels": [[6, 7, 0], [8], [], [9, 0]]}, rf"a\.parquet, row 0: {SHIFTED}"),
-    (as_jsonl, {"loss_mask": [[0, 1, 1], [0.5], [], [1, 0]]}, r"a\.jsonl:2: loss_mask has the value 0\.5, neither 0"),
-    (as_jsonl, SHORT, r"l:2: column loss_mask has 2 values for 1 id\. Give every"),
-    (as_parquet, SHORT, r"t, row 1: column loss_mask has 2 values for 1 id\."),
-    (as_jsonl, {"loss_mask": [[0, 1, 1], ["x"], [], [1, 0]]}, r"a\.jsonl:2: loss_mask is not a list of numbers"),
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("jsonl", {"labels": [[6, 7, 0], [8], [], [9, 0]]}, rf"a\.jsonl:1: {SHIFTED}"),
+    ("parquet", {"labels": [[6, 7, 0], [8], [], [9, 0]]}, rf"a\.parquet, row 0: {SHIFTED}"),
+    ("jsonl", {"loss_mask": [[0, 1, 1], [0.5], [], [1, 0]]}, r"a\.jsonl:2: loss_mask has the value 0\.5, neither 0"),
+    ("jsonl", SHORT, r"l:2: column loss_mask has 2 values for 1 id\. Give every"),
+    ("parquet", SHORT, r"t, row 1: column loss_mask has 2 values for 1 id\."),
+    ("jsonl", {"loss_mask": [[0, 1, 1], ["x"], [], [1, 0]]}, r"a\.jsonl:2: loss_mask is not a list of numbers"),
 ]
 
 
-@pytest.mark.parametrize(("write", "columns", "message"), BAD)
+@pytest.mark.parametrize(("name", "columns", "message"), BAD)
 def test_masks_that_do_not_fit_are_refused(
-    tmp_path: Path, tokenizer: Path, write: Callable[..., str], columns: dict[str, Any], message: str
+    tmp_path: Path, tokenizer: Path, name: str, columns: dict[str, Any], message: str
 ) -> None:
-    name = write(tmp_path, {"input_ids": IDS, **columns})
+    WRITE[name](tmp_path / f"a.{name}", {"input_ids": IDS, **columns})
     with pytest.raises(DataError, match=message) as caught:
         packtool.import_(tmp_path / f"a.{name}", tmp_path / "store", format=name, tokenizer=tokenizer)
     assert caught.value.code == "bad-mask"
@@ -96,9 +83,8 @@ def test_masks_that_do_not_fit_are_refused(
 
 
 def test_a_file_without_masks_beside_one_with_them_trains(tmp_path: Path, tokenizer: Path) -> None:
-    as_jsonl(tmp_path, {"input_ids": IDS})
-    (tmp_path / "a.jsonl").rename(tmp_path / "b.jsonl")
-    as_jsonl(tmp_path, {"input_ids": IDS, "labels": LABELS})
+    as_jsonl(tmp_path / "b.jsonl", {"input_ids": IDS})
+    as_jsonl(tmp_path / "a.jsonl", {"input_ids": IDS, "labels": LABELS})
     files = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
     packtool.import_(files, tmp_path / "store", format="jsonl", tokenizer=tokenizer)
     assert trained(tmp_path / "store") == [[1] * 4, [1] * 2, [1] * 2, [0, 1, 1, 1], [0, 0], [1, 0]]

@@ -1,0 +1,31 @@
+"""Files of columns beside ids, as several tools write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+Columns = dict[str, list[Any]]
+
+
+def as_jsonl(file: Path, columns: Columns) -> None:
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def as_parquet(file: Path, columns: Columns) -> None:
+    parquet.write_table(pa.table(columns), file, row_group_size=2)
+
+
+def as_arrow(file: Path, columns: Columns) -> None:
+    table = pa.table(columns)
+    with pa.ipc.new_stream(file, table.schema) as out:
+        out.write_table(table, max_chunksize=2)
+
+
+WRITE = {"jsonl": as_jsonl, "parquet": as_parquet, "arrow": as_arrow}
+"""Writers by the name of the format."""
