@@ -107,14 +107,17 @@ CHOICES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("choice", CHOICES, ids=["all", "mixed", "held-out"])
+CASES = [("rows", 0), ("rows", 1), ("rows", 2), *((kind, number % 3) for number, kind in enumerate(list(KINDS)[1:]))]
+"""Every kind of rows, and every choice; not all of both."""
+
+
+@pytest.mark.parametrize(("kind", "choice"), CASES)
 def test_each_piece_has_the_value_of_its_document(
-    made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path, kind: str, choice: dict[str, Any]
+    made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path, kind: str, choice: int
 ) -> None:
     """Packed, in any memory, in another order, without tokens, with them again, and packed anew."""
     stores, known = made
-    options = {**KINDS[kind], **choice, "keep": ["score:number", "lang"], "shard_tokens": 1024}
+    options = {**KINDS[kind], **CHOICES[choice], "keep": ["score:number", "lang"], "shard_tokens": 1024}
     packtool.pack(stores, tmp_path / "packed", **options, workers=1)
     packtool.pack(stores, tmp_path / "narrow", **options, workers=2, memory=1 << 12)
     assert contents(tmp_path / "narrow") == contents(tmp_path / "packed")
