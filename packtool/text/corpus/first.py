@@ -180,6 +180,15 @@ def _held(record: Any, text: str) -> FirstRecord:
     return held_by_record(record, text, "inputs") if isinstance(record, Mapping) else FirstRecord(chats=False)
 
 
+def _answer_to(record: Mapping[str, Any], text: str) -> FieldLayout | None:
+    """Return the layout of a text with one answer under a well-known name, such as a summary; None for others."""
+    names = [name for name, value in record.items() if isinstance(value, str)]
+    try:
+        return known_layout(names, prompt=(text,)) if text in names else None
+    except UsageError:
+        return None
+
+
 def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: Unread | None) -> None:
     """Warn where a record with a text holds a conversation, too, or a part of one, which is not read.
 
@@ -198,6 +207,10 @@ def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: Unread 
         layout, _ = _layout(record)
         if layout is not None:
             other, remedy = layout.prompt[0], f"give {layout.shown()} to read these instead"
+        else:
+            layout = _answer_to(record, text)
+            if layout is not None:
+                other, remedy = layout.completion, f"give {layout.shown()} to read both as a conversation"
     if other:
         what = f"the first record has {text!r} and {other!r}: the text is read"
         warn("conversations-left-out", what, remedy=remedy, where=where)

@@ -264,6 +264,14 @@ def test_a_text_comes_before_a_layout(tmp_path: Path) -> None:
     assert "give --prompt instruction,input --completion output to read these instead" in str(caught[0].message).lower()
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.csv"])
+def test_a_text_with_an_answer_beside_it_is_read_alone_with_a_warning(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, [{"text": "many words", "summary": "words"}])
+    with pytest.warns(PacktoolWarning, match="'text' and 'summary': the text is read") as caught:
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
+    assert "--prompt text --completion summary to read both as a conversation" in str(caught[0].message)
+
+
 TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 
 
