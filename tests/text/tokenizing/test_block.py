@@ -36,7 +36,7 @@ def test_a_block_that_changed_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any, pattern: str
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus")
-    options: dict[str, Any] = {"on_error": "quarantine", "workers": 1}
+    options: dict[str, Any] = {"tokenizer": ASSET, "on_error": "quarantine", "workers": 1}
     packtool.tokenize(corpus, tmp_path / "whole", **options)
     interrupted(monkeypatch, packtool.tokenize, corpus, tmp_path / "out", **options)
     file = sorted((tmp_path / "out").glob(pattern))[-1]
