@@ -16,7 +16,7 @@ import packtool
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, PacktoolError
 from packtool.text.encoding.encoder_choice import installed
-from tests.engines.test_processes import die, fail_from_three, square
+from tests.engines.test_processes import die, fail_from_three, require_end_with_their_parent, square
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 LOADED: list[int] = []
@@ -152,19 +152,7 @@ list(Processes(2).run(nap, range(2), prepare=prepare))
 def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Signals) -> None:
     if (when, how) == ("loading", signal.SIGKILL):
         pytest.skip("what is being loaded is loaded, then it ends")
-    script = tmp_path / "sleeper.py"
-    script.write_text(SLEEPER)
-    (tmp_path / "naps.py").write_text(NAPS)
-    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    parent = subprocess.Popen(
-        [sys.executable, str(script), when], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    )
-    with parent:
-        assert parent.stdout.readline() == b"started\n"
-        started = time.monotonic()
-        parent.send_signal(how)
-        parent.stdout.read()  # returns when the last process that holds the other end is gone
-        assert time.monotonic() - started < 30, "a worker outlived its parent"
+    require_end_with_their_parent(tmp_path, NAPS, SLEEPER, how, when)
 
 
 MASKS = """

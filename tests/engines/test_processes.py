@@ -69,21 +69,25 @@ list(Processes(2).run(nap, range(2)))
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
-    script = tmp_path / "sleeper.py"
-    script.write_text(SLEEPER)
-    (tmp_path / "naps.py").write_text(NAPS)
+def require_end_with_their_parent(place: Path, naps: str, sleeper: str, how: signal.Signals, *arguments: str) -> None:
+    """Run a script whose workers take naps, end it when one has started, and wait until they are gone."""
+    script = place / "sleeper.py"
+    script.write_text(sleeper)
+    (place / "naps.py").write_text(naps)
     environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    parent = subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    )
+    command = [sys.executable, str(script), *arguments]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
     with parent:
         assert parent.stdout.readline() == b"started\n"
         started = time.monotonic()
         parent.send_signal(how)
         parent.stdout.read()  # returns when the last process that holds the other end is gone
         assert time.monotonic() - started < 30, "a worker outlived its parent"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
+    require_end_with_their_parent(tmp_path, NAPS, SLEEPER, how)
 
 
 SCRIPT = """

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
-from packtool.planning.packing import STRATEGIES
 from packtool.reading import BucketDataset, Dataset
+from tests.examples import examples
 from tests.stores import contents, write_store
 from tests.test_golden import LENGTHS
-from tests.test_laws import options_of
+from tests.writing.cases import drawn_packing
 from tests.writing.test_stored_tokens import require_same
 
 FILLS_BINS = {"strategy": "bfd", "sequence_length": 64}
@@ -33,30 +33,16 @@ def rows_of(dataset: PackedDataset) -> list[Any]:
     return [bucket.table(row) for bucket in dataset.buckets for row in range(bucket.rows)]
 
 
-@settings(
-    deadline=None, max_examples=30, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(examples(30), phases=[Phase.generate])
 @given(data=st.data())
 def test_an_epoch_in_memory_is_the_one_that_pack_writes(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("law")
-    name = data.draw(st.sampled_from(sorted(STRATEGIES)), label="strategy")
-    size = data.draw(st.sampled_from([8, 16, 33]))
-    drawn = options_of(name, size, data)
-    options: dict[str, Any] = {option: getattr(drawn, option) for option in (*STRATEGIES[name].accepts, "seed")}
-    if STRATEGIES[name].windowed:
-        options["window_tokens"] = drawn.window_tokens
-    stores = []
-    for number in range(data.draw(st.integers(1, 2), label="stores")):
-        lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=30), label="lengths")
-        stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=100 * number))
-    mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
-    if mix is not None:
-        options["mix"] = [f"{store.name}={mix}" for store in stores]
+    stores, options = drawn_packing(data, place)
     epoch = data.draw(st.integers(0, 3), label="epoch")
-    packtool.pack(stores, place / "first", strategy=name, **options, index_only=True)
-    packtool.pack(stores, place / "other", strategy=name, **options, epoch=epoch)
+    packtool.pack(stores, place / "first", **options, index_only=True)
+    packtool.pack(stores, place / "other", **options, epoch=epoch)
     assert packtool.verify(place / "other", store=stores).problems == []  # each document once, by its own number
     first, other = packtool.open(place / "first"), packtool.open(place / "other")
     if isinstance(first, BucketDataset):

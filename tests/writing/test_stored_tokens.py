@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
-from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import Segments
 from packtool.reading import BucketDataset, Dataset
 from packtool.writing.stored_tokens import open_packed
@@ -24,7 +23,7 @@ from tests.examples import examples
 from tests.interrupting import flip
 from tests.stores import contents, load, reseal, rewrite, write_store
 from tests.test_golden import LENGTHS, PACKED, SHUFFLED
-from tests.test_laws import options_of
+from tests.writing.cases import drawn_packing
 
 INDEXED = {
     name: options for name, options in PACKED.items() if options.get("segments", True) and "index_only" not in options
@@ -119,21 +118,8 @@ def test_rows_are_those_with_tokens_for_every_strategy_and_option(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("law")
-    name = data.draw(st.sampled_from(sorted(STRATEGIES)), label="strategy")
-    size = data.draw(st.sampled_from([8, 16, 33]))
-    drawn = options_of(name, size, data)
-    options = {option: getattr(drawn, option) for option in (*STRATEGIES[name].accepts, "seed", "window_tokens")}
-    if not STRATEGIES[name].windowed:
-        del options["window_tokens"]
-    stores, first = [], 0
-    for number in range(data.draw(st.integers(1, 3), label="stores")):
-        lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=30), label="lengths")
-        stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=first))
-        first += len(lengths)
-    mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
-    if mix is not None:
-        options["mix"] = [f"{store.name}={mix}" for store in stores]
-    options |= {"strategy": name, "shard_tokens": data.draw(st.sampled_from([64, 1 << 28]), label="shard")}
+    stores, options = drawn_packing(data, place)
+    options["shard_tokens"] = data.draw(st.sampled_from([64, 1 << 28]), label="shard")
     packtool.pack(stores, place / "whole", **options)
     packtool.pack(stores, place / "index", **options, index_only=True)
     require_same(packtool.open(place / "index"), packtool.open(place / "whole"))
