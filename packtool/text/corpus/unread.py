@@ -243,7 +243,8 @@ def _picked(place: str, choices: Any, number: str, right: Any) -> str:
         place, choices: where the choices are, and what.
         number, right: where it is said which is right, and what.
     """
-    if isinstance(choices, dict) and "label" in choices and right in (UNSEEN, *choices["label"]):
+    labels = choices.get("label") if isinstance(choices, dict) else None
+    if isinstance(labels, list) and (right == UNSEEN or right in labels):
         return f"{place}.text[{number} as $right | {place}.label | index($right)]"
     if isinstance(choices, dict):
         return f"{place}[{number}]" if isinstance(right, str) and right in choices else ""

@@ -190,3 +190,10 @@ def test_what_is_read_is_read_whatever_is_beside_it(
     for name in ("a.jsonl", "a.parquet"):
         packtool.tokenize(write(tmp_path / name, record), tmp_path / name[2:], **options)
         assert documents(tmp_path / name[2:]) == documents(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("choices", [{"label": 5}, {"label": None, "text": None}, {"a": 1}])
+def test_odd_choices_are_asked_about(tmp_path: Path, choices: dict[str, Any]) -> None:
+    path = write(tmp_path / "a.jsonl", {"question": Q, "choices": choices, "answer": A})
+    with pytest.raises(UsageError, match="the first record has question, answer, choices: it is not clear"):
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
