@@ -36,7 +36,8 @@ def test_a_strategy_is_added_as_contributing_says(tmp_path, windowed):
         code = code.replace(
             "numpy as np\n", "numpy as np\n\nfrom packtool.planning.arrays import IN_MEMORY, Arrays\n", 1
         )
-    copy_of(tmp_path, "packtool", "pyproject.toml", "tests/__init__.py", "tests/test_laws.py")
+    copied = ["packtool", "pyproject.toml", "tests/__init__.py", "tests/examples.py", "tests/test_laws.py"]
+    copy_of(tmp_path, *copied)
     (tmp_path / "packtool/planning/packing/apart.py").write_text(code, encoding="utf-8")
     replace(tmp_path / "packtool/options/names.py", "STRATEGIES = (\n", 'STRATEGIES = (\n    "apart",\n')
     command = ["pytest", "-v", "-p", "no:cacheprovider", "-k", "apart"]
