@@ -3,8 +3,8 @@
     python scripts/unicode_ranges.py [FILE]
 
 Needs unicodedata2 16.0.0 (Python's own tables depend on the version of Python), and the `tokenizers` of
-constraints.txt, whose NFC is asked which marks and which compositions it does not know. Ranges are written in
-hexadecimal, both ends included.
+constraints.txt, whose NFC is asked which marks and which compositions it does not know, and whose Punctuation what it
+isolates. Ranges are written in hexadecimal, both ends included.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ def ranges(codes: Iterable[int]) -> list[str]:
 
 def main() -> None:
     import unicodedata2
-    from tokenizers import normalizers
+    from tokenizers import normalizers, pre_tokenizers
 
     if unicodedata2.unidata_version != VERSION:
         sys.exit(
             f"needs unicodedata2 {VERSION}, not {unicodedata2.unidata_version}: pip install unicodedata2=={VERSION}"
         )
     library = normalizers.NFC()
+    isolated = pre_tokenizers.Punctuation("isolated").pre_tokenize_str
     category: Callable[[str], str] = unicodedata2.category
     codes = [code for code in range(0x110000) if category(chr(code)) != "Cs"]
     unassigned = [code for code in codes if category(chr(code)) == "Cn"]
@@ -64,6 +65,7 @@ def main() -> None:
         "numeric": ranges(code for code in codes if category(chr(code))[0] == "N"),
         "new_marks": ranges(sorted(unknown)),
         "pcre_spaces": ["180e"],  # the Mongolian vowel separator, which Unicode counts as a space no longer
+        "punctuation": ranges(code for code in codes if len(isolated(f"a{chr(code)}")) == 2),
     }
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
     target.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()) + "\n}\n")

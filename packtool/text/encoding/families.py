@@ -59,7 +59,8 @@ _MOST_APART = 16
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The way in which a fast encoder encodes with a tokenizer; all but the last three are passed to gigatoken.
+    """The way in which a fast encoder encodes with a tokenizer; `rewritten` is for any of them, `newer`, `lacks_bytes`
+    and `apart` say which texts are not for it, and the others are passed to gigatoken.
 
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.

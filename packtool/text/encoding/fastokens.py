@@ -1,4 +1,4 @@
-"""The fast encoder for byte-level BPE with any regular expression: Kimi K2, StarCoder, CLIP, BLOOM, DeepSeek Coder.
+"""The fast encoder for byte-level BPE with any regular expression: Kimi K2, StarCoder, CLIP, BLOOM, Falcon.
 
 It works through the steps of a tokenizer.json as `tokenizers` does, so it needs no list of patterns. It takes longer to
 load than gigatoken. SentencePiece is left out, since a text such as `<0x41>` would become a byte.
@@ -6,6 +6,7 @@ load than gigatoken. SentencePiece is left out, since a text such as `<0x41>` wo
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from packtool.text.encoding.spec import for_encoding
 
 _STACK = 1 << 28
 """Bytes that a regular expression with look-ahead may take; words of some thousand letters reach the usual limit."""
-_PRE_TOKENIZERS = {"Split", "Digits", "ByteLevel"}
+_PRE_TOKENIZERS = {"Split", "Digits", "ByteLevel", "Punctuation"}
 _NORMALIZERS = {"NFC", "Lowercase", "Replace"}
 _READ_APART = re.compile(r"\\[^\WpPsSrnt]|\[\[:")
 """Classes such as ``\\w``, which the engines of regular expressions fill with other characters."""
@@ -45,7 +46,24 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
     apart = _unlike_steps(spec) or apart_of(spec.get("added_tokens") or (), [])
     if isinstance(apart, str):
         return apart
-    return Shape(newer=unicode.PCRE, lacks_bytes=lacks_bytes, apart=apart)
+    return Shape(rewritten=_rewritten(spec), newer=unicode.PCRE, lacks_bytes=lacks_bytes, apart=apart)
+
+
+def _rewritten(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the pre-tokenizer with Split in place of Punctuation, which fastokens lacks; nothing for any other."""
+    every = steps(spec["pre_tokenizer"])
+    if not any(step["type"] == "Punctuation" for step in every):
+        return ()
+    splits = list(map(_split_for, every))
+    return (("pre_tokenizer", json.dumps({"type": "Sequence", "pretokenizers": splits})),)
+
+
+def _split_for(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the Split that does what a Punctuation does; other steps as they are."""
+    if step["type"] != "Punctuation":
+        return step
+    pattern = {"Regex": unicode.pattern("punctuation")}
+    return {"type": "Split", "pattern": pattern, "behavior": step["behavior"], "invert": False}
 
 
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
@@ -81,6 +99,7 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
         gaps = set(range(max(whole.values()))) - set(whole.values())
         whole |= {f"\0{number}": number for number in gaps}  # what no bytes can become
     entries["model"]["vocab"] = whole
+    entries |= {name: msgspec.Raw(value.encode()) for name, value in recipe.shape.rewritten}
     return msgspec.json.encode(entries)
 
 

@@ -3,13 +3,14 @@
 A pattern such as `\\p{L}+` finds a new letter only where the library knows it, and a new mark is moved by NFC only
 where it is known. So texts with characters that are too new go to the reference. Which these are does not depend on the
 machine: `assets/unicode.json` lists what Unicode 16 leaves unassigned (`tokenizers` from 0.22 on knows the rest,
-gigatoken is newer), and which characters the NFC of `tokenizers`, older than its patterns, does not move or compose.
+gigatoken is newer), which characters the NFC of `tokenizers`, older than its patterns, does not move or compose, and
+which ones it takes for punctuation.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,28 @@ def table(*names: str) -> CodeTable:
     >>> bool(table("unassigned")[0x1AD1]), bool(table("unassigned")[0x41])
     (True, False)
     """
-    data = (Path(__file__).parents[2] / "assets" / "unicode.json").read_bytes()
-    ranges = msgspec.json.decode(data)
     codes = np.zeros(0x110000, np.bool_)
     for name in names:
-        for span in ranges[name]:
-            low, _, high = span.partition("-")
-            codes[int(low, 16) : int(high or low, 16) + 1] = True
+        for low, high in _spans(name):
+            codes[int(low, 16) : int(high, 16) + 1] = True
     return codes
+
+
+def pattern(name: str) -> str:
+    """Return a regular expression for any character of a set, the same in all versions of Unicode.
+
+    >>> pattern("pcre_spaces")
+    '[\\\\x{180e}-\\\\x{180e}]'
+    """
+    return "[" + "".join(f"\\x{{{low}}}-\\x{{{high}}}" for low, high in _spans(name)) + "]"
+
+
+def _spans(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the ranges of a set of `assets/unicode.json`, both ends in hexadecimal and included."""
+    data = (Path(__file__).parents[2] / "assets" / "unicode.json").read_bytes()
+    for span in msgspec.json.decode(data)[name]:
+        low, _, high = span.partition("-")
+        yield low, high or low
 
 
 def having(codes: CodeTable, texts: Sequence[str], utf8: Sequence[bytes]) -> list[bool]:

@@ -53,6 +53,7 @@ MADE: dict[str, tuple[tuple[str, str], str, dict[str, Any], dict[str, Any] | Non
     "p50k as kimi k2": (LITELLM, P50K, shapes.split(KIMI), None),
     "cl100k as kimi k2, nfc": (LITELLM, CL100K, shapes.split(KIMI), shapes.NFC),
     "p50k as bloom": (LITELLM, P50K, shapes.split(BLOOM), None),
+    "p50k as falcon": (LITELLM, P50K, shapes.FALCON, None),
     "p50k as deepseek coder": (LITELLM, P50K, _coder(), None),
     "p50k as starcoder": (LITELLM, P50K, shapes.digits(), None),
     "p50k with runs of digits": (LITELLM, P50K, shapes.digits(individual=False), None),

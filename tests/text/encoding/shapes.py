@@ -68,6 +68,20 @@ def splits(*patterns: str) -> dict[str, Any]:
     return {"type": "Sequence", "pretokenizers": [*each, byte_level(use_regex=False)]}
 
 
+def byte_level(**changes: Any) -> dict[str, Any]:
+    """ByteLevel pre-tokenizer."""
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True, **changes}
+
+
+FALCON = {
+    "type": "Sequence",
+    "pretokenizers": [
+        {"type": "Punctuation", "behavior": "Contiguous"},
+        byte_level(),
+        {"type": "Digits", "individual_digits": False},
+        {"type": "Split", "pattern": {"Regex": "[0-9][0-9][0-9]"}, "behavior": "Isolated", "invert": False},
+    ],
+}
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 PREPEND = {"type": "Prepend", "prepend": "▁"}
 GEMMA_SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
@@ -98,11 +112,6 @@ def sentencepiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
 def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:
     """A Sequence of normalizers."""
     return {"type": "Sequence", "normalizers": list(each)}
-
-
-def byte_level(**changes: Any) -> dict[str, Any]:
-    """ByteLevel pre-tokenizer."""
-    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True, **changes}
 
 
 def with_added(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:

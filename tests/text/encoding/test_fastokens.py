@@ -64,6 +64,7 @@ LISTED = {
         AddedToken("é", normalized=True), AddedToken("<1>", normalized=True), normalizer=shapes.NFC
     ),
     "lower case tokens": shapes.with_added(AddedToken("FOX", normalized=True), normalizer={"type": "Lowercase"}),
+    "Falcon": shapes.spec(pre_tokenizer=shapes.FALCON),
     "single words": shapes.with_added(AddedToken("fox", single_word=True), pre_tokenizer=shapes.split(HAN)),
 }
 UNLISTED = {
@@ -75,11 +76,9 @@ UNLISTED = {
         "its regular expression has [[:, which is read",
     ),
     "NFKC": (shapes.spec(normalizer={"type": "NFKC"}), "its normalizer is NFKC"),
-    "punctuation": (
-        shapes.spec(
-            pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Punctuation"}, shapes.byte_level()]}
-        ),
-        "its pre-tokenizer is Punctuation",
+    "whitespace": (
+        shapes.spec(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, shapes.byte_level()]}),
+        "its pre-tokenizer is Whitespace",
     ),
     "unknown bytes": (shapes.spec(model={**without("z"), "unk_token": shapes.EOS}), "bytes without an entry"),
     "prefix": (shapes.spec(model=model(continuing_subword_prefix="##")), "a prefix on continuing subwords"),

@@ -29,6 +29,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "Tekken": {"pre_tokenizer": shapes.split(families.TEKKEN)},
     "looking ahead": {"pre_tokenizer": shapes.split(ranks.AHEAD)},
     "Kimi K2": {"pre_tokenizer": shapes.split(ranks.KIMI)},
+    "Falcon": {"pre_tokenizer": shapes.FALCON},
 }
 
 
