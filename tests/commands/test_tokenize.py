@@ -163,6 +163,7 @@ def test_empty_files_give_an_empty_store(tmp_path: Path) -> None:
 
 def test_standard_input(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "packtool", "tokenize", "-", "-o", "o", "--json", "--workers", "1"]
+    command += ["--tokenizer", str(ASSET)]
     environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
     raw = gzip.compress(jsonl(TEXTS))
     done = subprocess.run(command, input=raw, cwd=tmp_path, env=environment, capture_output=True, check=True)
@@ -211,7 +212,7 @@ from packtool import tokenize
 if __name__ == "__main__":
     blocks.SMALLEST = 20_000
     threading.Timer(float(sys.argv[4]), os.kill, (os.getpid(), signal.SIGKILL)).start()
-    tokenize(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), resume=True)
+    tokenize(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), tokenizer=sys.argv[5], resume=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -228,7 +229,7 @@ def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, mo
     script.write_text(KILLED)
     environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
     for attempt, delay in enumerate((0.45, 0.7, 0.9)):
-        command = [sys.executable, script, corpus, tmp_path / "o", str(1 + attempt % 2), str(delay)]
+        command = [sys.executable, script, corpus, tmp_path / "o", str(1 + attempt % 2), str(delay), ASSET]
         done = subprocess.run([str(part) for part in command], env=environment, capture_output=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
     assert contents(run(corpus, tmp_path / "o", resume=True).path) == expected

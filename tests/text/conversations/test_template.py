@@ -105,7 +105,7 @@ HOSTILE = [
     ("{{ messages.append(1) }}", "access to attribute 'append'"),
     ("{% include 'x' %}", "no loader for this environment"),
     ("{% import 'os' as x %}", "no loader for this environment"),
-    ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes more than 0.2 seconds"),
+    ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes more than 1 seconds"),
     ("{% for i in range(10**9) %}x{% endfor %}", "the chat template failed: Range too big"),
     ("{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
     ("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}", "takes more than"),
@@ -130,7 +130,7 @@ HOSTILE = [
 @pytest.mark.parametrize(("source", "message"), HOSTILE, ids=[source[:30] for source, _ in HOSTILE])
 def test_hostile_and_broken_templates_end_in_one_error(source: str, message: str) -> None:
     with pytest.raises(ConversationError, match="chat template") as error:
-        ChatTemplate(source, seconds=0.2).render(TALK)
+        ChatTemplate(source, seconds=1).render(TALK)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 400
