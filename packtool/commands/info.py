@@ -49,8 +49,8 @@ from packtool.report.figures import options_in_words, percent
 from packtool.report.packed import read_report
 from packtool.support.sizes import plural, show_bytes
 from packtool.support.toml_file import read_toml
-from packtool.text.conversations.conversation import ROLES, ConversationError
-from packtool.text.conversations.message import role_of
+from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.message import known_role
 from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import FirstRecord, held_by
@@ -477,12 +477,9 @@ def _problem(record: Mapping[str, Any]) -> str:
     """Say why a conversation can't be rendered, or would not train, with whatever template; "" for any other."""
     try:
         messages = conversation_of(record).messages
+        roles = [known_role(message["role"], number) for number, message in enumerate(messages, 1)]
     except ConversationError as error:
         return str(error)
-    roles = [role_of(message["role"]) for message in messages]
-    for number, role in enumerate(roles, 1):
-        if role not in ROLES:
-            return f"message {number} has the role {role[:40]!r}, which templates do not know"
     return "" if "assistant" in roles else "no message of the assistant, to train on"
 
 

@@ -163,6 +163,24 @@ def role_of(sender: Any) -> Any:
     return sender
 
 
+def known_role(sender: str, number: int) -> str:
+    """Return the role of a sender, if all templates know it.
+
+    Args:
+        number: of the message, from 1, for the error message.
+
+    Raises:
+        ConversationError: they do not.
+
+    >>> known_role("Chatbot", 2)
+    'assistant'
+    """
+    role: str = role_of(sender)
+    if role not in ROLES:
+        raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
+    return role
+
+
 def _calls(value: Any, number: int) -> list[Any]:
     """Return the tool calls in a value, JSON of one call or of a list, in the form that templates take.
 

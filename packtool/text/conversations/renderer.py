@@ -21,7 +21,7 @@ from packtool.text.conversations.conversation import (
     without_tool_calls,
 )
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.message import role_of
+from packtool.text.conversations.message import known_role
 from packtool.text.conversations.reasoning import without_reasoning
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate, any_of
@@ -123,12 +123,12 @@ class Renderer:
         for number, message in enumerate(talk.messages, 1):
             role = message["role"]
             if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", source):
-                role = role_of(role)
-                if role not in ROLES:
-                    raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
+                role = known_role(role, number)
             messages.append({**message, "role": role})
         return replace(talk, messages=tuple(messages))
 
     def _template_of(self, talk: Conversation) -> str:
-        """Return the name of the template that renders a conversation."""
-        return WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._sources else DEFAULT
+        """Return the name of the template that renders a conversation, whose tools may still have to be dropped."""
+        if talk.tools is None or self.chat.tool_calls == "drop" or WITH_TOOLS not in self._sources:
+            return DEFAULT
+        return WITH_TOOLS

@@ -58,6 +58,9 @@ def test_a_template_for_tools_renders_conversations_with_tools() -> None:
     templates = (("default", SOURCE), ("tool_use", "tools" + SOURCE))
     assert rendered(CHAT, templates=templates).startswith("<user>")
     assert rendered({**CHAT, "tools": [{}]}, templates=templates).startswith("tools<user>")
+    named = (("default", "{{ 'narrator' if false }}" + SOURCE), templates[1])
+    talk = {"messages": [{"role": "narrator", "content": "x"}, *CHAT["messages"]], "tools": [{}]}
+    assert rendered(talk, templates=named, tool_calls="drop").startswith("<narrator>x")
 
 
 def test_roles_are_those_that_templates_know() -> None:
