@@ -95,8 +95,9 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
 def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError | None]:
     """Return the well-known layout of a record, or why it is not clear; None for both if it has none."""
     names = [name for name, value in record.items() if value is not None]
+    texts = [name for name in names if holds_text(record[name])]
     try:
-        return known_layout(names, texts=list(filter(lambda name: holds_text(record[name]), names))), None
+        return known_layout(names, texts=texts), None
     except UsageError as error:
         return None, error
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from typing import NamedTuple
 
-from packtool.text.corpus.wide import numbers, wide_text
+from packtool.text.corpus.wide import decoded, numbers, wide_text
 
 
 class Foreign(NamedTuple):
@@ -140,7 +139,9 @@ def _binary(head: bytes, format: str) -> Foreign | None:
     for shape, kind in _SHAPES:
         if shape.match(head):
             return kind
-    return None if b"\0" not in head and _is_utf8(head) else _not_utf8(head, format)
+    if b"\0" not in head and decoded(head, "utf-8") is not None:
+        return None
+    return _not_utf8(head, format)
 
 
 def _not_utf8(head: bytes, format: str) -> Foreign | None:
@@ -157,15 +158,6 @@ def _not_utf8(head: bytes, format: str) -> Foreign | None:
         remedy = "if it is token ids, packtool import reads them; if it is text, remove them first: tr -d '\\0'"
         return Foreign("binary data, with zero bytes", remedy)
     return None
-
-
-def _is_utf8(head: bytes) -> bool:
-    """Return whether the first bytes of a file are UTF-8, perhaps up to a part of a character."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _in_zip(head: bytes, other: Foreign) -> Foreign:

@@ -30,20 +30,25 @@ def wide_text(head: bytes) -> str:
     """
     if _is_ascii_mostly(head):
         return ""
-    if b"\0" not in head and any(_decoded(head, narrow, 1) for narrow in _NARROW):
+    if b"\0" not in head and any(decoded(head, narrow) is not None for narrow in _NARROW):
         return ""
     for encoding, size in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
-        if _is_of_one_script(_decoded(head, encoding, size)[:_MOST]):
+        text = decoded(head[: len(head) // size * size], encoding)
+        if text is not None and _is_of_one_script(text[:_MOST]):
             return encoding[:6]
     return ""
 
 
-def _decoded(head: bytes, encoding: str, size: int) -> str:
-    """Return the text of the first bytes of a file, perhaps up to a part of a character; "" in another encoding."""
+def decoded(head: bytes, encoding: str) -> str | None:
+    """Return the text of the first bytes of a file, perhaps up to a part of a character; None in another encoding.
+
+    >>> decoded("été".encode()[:-1], "utf-8"), decoded("été".encode("latin-1"), "utf-8")
+    ('ét', None)
+    """
     try:
-        return codecs.getincrementaldecoder(encoding)().decode(head[: len(head) // size * size])
+        return codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeDecodeError:
-        return ""
+        return None
 
 
 def _is_of_one_script(text: str) -> bool:

@@ -52,9 +52,9 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
 def _rewritten(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the pre-tokenizer with Split in place of Punctuation, which fastokens lacks; nothing for any other."""
     every = steps(spec["pre_tokenizer"])
-    if not any(step["type"] == "Punctuation" for step in every):
-        return ()
     splits = list(map(_split_for, every))
+    if splits == every:
+        return ()
     return (("pre_tokenizer", json.dumps({"type": "Sequence", "pretokenizers": splits})),)
 
 
