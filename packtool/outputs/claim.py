@@ -55,12 +55,12 @@ class There:
 
     @property
     def last(self) -> State | None:
-        """The command that worked here last, as far as it is known."""
+        """The command that worked here last, as far as it is known. `packtool run` refuses another command's output."""
         return self.mark
 
 
 class Nothing(There):
-    """No file, or only those of a run that was killed before its marker was there."""
+    """No file, or only the lock and the partial marker of a run that was killed before its marker was complete."""
 
 
 class Begun(There):
@@ -124,8 +124,8 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
     """Return the finished output at a place; None if there is no manifest, or only a leftover of a killed run."""
     if manifests.MANIFEST in names:
         return _dataset(place, names, marker)
-    # An order has no manifest: its `run.json` comes last. Beside a marker that may be the `run.json` of the run before,
-    # so an order that was finished but for its marker is made again, which takes less time than telling the two apart.
+    # An order has no manifest: its `run.json` comes last. Beside a marker, `run.json` may be an earlier run's. So an
+    # order whose run was killed before it removed its marker is made again, which is faster than telling the two apart.
     if marker is not None or manifests.order_at(place) is None:
         return None
     raw = place.read(manifests.RUN)
@@ -141,8 +141,8 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
-            # A run checks that its manifest arrived as it was sent; one that was killed before it could has left its
-            # marker. Without a marker a damaged manifest is a damaged dataset, which only its owner may remove.
+            # A run checks that its manifest arrived as it was sent. If it is killed before this check, its marker stays.
+            # Without a marker a damaged manifest is a damaged dataset, which only its owner may remove.
             manifests.unsealed(raw)
     except (FileNotFoundError, ValueError):
         return None
@@ -154,7 +154,7 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
     if marker is not None and (late or manifests.RUN not in names):
         return None
     if late:
-        by = None
+        by = None  # `run.json` is of another manifest, so it does not tell who made this dataset
     return Finished(names, marker, digest, by)
 
 
@@ -202,14 +202,17 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
             if isinstance(place, LocalPlace):
-                # The decision above was made without the lock, and another run may have changed the place since.
+                # The decision above was made without the lock, and another run may have changed the place since. A
+                # store has no lock: there `_begin` looks again once the marker is there.
                 there = _decided(output, options)
             if not output.finished:
                 _begin(output, options, there)
             elif isinstance(place, LocalPlace) or there.marker is None or output.state.same(there.mark):
-                output.leave()  # a killed run had finished, but not removed its unfinished files and marker
+                # A killed run had finished, but not removed its unfinished files and marker. In a directory a marker
+                # of another run goes, too: this run holds the lock, so the other was killed.
+                output.leave()
             else:
-                output.release()  # a store has no lock, and the marker is another run's
+                output.release()  # a store has no lock: the run of this marker may still work
     except BaseException:
         output.release()
         raise
@@ -239,12 +242,12 @@ def _output(place: Place, state: State, options: Writing) -> Output:
     if options.staging is not None:
         staging = Path(options.staging).absolute()
     # One directory for each URL, whatever the key: so runs of this machine that write to one place share a lock.
-    work = staging / "outputs" / xxhash.xxh3_64_hexdigest(f"{place} ".encode())
+    work = staging / "outputs" / xxhash.xxh3_64_hexdigest(str(place).encode())
     return Output(place, work, work / state.key, state)
 
 
 def _decided(output: Output, options: Writing) -> There:
-    """Look at an output, and decide what the run does there.
+    """Look at an output, set its `way` to what the run does there, and return what lies there.
 
     Raises:
         UsageError: it may not write there.
@@ -270,12 +273,13 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Way:
     | begun, with nothing but a damaged marker           | refuse         | go on    | replace     |
     | begun by another                                   | refuse         | refuse   | replace     |
     | finished by the same                               | refuse         | keep     | replace     |
-    | finished by another, and marked by the same that   | refuse         | go on    | replace     |
-    |   was to replace it (killed before it began to)    |                |          |             |
+    | finished by another; beside it a marker of the     | refuse         | go on    | replace     |
+    |   same, killed before it removed the old dataset   |                |          |             |
     | finished by another                                | refuse         | refuse   | replace     |
     | other files                                        | refuse         | refuse   | refuse      |
 
-    Replacing, too, is refused where a file is not packtool's.
+    "The same" is the same command with the same key. Replacing is refused where a file is not packtool's; if all files
+    are leftovers of unfinished work, it is not.
 
     Raises:
         UsageError: it is refused.
@@ -297,12 +301,13 @@ def _resumed(place: Place, there: There, state: State) -> Way:
         if state.same(there.by):
             _require_whole(place)
             return Way.KEEP
+        # Only the dataset that the killed run was to replace may go: one that was finished since has another digest.
         if there.mark is not None and state.same(there.mark) and there.digest == there.mark.replaces:
             return Way.GO_ON
         raise _not_resumed(place, there, state, there.by)
     if state.same(there.mark):
         return Way.GO_ON
-    if there.mark is None and set(there.names) == {MARKER}:
+    if there.mark is None and set(there.names) <= {MARKER, f"{UNFINISHED}/{LOCK}"}:
         return Way.GO_ON  # no file of a dataset is there yet, so nothing can be mixed up
     raise _not_resumed(place, there, state, there.mark)
 
@@ -314,14 +319,16 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     and a request may be on its way for long. There the marker decides, and three rules keep what others have finished:
 
     1. A marker is created only if there is none, or exchanged for the very one that was seen (`replaces=`). So of two
-       runs that begin at the same time, or take the same work over, one goes on, and the other is told.
-    2. A run looks again once its marker is there. If it saw an empty place and was slow to mark it, it finds the
-       manifest of a faster run, takes its marker back and stops. A manifest that a killed run had sent may arrive
-       between the two looks: then the dataset is whole, and --resume keeps it. If it arrives later, its digest gives it
-       away (`_dataset`), and this run removes it at its end. What --overwrite may remove is the one manifest that was
-       seen before the marker was made; the marker has its digest, so that a run which resumes knows it, too.
-    3. Of what is replaced the manifest goes first: a place without one is unfinished work, with one it is a dataset,
-       and at no time are files of the old dataset taken for one of the new.
+       runs that begin at the same time, or take the same work over, one goes on, and the other stops with an error.
+    2. A run looks again once its marker is there. If it saw an empty place and was slow to mark it, a faster run may
+       have finished since: then it removes its own marker and stops.
+       A manifest that a killed run had sent may arrive late. If it arrives before the second look, the dataset is
+       whole, and --resume keeps it. If it arrives after, `run.json` has another digest, by which `_dataset` knows it
+       for a leftover, and this run removes it before it writes its own.
+       --overwrite removes only the manifest that was seen before the marker was made. The marker has the digest of
+       that manifest, so that a run which resumes knows it, too.
+    3. The manifest of a dataset that is replaced is removed first. Without a manifest the place holds unfinished work;
+       with one it holds a dataset. So files of the old dataset are never taken for files of the new one.
 
     Whoever lost the place notices before it delivers a file, and when it ends (`delivery.require_mark`).
     """
@@ -346,6 +353,7 @@ def _begin(output: Output, options: Writing, there: There) -> None:
         raise taken(place)
     if finished is not None:  # rule 3
         place.remove([manifests.MANIFEST])
+    # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
     if finished is not None or output.way is not Way.GO_ON:
         keep = (MARKER, f"{UNFINISHED}/{LOCK}")
         place.remove(name for name in now.names if is_ours(name) and name not in keep)
@@ -362,8 +370,9 @@ def _clear_scratch(output: Output) -> None:
     if output.way is not Way.GO_ON:
         shutil.rmtree(output.scratch, ignore_errors=True)
     output.scratch.mkdir(parents=True, exist_ok=True)
+    # Only attempts have a dot in their names. This run holds the lock, so the runs that made them were killed.
     for attempt in output.scratch.glob("*.*/"):
-        shutil.rmtree(attempt)  # of a run that was killed: this one holds the lock, so no other is at work
+        shutil.rmtree(attempt)
     if isinstance(output.place, LocalPlace):
         return
     for scratch in output.work.glob("*/"):
@@ -372,7 +381,7 @@ def _clear_scratch(output: Output) -> None:
 
 
 def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
-    """Require that an output lies apart from its inputs, whatever lies at the output.
+    """Require not both options, and an output that lies apart from its inputs, whatever lies at the output.
 
     Raises:
         UsageError: it overlaps an input; both `overwrite` and `resume`.
@@ -395,9 +404,11 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
         name = os.fspath(each)
         head, tail = os.path.split(name)
         source: PurePath = PurePosixPath(name)
+        # Most inputs are plain files of few directories. So a directory is resolved once, and a whole path only if its
+        # last part is a link, or no name.
         if local and (Path(name).is_symlink() or tail in ("", ".", "..")):
             source = Path(name).resolve()
-        elif local:  # most inputs are plain files of few directories, which are resolved once
+        elif local:
             source = Path(folder(head), tail)
         if target == source:
             what = "the output is the input"
@@ -492,9 +503,10 @@ def _is_work(name: str) -> bool:
 
 
 def _require_no_links(path: Path) -> None:
-    """Refuse an output with symbolic links to directories, or in `unfinished`.
+    """Refuse an output with symbolic links to directories, or with any in `unfinished`.
 
-    packtool makes no links, and would write or remove files through them, outside of the output.
+    packtool makes no links, and would write or remove files through them, outside of the output. Elsewhere a link to a
+    file does no harm: the link is replaced or removed, and the file that it leads to stays.
     """
     for directory, folders, files in os.walk(path):
         for name in (*folders, *files):

@@ -25,10 +25,10 @@ class Delivery:
     """How the finished files of a task get to their places; it is pickled and sent to workers.
 
     Attributes:
-        place: where the files go.
-        scratch: directory for attempts, on the file system of a local `place`; None for a temporary directory of each
-            worker's own.
-        output: the output that the files are part of.
+        place: where the files go: the output, a directory in it, or a scratch directory.
+        scratch: directory for attempts, on the file system of a local `place`, so that files are only renamed; None for
+            a temporary directory of each worker's own.
+        output: the whole output, where the marker is.
         mark: contents of the marker that this run made; empty if a lock keeps other runs out.
         durable: files must survive a crash of the machine.
     """
@@ -41,7 +41,7 @@ class Delivery:
 
     @property
     def sends(self) -> bool:
-        """Whether files leave the file system of this machine."""
+        """Whether files are uploaded to an object store, which costs more than renaming them."""
         return not isinstance(self.place, LocalPlace)
 
     def below(self, directory: str) -> Delivery:
@@ -49,14 +49,15 @@ class Delivery:
         return replace(self, place=self.place.below(directory))
 
     def attempt(self, prefix: str) -> AbstractContextManager[Path]:
-        """Make a directory for one attempt at a task, whose name begins with `prefix`; remove it after the block."""
+        """Make a directory for one attempt at a task, named `prefix` and random letters; remove it after the block."""
         return own_directory(self.scratch, prefix)
 
     def deliver(self, attempt: Path, entries: Sequence[Entry]) -> None:
         """Move or send finished files of an attempt to their places.
 
         Args:
-            entries: of the files, by their names in the place; all lie side by side in the attempt.
+            entries: of the files. Their names are those in the place, with directories; in the attempt all files lie
+                side by side.
 
         Raises:
             DataError: another run has taken the output over.
@@ -114,6 +115,7 @@ def mark_again(place: Place, mark: bytes) -> bool:
     A marker vanishes in two ways. An earlier run was killed while it removed its own marker, and its request arrived
     late: then this run goes on. Or another run took the output over, finished, and removed its marker at its end.
     """
+    # The marker first: if the manifest were looked for first, another run could finish between the two steps.
     if not place.create(MARKER, mark):
         return False  # another run has marked the place first
     if place.size(MANIFEST) is None:

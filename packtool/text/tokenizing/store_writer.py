@@ -26,13 +26,13 @@ class ShardWriter:
 
     Args:
         directory: an existing directory.
-        block: number of the block.
+        block: number of the block, the part of the corpus that one task tokenizes; it is in the names of the shards.
         tokenizer: its EOS ends every document, and its BOS, if it has one, begins every document.
         columns: names of the scalars that are kept with the tokens.
 
     Attributes:
         tokens: number of tokens stored so far, EOS and BOS included.
-        trained: number of tokens that train, if the documents have a loss.
+        trained: number of tokens that train (whose loss is 1); 0 if the documents have no loss, where all train.
         shards: entries of the shards written so far, numbered from 0.
     """
 
@@ -56,7 +56,9 @@ class ShardWriter:
         self._columns: list[list[str | None]] = [[] for _ in self._names]
 
     def add(self, documents: EncodedDocuments) -> npt.NDArray[np.bool_]:
-        """Add documents, with their loss, if they have any. BOS takes the loss of the token after it.
+        """Add documents, with their loss, if they have any: 1 for a token that trains, 0 for one that does not.
+
+        No rule of a chat template marks BOS, so it takes the loss of the token after it.
 
             ids      7 8 | | 9           three documents, the second one without ids: it is left out
             text     . x x . . x .       where ids go; the other places are of BOS and EOS
@@ -69,7 +71,6 @@ class ShardWriter:
         require_known(documents.ids, self._tokenizer.vocab_size)
         bos = self._tokenizer.bos_id
         kept = documents.lengths > 0
-        # In the store a document has its EOS, and its BOS if there is one.
         lengths = documents.lengths[kept] + 1 + (bos is not None)
         offsets = offsets_of(lengths)
         first, last = offsets[:-1], offsets[1:] - 1
@@ -86,7 +87,7 @@ class ShardWriter:
         self._held += len(tokens)
         self.tokens += len(tokens)
         if documents.loss is not None:
-            assert documents.eos is not None
+            assert documents.eos is not None  # the loss of the EOS of each document, which has no place in `loss`
             loss = np.empty(len(text), np.uint8)
             loss[text] = documents.loss
             loss[last] = documents.eos[kept]
@@ -112,7 +113,7 @@ class ShardWriter:
             column.extend(value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep)
 
     def close_full(self) -> None:
-        """Write a shard if it is full."""
+        """Write a shard if it is full; only after `describe`, or the last documents would lack origins and columns."""
         if self._held >= SHARD_TOKENS:
             self.close()
 
@@ -123,12 +124,14 @@ class ShardWriter:
         directory, number = self._directory, (self._block, len(self.shards))
         offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *self._lengths]))
         entries = write_shard(directory, number, self._parts, offsets, self._tokenizer.vocab_size)
-        documents = columns = None
+        origins = columns = None
         if self._origins:
-            documents = write_array(directory / shard_file("documents", number), np.concatenate(self._origins))
+            origins = write_array(directory / shard_file("documents", number), np.concatenate(self._origins))
         if self._names:
             columns = write_columns(directory / shard_file("columns", number), self._names, self._columns)
-        assert len(self._loss) in (0, len(self._parts))  # either all batches have a loss, or no batch
+        assert len(self._loss) in (0, len(self._parts))  # a loss is as long as the tokens of its shard
+        # UNSET, unlike None, leaves the field out of the manifest, as versions before there was a loss wrote it.
         loss = write_loss(directory, number, self._loss) if self._loss else UNSET
-        self.shards.append(TokenShard(*entries, 0, documents, columns=columns, loss=loss))
+        # Which document of the store comes first is known only when the blocks before this one are done.
+        self.shards.append(TokenShard(*entries, first_document=0, documents=origins, columns=columns, loss=loss))
         self._begin()
