@@ -141,7 +141,7 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
-            # A run checks that its manifest arrived as it was sent. If it is killed before this check, its marker stays.
+            # A run checks that its manifest arrived as it was sent. If it is killed before that, its marker stays.
             # Without a marker a damaged manifest is a damaged dataset, which only its owner may remove.
             manifests.unsealed(raw)
     except (FileNotFoundError, ValueError):

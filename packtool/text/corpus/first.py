@@ -14,12 +14,13 @@ from packtool.text.corpus.delimited import header_of
 from packtool.text.corpus.documents import listed, values_at
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
-from packtool.text.corpus.layouts import FieldLayout, has_conversation, known_layout
+from packtool.text.corpus.layouts import FieldLayout, UnreadLayout, has_conversation, known_layout
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
 from packtool.text.corpus.tables import UNSEEN, example_of, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
 from packtool.text.corpus.turns import holds_text, holds_turns
-from packtool.text.corpus.unread import Unread, unread, unread_answers
+from packtool.text.corpus.unread import unread
+from packtool.text.corpus.unread_answers import unread_answers
 from packtool.warnings import warn
 
 _FILES = 10
@@ -102,7 +103,7 @@ def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError |
         return None, error
 
 
-def _refused(odd: Unread, where: str) -> UsageError:
+def _refused(odd: UnreadLayout, where: str) -> UsageError:
     what = f"the first record is {odd.what}"
     if odd.pair:
         return UsageError("preference-pairs", what, remedy=odd.remedy, where=where)
@@ -190,7 +191,7 @@ def _answer_to(record: Mapping[str, Any], text: str) -> FieldLayout | None:
         return None
 
 
-def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: Unread | None) -> None:
+def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: UnreadLayout | None) -> None:
     """Warn where a record with a text holds a conversation, too, or a part of one, which is not read.
 
     Args:

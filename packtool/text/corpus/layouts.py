@@ -1,4 +1,4 @@
-"""Layouts of records that hold a prompt and its answer in fields of their own."""
+"""Layouts of records: with a prompt and its answer in fields of their own, or well known, but not read."""
 
 from __future__ import annotations
 
@@ -51,6 +51,20 @@ class FieldLayout(msgspec.Struct, frozen=True):
         if self.history:
             options.append(f"--history {self.history}")
         return " ".join(options)
+
+
+class UnreadLayout(msgspec.Struct, frozen=True):
+    """A layout that is not read.
+
+    Attributes:
+        what: the words for a record of it, after "the first record is".
+        remedy: what to do first.
+        pair: whether a record is a preference pair.
+    """
+
+    what: str
+    remedy: str
+    pair: bool = False
 
 
 class _Known(msgspec.Struct, frozen=True):
