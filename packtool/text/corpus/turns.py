@@ -3,7 +3,7 @@ messages as interfaces other than OpenAI's write them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _PAIRS = (
@@ -30,10 +30,12 @@ def holds_turns(value: Any) -> bool:
     >>> holds_turns(["Hi", "Ho"]), holds_turns([{"id": 1}])
     (False, False)
     """
-    first = value[0] if isinstance(value, list) and value else None
     if _in_columns(value):
         return True
-    return has_sender(first) or _content(first) != "" or _pair(first) is not None
+    if not isinstance(value, list) or not value:
+        return False
+    first = value[0]
+    return has_sender(first) or _content(first) != "" or _pair(first, is_first=True) is not None
 
 
 def holds_text(value: Any) -> bool:
@@ -57,21 +59,38 @@ def messages_of(turns: Any) -> Any:
     [{'role': 'assistant', 'content': [{'text': 'Hi'}]}]
     """
     if _in_columns(turns):
-        turns = [dict(zip(turns, row, strict=True)) for row in zip(*turns.values(), strict=True)]
+        rows = zip(*turns.values(), strict=True)
+        turns = [dict(zip(turns, row, strict=True)) for row in rows]
     if not isinstance(turns, list) or not turns:
         return turns
     if all(isinstance(turn, str) for turn in turns):
-        return [_message(number % 2, turn) for number, turn in enumerate(turns)]
+        return _in_turn(turns)
     if _content(turns[0]):
         return list(map(_with_content, turns))
+    return _questions_and_answers(turns)
+
+
+def _in_turn(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return texts as messages: the user begins, and the assistant answers."""
     messages = []
-    system = turns[0].get("system") if isinstance(turns[0], Mapping) else None
-    for number, turn in enumerate(turns):
-        pair = _pair(turn, first=number == 0)
+    for number, text in enumerate(texts):
+        messages.append({"role": ("user", "assistant")[number % 2], "content": text})
+    return messages
+
+
+def _questions_and_answers(turns: Sequence[Any]) -> Any:
+    """Return questions and answers as messages; the turns as they are if one of them is anything else."""
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        pair = _pair(turn, is_first=not messages)
         if pair is None:
             return turns
-        messages += [_message(side, turn[name]) for side, name in enumerate(pair)]
-    return [{"role": "system", "content": system}, *messages] if system else messages
+        if turn.get("system"):
+            messages.append({"role": "system", "content": turn["system"]})
+        question, answer = pair
+        messages.append({"role": "user", "content": turn[question]})
+        messages.append({"role": "assistant", "content": turn[answer]})
+    return messages
 
 
 def joined(system: Any) -> Any:
@@ -80,27 +99,37 @@ def joined(system: Any) -> Any:
     >>> joined([{"text": "Be brief."}]), joined({"parts": [{"text": "Be "}, {"text": "brief."}]})
     ('Be brief.', 'Be brief.')
     """
-    parts = system.get("parts") if isinstance(system, Mapping) else system
-    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+    parts = system
+    if isinstance(system, Mapping):
+        parts = system.get("parts")
+    if not isinstance(parts, list):
         return system
-    texts = [part.get("text") for part in parts if part.get("type", "text") == "text"]
-    whole = len(texts) == len(parts) and all(isinstance(text, str) for text in texts)
-    return "".join(texts) if whole else system
+    texts = []
+    for part in parts:
+        if not isinstance(part, Mapping) or part.get("type", "text") != "text" or not isinstance(part.get("text"), str):
+            return system
+        texts.append(part["text"])
+    return "".join(texts)
 
 
 def _in_columns(turns: Any) -> bool:
     """Return whether an object holds lists of roles and contents, as `datasets` stores sequences of objects."""
     if not has_sender(turns):
         return False
-    columns = [values for values in turns.values() if isinstance(values, list)]
-    return len(columns) == len(turns) and len(set(map(len, columns))) == 1
+    columns = list(turns.values())
+    if not all(isinstance(values, list) for values in columns):
+        return False
+    return len(set(map(len, columns))) == 1
 
 
 def _content(turn: Any) -> str:
     """Return the name of the content of a message that has a role and no `content`; "" for any other turn."""
     if not isinstance(turn, Mapping) or "role" not in turn or "content" in turn:
         return ""
-    return next((name for name in _CONTENTS if name in turn), "")
+    for name in _CONTENTS:
+        if name in turn:
+            return name
+    return ""
 
 
 def _with_content(turn: Any) -> Any:
@@ -115,17 +144,18 @@ def _with_content(turn: Any) -> Any:
     return message
 
 
-def _pair(turn: Any, *, first: bool = True) -> tuple[str, str] | None:
-    """Return the names of the question and the answer that an object holds, and nothing else.
+def _pair(turn: Any, is_first: bool) -> tuple[str, str] | None:
+    """Return the names of the question and the answer that an object holds; None if it holds anything else.
 
     Args:
-        first: it is the first turn, which may also say what the system says.
+        is_first: whether it is the first turn, which may also have what the system says.
     """
     if not isinstance(turn, Mapping):
         return None
-    names = {name for name in turn if name != "system" or not first}
-    return next((pair for pair in _PAIRS if names == set(pair)), None)
-
-
-def _message(side: int, content: Any) -> dict[str, Any]:
-    return {"role": ("user", "assistant")[side], "content": content}
+    names = set(turn)
+    if is_first:
+        names.discard("system")
+    for pair in _PAIRS:
+        if names == set(pair):
+            return pair
+    return None
