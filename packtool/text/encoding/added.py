@@ -40,21 +40,36 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
         by_id = {int(number): dict(token) for number, token in decoder.items()}
     else:
         config |= configs.get("special_tokens_map.json", {})
-        special = {_content(config.get(name)) for name in ("eos_token", *_NAMED)}
-        special |= {_content(token) for name in _LISTED for token in _values(config.get(name))}
-        by_id = {
-            int(number): {"content": text, "normalized": text not in special, "special": text in special}
-            for text, number in configs.get(ADDED_TOKENS, {}).items()
-        }
-    tokens = [token for _, token in sorted(by_id.items())]
+        by_id = _of_older_files(config, configs.get(ADDED_TOKENS, {}))
+    tokens = [by_id[number] for number in sorted(by_id)]
     have = {str(token["content"]) for token in tokens}
-    named = list(map(config.get, _NAMED))
-    for value in [*named, *(token for name in _LISTED for token in _values(config.get(name)))]:
+    for value in [*map(config.get, _NAMED), *_listed(config)]:
         content = _content(value)
-        if content is not None and content not in have:
-            have.add(content)
-            flags = dict(value) if isinstance(value, Mapping) else {"normalized": False}
-            tokens.append({**flags, "content": content, "special": True})
+        if content is None or content in have:
+            continue
+        have.add(content)
+        flags = {"normalized": False}
+        if isinstance(value, Mapping):
+            flags = dict(value)
+        tokens.append({**flags, "content": content, "special": True})
+    return tokens
+
+
+def _of_older_files(config: Mapping[str, Any], ids: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """Return the tokens of added_tokens.json by id: special tokens, which the other files name, are not normalized."""
+    special = {_content(config.get(name)) for name in ("eos_token", *_NAMED)}
+    special |= set(map(_content, _listed(config)))
+    tokens = {}
+    for text, number in ids.items():
+        tokens[int(number)] = {"content": text, "normalized": text not in special, "special": text in special}
+    return tokens
+
+
+def _listed(config: Mapping[str, Any]) -> list[Any]:
+    """Return the tokens in the lists of further special tokens."""
+    tokens = []
+    for name in _LISTED:
+        tokens += _values(config.get(name))
     return tokens
 
 
@@ -88,7 +103,10 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged:
                 other[token.content] = flags
     if not missing and not other:
         return data
-    before = [{**token, **other.get(token["content"], {})} for token in msgspec.json.decode(written) or ()]
+    # Decoded once more, since `_Added` lacks the ids, and whatever else the file says of a token.
+    before = msgspec.json.decode(written) or []
+    for entry in before:
+        entry.update(other.get(entry["content"], {}))
     return msgspec.json.encode({**entries, "added_tokens": [*before, *_numbered(data, missing)]})
 
 
@@ -118,11 +136,12 @@ def _numbered(data: bytes, missing: Sequence[_Added]) -> list[dict[str, Any]]:
     for token in missing:
         tokenizer.add_tokens([AddedToken(**msgspec.structs.asdict(token))])
     contents = {token.content for token in missing}
-    return [
-        {"id": number, "content": token.content, **{name: getattr(token, name) for name in _FLAGS}}
-        for number, token in sorted(tokenizer.get_added_tokens_decoder().items())
-        if token.content in contents
-    ]
+    written = []
+    for number, added in sorted(tokenizer.get_added_tokens_decoder().items()):
+        if added.content in contents:
+            flags = {name: getattr(added, name) for name in _FLAGS}
+            written.append({"id": number, "content": added.content, **flags})
+    return written
 
 
 def _flags(token: Mapping[str, Any]) -> dict[str, bool]:
@@ -138,7 +157,9 @@ def named_special(configs: Sequence[Mapping[str, Any]]) -> set[str]:
     >>> sorted(named_special([{"eos_token": "</s>", "pad_token": {"content": "<pad>"}}, {"bos_token": None}]))
     ['</s>', '<pad>']
     """
-    texts = {_content(config.get(name)) for config in configs for name in ("eos_token", *_NAMED)}
+    texts: set[str | None] = set()
+    for config in configs:
+        texts |= {_content(config.get(name)) for name in ("eos_token", *_NAMED)}
     return {text for text in texts if text is not None}
 
 
@@ -160,7 +181,11 @@ def moved_tokens(said: Mapping[str, int], vocab: Mapping[str, int]) -> dict[str,
     >>> moved_tokens({"<x>": 7, "<y>": 8}, {"<x>": 7, "<y>": 9})
     {'<y>': (8, 9)}
     """
-    return {text: (said[text], vocab[text]) for text in said if vocab.get(text, said[text]) != said[text]}
+    moved = {}
+    for text, number in said.items():
+        if vocab.get(text, number) != number:
+            moved[text] = (number, vocab[text])
+    return moved
 
 
 class _Added(msgspec.Struct):
@@ -182,5 +207,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _content(value: Any) -> str | None:
-    value = value.get("content") if isinstance(value, Mapping) else value
+    """Return the text of a token, which is written as a string or as an object; None for anything else."""
+    if isinstance(value, Mapping):
+        value = value.get("content")
     return value if isinstance(value, str) else None

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from packtool.text.encoding.encode import EncodedDocuments, encoded
 from packtool.text.encoding.verify import Verified
 from packtool.text.tokenizing.counts import SpanCounts
-from packtool.text.tokenizing.fim import FillInTheMiddle, rearranged
+from packtool.text.tokenizing.fim import FillInTheMiddle, TextPiece, rearranged
 
 
 class Rearranged:
@@ -26,9 +26,13 @@ class Rearranged:
     def __init__(self, documents: Sequence[str], utf8: Sequence[bytes], fim: FillInTheMiddle) -> None:
         self._utf8 = utf8
         self._fim = fim
-        found = [rearranged(text, fim) for text in documents]
-        self._pieces = [pieces for pieces, _, _ in found]
-        self._forms = np.array([forms for _, *forms in found], np.int64).reshape(-1, 2)
+        self._pieces: list[list[TextPiece]] = []
+        forms = []
+        for text in documents:
+            pieces, prefix_first, suffix_first = rearranged(text, fim)
+            self._pieces.append(pieces)
+            forms.append((prefix_first, suffix_first))
+        self._forms = np.array(forms, np.int64).reshape(-1, 2)  # of no documents, too
 
     def encoded(self, encoder: Verified, counts: SpanCounts) -> EncodedDocuments:
         """Encode every piece alone, and put its sentinels before it; count both.
@@ -37,11 +41,15 @@ class Rearranged:
             The documents, joined from their pieces.
         """
         pieces = list(chain.from_iterable(self._pieces))
+        if not pieces:
+            return encoded([], [], encoder)
         texts: list[str] = []
         utf8: list[bytes] = []
         for own, data in zip(self._pieces, self._utf8, strict=True):
             for piece in own:
-                text = piece.text if piece.begins else self._fim.guard + piece.text
+                text = piece.text
+                if not piece.begins:
+                    text = self._fim.guard + text
                 texts.append(text)
                 utf8.append(data if len(own) == 1 else text.encode())  # what is whole is not encoded twice
         # Each piece is encoded as a document of its own.
@@ -49,14 +57,17 @@ class Rearranged:
         if self._fim.guard:
             guarded = np.array([not piece.begins for piece in pieces], np.bool_)
             parts = _without_first(parts, guarded, len(encoder.reference.spell(self._fim.guard)))
-        before = np.array([len(piece.sentinels) for piece in pieces], np.int64)
-        sentinels = np.fromiter(chain.from_iterable(piece.sentinels for piece in pieces), np.uint32)
         counts.encoded += len(parts.ids)
         counts.sentinels += len(self._fim.ids) * int(self._forms.sum())
-        # At equal places np.insert keeps the order: that of pieces without ids, too.
-        ids = np.insert(parts.ids, np.repeat(np.cumsum(parts.lengths) - parts.lengths, before), sentinels)
+        before = np.array([len(piece.sentinels) for piece in pieces], np.int64)
+        sentinels = np.fromiter(chain.from_iterable(piece.sentinels for piece in pieces), np.uint32)
+        # The ids of a piece begin where those of the pieces before it end, and its sentinels go there. At equal places
+        # np.insert keeps the order: so the sentinels of a piece without ids stay before those of the next one.
+        begins = np.cumsum(parts.lengths) - parts.lengths
+        ids = np.insert(parts.ids, np.repeat(begins, before), sentinels)
+        # A document has one piece at least, so `reduceat` never meets an empty range.
         first = np.cumsum([0, *map(len, self._pieces)])[:-1]
-        lengths = np.add.reduceat(parts.lengths + before, first) if len(first) else parts.lengths
+        lengths = np.add.reduceat(parts.lengths + before, first)
         return EncodedDocuments(ids, lengths)
 
     def count(self, counts: SpanCounts, stored: npt.NDArray[np.bool_], special_ids: Sequence[int]) -> None:
