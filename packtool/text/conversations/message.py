@@ -28,9 +28,9 @@ _OF_TRAINING = re.compile(
 
 def is_plain(message: Any) -> bool:
     """Return whether a message is a role and a text, and nothing else: such messages need no further checks."""
-    return (
-        type(message) is dict and len(message) == 2 and type(message.get("role")) is type(message.get("content")) is str
-    )
+    if type(message) is not dict or len(message) != 2:
+        return False
+    return type(message.get("role")) is str and type(message.get("content")) is str
 
 
 def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
@@ -42,9 +42,10 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     if not isinstance(message, Mapping):
         raise ConversationError(f"message {number} is {kind_of(message)}, not an object")
     role = message.get("role")
+    if role is None:
+        raise ConversationError(f"message {number} has no role")
     if not isinstance(role, str):
-        what = "has no role" if role is None else f"has a role that is {kind_of(role)}, not a string"
-        raise ConversationError(f"message {number} {what}")
+        raise ConversationError(f"message {number} has a role that is {kind_of(role)}, not a string")
     for name in MEDIA:
         if message.get(name):
             raise ConversationError(f"message {number} has {name}, which are not read: conversations are text")
@@ -57,9 +58,10 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         if "tool_calls" in kept:
             raise ConversationError(f"message {number} has both tool_calls and {_CALL}")
         kept["tool_calls"] = _calls(kept.pop(_CALL), number)
-    reasoning = next((kept[name] for name in REASONING if name in kept), None)
-    if reasoning is not None:
-        # Templates ask for either name. One that the message has already keeps its value.
+    named = [name for name in REASONING if name in kept]
+    if named:
+        # Templates ask for either name. If the message has `thinking`, it keeps its value.
+        reasoning = kept[named[0]]
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
@@ -71,8 +73,11 @@ def _part(part: Any) -> Any:
     >>> _part({"type": "input_text", "text": "Hi"}), _part({"text": "Ho"})
     ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
     """
-    if isinstance(part, Mapping) and part.get("type") in ("input_text", "output_text", None) and "text" in part:
-        return {"type": "text", **{name: value for name, value in part.items() if name != "type"}}
+    if not isinstance(part, Mapping) or "text" not in part:
+        return part
+    if part.get("type") in ("input_text", "output_text", None):
+        rest = {name: value for name, value in part.items() if name != "type"}
+        return {"type": "text", **rest}
     return part
 
 
@@ -111,25 +116,38 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
     content = message.get("content")
     if isinstance(content, str):
         return
-    if content is None:
-        if not any(map(message.get, ("tool_calls", "reasoning_content"))):
-            names = ", ".join(str(name)[:40] for name in [*given][:12])  # a record may have any number of fields
-            null = "is null" if "content" in given else "is missing"
-            raise ConversationError(f"the content of message {number} {null}; its fields are {names}")
-        return
-    if not isinstance(content, list):
+    if isinstance(content, list):
+        for part in content:
+            _require_text(part, number)
+    elif content is not None:
         raise ConversationError(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
-    for part in content:
-        fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {}
-        kind = fields.get("type")
-        mark = next(filter(_OF_TRAINING.search, fields), None)
-        if mark:
-            raise ConversationError(f"a part of the content of message {number} has {mark!r}: parts train together")
-        if kind not in _PARTS or not isinstance(fields.get(kind), str):
-            what = f"of type {str(kind)[:40]!r}" if kind is not None else "without a type"
-            if kind is None and fields:
-                what = f"of {', '.join(map(str, [*fields][:4]))}"
-            raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")
+    elif not message.get("tool_calls") and not message.get("reasoning_content"):
+        null = "is null" if "content" in given else "is missing"
+        raise ConversationError(f"the content of message {number} {null}; its fields are {_fields(given)}")
+
+
+def _require_text(part: Any, number: int) -> None:
+    """Require a part of the content of a message to be a text or a thought, without a mark of its own."""
+    fields: Mapping[str, Any] = {}
+    if isinstance(part, Mapping):
+        fields = part
+    for name in fields:
+        if _OF_TRAINING.search(name):
+            raise ConversationError(f"a part of the content of message {number} has {name!r}: parts train together")
+    kind = fields.get("type")
+    if kind in _PARTS and isinstance(fields.get(kind), str):
+        return
+    what = "without a type"
+    if kind is not None:
+        what = f"of type {str(kind)[:40]!r}"
+    elif fields:
+        what = f"of {_fields(fields, 4)}"
+    raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")
+
+
+def _fields(record: Mapping[str, Any], most: int = 12) -> str:
+    """List the first names of the fields of an object, which may have any number of them, of any length."""
+    return ", ".join(str(name)[:40] for name in list(record)[:most])
 
 
 def of_shared(message: Any, number: int) -> dict[str, Any]:
@@ -138,15 +156,18 @@ def of_shared(message: Any, number: int) -> dict[str, Any]:
     >>> of_shared({"from": "human", "value": "Hi"}, 1)
     {'role': 'user', 'content': 'Hi'}
     """
-    if isinstance(message, Mapping) and "from" in message and "value" in message:
+    if not isinstance(message, Mapping):
+        raise ConversationError(f"message {number} has neither from and value nor a role")
+    if "from" in message and "value" in message:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
         if message["from"] == _CALL:
             return {"role": "assistant", "tool_calls": _calls(message["value"], number), **rest}
         return {"role": role_of(message["from"]), "content": message["value"], **rest}
-    if isinstance(message, Mapping) and "role" in message:
+    if "role" in message:
         return dict(message)
-    named = f"; its fields are {', '.join(map(str, [*message][:12]))}" if isinstance(message, Mapping) else ""
-    raise ConversationError(f"message {number} has neither from and value nor a role{named}")
+    raise ConversationError(
+        f"message {number} has neither from and value nor a role; its fields are {_fields(message)}"
+    )
 
 
 def role_of(sender: Any) -> Any:
@@ -187,24 +208,34 @@ def _calls(value: Any, number: int) -> list[Any]:
     >>> _calls('{"name": "add", "arguments": {"a": 1}}', 2)
     [{'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 1}}}]
     """
-    try:
-        calls = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        calls = None
+    calls = _parsed(value)
     if not isinstance(calls, list):
         calls = [calls]
-    if not calls or not all(isinstance(call, dict) and {"name", "arguments"} <= call.keys() for call in calls):
-        raise ConversationError(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
-    return [{"type": "function", "function": {**call, "arguments": _arguments(call["arguments"])}} for call in calls]
+    if not calls:
+        raise _no_call(number)
+    written = []
+    for call in calls:
+        if not isinstance(call, dict) or "name" not in call or "arguments" not in call:
+            raise _no_call(number)
+        arguments = _parsed(call["arguments"])  # as OpenAI writes them, in JSON
+        if not isinstance(arguments, dict):
+            arguments = call["arguments"]
+        written.append({"type": "function", "function": {**call, "arguments": arguments}})
+    return written
 
 
-def _arguments(value: Any) -> Any:
-    """Return the arguments of a call, parsed if they are an object in JSON, as OpenAI writes them."""
-    try:
-        parsed = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
+def _no_call(number: int) -> ConversationError:
+    return ConversationError(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
+
+
+def _parsed(value: Any) -> Any:
+    """Return a value, parsed if it is a text; None if the text is not JSON."""
+    if not isinstance(value, str):
         return value
-    return parsed if isinstance(parsed, dict) else value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def kind_of(value: Any) -> str:
