@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from packtool.errors import DataError, UsageError
@@ -54,9 +54,11 @@ def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:
     Raises:
         UsageError: it is a preference pair, or it is not clear which of its fields are meant.
     """
-    if files and all(file.format in ("text", "lines") for file in files):
+    with_records = [file for file in files if file.format not in ("text", "lines")]
+    if files and not with_records:
         return FirstRecord(chats=False, why="the input is plain text", remedy="leave it out")
-    for file in [file for file in files if file.format not in ("text", "lines") and not file.problem][:_FILES]:
+    readable = [file for file in with_records if not file.problem]
+    for file in readable[:_FILES]:
         record = first_record(file)
         if record is not None:
             return held_by_record(record, text, shown(file.location))
@@ -89,8 +91,10 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
     talks = [name for name in names if holds_turns(record[name])]
     if layout is None and len(talks) == 1:
         return FirstRecord(chats=True, field=talks[0])
-    remedy = f"give --conversations {talks[0]}" if talks else _NAME_FIELDS
-    return FirstRecord(layout is not None, layout, f"no conversation is known in it; {listed(names)}", remedy)
+    why, remedy = f"no conversation is known in it; {listed(names)}", _NAME_FIELDS
+    if talks:
+        remedy = f"give --conversations {talks[0]}"
+    return FirstRecord(layout is not None, layout, why, remedy)
 
 
 def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError | None]:
@@ -104,10 +108,8 @@ def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError |
 
 
 def _refused(odd: UnreadLayout, where: str) -> UsageError:
-    what = f"the first record is {odd.what}"
-    if odd.pair:
-        return UsageError("preference-pairs", what, remedy=odd.remedy, where=where)
-    return UsageError("unread-layout", what, remedy=odd.remedy, where=where)
+    code = "preference-pairs" if odd.pair else "unread-layout"
+    return UsageError(code, f"the first record is {odd.what}", remedy=odd.remedy, where=where)
 
 
 def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> FieldLayout:
@@ -168,13 +170,16 @@ def peek(records: Iterable[Any], text: str) -> tuple[FirstRecord, Iterable[Any]]
     names = getattr(records, "column_names", None)
     if isinstance(names, list):  # a dataset of Hugging Face
         schema = getattr(getattr(records, "features", None), "arrow_schema", None)
-        return _held(dict.fromkeys(names, UNSEEN) if schema is None else example_of(schema), text), records
+        example = dict.fromkeys(names, UNSEEN)
+        if schema is not None:
+            example = example_of(schema)
+        return _held(example, text), records
     if isinstance(records, Mapping):
         return FirstRecord(chats=False), records  # which is refused where it is read
     if isinstance(records, Sequence):
         return _held(records[0] if len(records) else None, text), records
     rest = iter(records)
-    first = list(next(([record] for record in rest), []))
+    first = list(islice(rest, 1))
     return _held(first[0] if first else None, text), chain(first, rest)
 
 
@@ -185,8 +190,10 @@ def _held(record: Any, text: str) -> FirstRecord:
 def _answer_to(record: Mapping[str, Any], text: str) -> FieldLayout | None:
     """Return the layout of a text with one answer under a well-known name, such as a summary; None for others."""
     names = [name for name, value in record.items() if isinstance(value, str)]
+    if text not in names:
+        return None
     try:
-        return known_layout(names, prompt=(text,)) if text in names else None
+        return known_layout(names, prompt=(text,))
     except UsageError:
         return None
 
@@ -201,18 +208,26 @@ def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: UnreadL
         what = f"the first record is {odd.what}: each {text!r} is read by itself"
         warn("conversations-left-out", what, remedy=odd.remedy, where=where)
         return
-    names = [name for name, value in record.items() if value is not None]
-    other, remedy = "", "give --conversations auto to read the conversation instead"
-    if has_conversation(names):
-        other = next(name for name in ("messages", "conversations", "prompt") if name in names)
-    else:
-        layout, _ = _layout(record)
-        if layout is not None:
-            other, remedy = layout.prompt[0], f"give {layout.shown()} to read these instead"
-        else:
-            layout = _answer_to(record, text)
-            if layout is not None:
-                other, remedy = layout.completion, f"give {layout.shown()} to read both as a conversation"
+    other, remedy = _beside(record, text)
     if other:
         what = f"the first record has {text!r} and {other!r}: the text is read"
         warn("conversations-left-out", what, remedy=remedy, where=where)
+
+
+def _beside(record: Mapping[str, Any], text: str) -> tuple[str, str]:
+    """Return the field of a conversation, or of a part of one, in a record with a text, and what reads it.
+
+    Returns:
+        Its name and the remedy; two empty strings if there is no such field.
+    """
+    names = [name for name, value in record.items() if value is not None]
+    if has_conversation(names):
+        usual = [name for name in ("messages", "conversations", "prompt") if name in names]
+        return usual[0], "give --conversations auto to read the conversation instead"
+    layout, _ = _layout(record)
+    if layout is not None:
+        return layout.prompt[0], f"give {layout.shown()} to read these instead"
+    answered = _answer_to(record, text)
+    if answered is not None:
+        return answered.completion, f"give {answered.shown()} to read both as a conversation"
+    return "", ""
