@@ -143,13 +143,10 @@ def _whole(
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
     thoughts = thoughts_in(conversation, template, whole.text, chosen, masked)
-    if (
-        train_on == "completion"
-        and len(chosen) == len(conversation.messages) - (conversation.prompt or 0)
-        and not masked
-    ):
+    if train_on == "completion" and chosen == _completion(conversation) and not masked:
         # All that follows the prompt trains, and what the template writes between its messages, too.
-        return _Turns(whole, [(_begin(conversation, template, whole.text, chosen[0]), len(whole.text))], [])
+        begin = _begin(conversation, template, whole.text, chosen[0])
+        return _Turns(whole, [(begin, len(whole.text))], [])
     if not template.marks:
         turns = [_of_prefixes(conversation, template, whole.text, number) for number in chosen]
     elif len(said) == len(chosen) and not masked:  # all that is marked trains, whichever message it belongs to
@@ -196,6 +193,11 @@ def _said(conversation: Conversation) -> list[int]:
     return [number for number, message in enumerate(conversation.messages) if message["role"] == "assistant"]
 
 
+def _completion(conversation: Conversation) -> list[int]:
+    """List the numbers of the messages that follow the prompt, from 0."""
+    return list(range(conversation.prompt or 0, len(conversation.messages)))
+
+
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
     """List the numbers of the messages that train, from 0.
 
@@ -210,9 +212,11 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
         wanted = list(said[-1:])
     else:
         wanted = list(said)
+    if not wanted:
+        raise NothingTrainsError("nothing trains: no message of the assistant")
     chosen = [number for number in wanted if conversation.trains[number]]
     if not chosen:
-        raise NothingTrainsError("nothing trains: no message of the assistant" + " may" * bool(wanted))
+        raise NothingTrainsError("nothing trains: no message of the assistant may")
     return chosen
 
 
