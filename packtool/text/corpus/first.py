@@ -16,7 +16,7 @@ from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
 from packtool.text.corpus.layouts import FieldLayout, UnreadLayout, has_conversation, known_layout
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
-from packtool.text.corpus.tables import UNSEEN, example_of, example_row
+from packtool.text.corpus.table_examples import UNSEEN, example_of, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
 from packtool.text.corpus.turns import holds_text, holds_turns
 from packtool.text.corpus.unread import unread

@@ -1,0 +1,261 @@
+"""The columns of tables that are read: found in the schema, required to be of their types, and made into documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from packtool.formats.fields import CONVERSATION, MEDIA
+from packtool.text.corpus.documents import document_of, listed
+from packtool.text.corpus.records import (
+    Fields,
+    RecordBatch,
+    Reject,
+    UnusableFieldError,
+    UnusableFileError,
+    reject,
+    scalar,
+    too_large,
+)
+from packtool.text.corpus.rows import NotTextError, Reader, is_json, reader_of
+
+
+class Columns:
+    """The columns to read of tables with one schema.
+
+    Args:
+        limit: bytes of a text; longer ones are rejected.
+
+    Attributes:
+        names: of all columns that are read.
+
+    Raises:
+        UnusableFileError: one is not there, or holds something else.
+    """
+
+    def __init__(self, schema: Any, fields: Fields, limit: int) -> None:
+        self._fields = fields
+        self._limit = limit
+        self._known = schema.names
+        held = self._held(schema)
+        self._paths: dict[str, list[str]] = {}
+        self._readers: dict[str, Reader | None] = {}
+        for name in held:
+            self._paths[name], kind = _find(schema, name, "missing-text")
+            if name in MEDIA:
+                self._readers[name] = bool  # media are refused, so only whether they are there counts
+            else:
+                self._readers[name] = reader_of(kind, name, beside=self._holds_messages(name))
+        self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
+        self._others = [_scalar(schema, name) for name in fields.columns]
+        self.names = list(dict.fromkeys([*held, *fields.columns]))
+
+    def _holds_messages(self, name: str) -> bool:
+        """Return whether a column may hold messages."""
+        return self._fields.chat and name in (self._fields.text, *CONVERSATION)
+
+    def _held(self, schema: Any) -> list[str]:
+        """List the columns of documents that there are, of the types they need."""
+        fields = self._fields
+        if fields.ids:
+            return self._held_with_ids(schema)
+        held = [name for name in fields.document if _is_there(schema, name)]
+        lacking = fields.lacking(held)
+        if lacking:
+            raise UnusableFileError("missing-text", f"{lacking}; {listed(schema.names)}")
+        if fields.chat:
+            return held
+        for name in held:
+            _, kind = _find(schema, name, "missing-text")
+            if not _holds_text(kind):
+                raise UnusableFileError("missing-text", f"column {name!r} holds {kind}, not strings")
+        return held
+
+    def _held_with_ids(self, schema: Any) -> list[str]:
+        """List the column of ids, and the columns that may say more of them."""
+        name = self._fields.text
+        _, kind = _find(schema, name, "missing-text")
+        if not _holds_ids(kind):
+            raise UnusableFileError("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
+        held = [name]
+        for other in self._fields.beside:
+            with suppress(UnusableFileError):  # it is not there
+                _find(schema, other, "bad-ids")
+                held.append(other)
+        return held
+
+    def batch(self, table: Any) -> RecordBatch:
+        """Extract the documents of a record batch, with their scalars."""
+        fields = self._fields
+        if self._plain:
+            documents = _texts(_descend(table, self._paths[fields.text]), fields.text, self._limit)
+        else:
+            documents = self._documents(table)
+        batch = RecordBatch(records=len(table), bytes=table.nbytes)
+        columns = [_scalars(_descend(table, path)) for path in self._others]
+        required: Sequence[Any] | None = None
+        if fields.required:
+            required = columns[fields.columns.index(fields.required)]
+        for number, document in enumerate(documents, 1):
+            if isinstance(document, Reject):
+                batch.rejects.append(msgspec.structs.replace(document, record=number))
+            elif required is not None and required[number - 1] is None:
+                batch.rejects.append(Reject(number, "bad-field", f"column {fields.required!r} is null"))
+            else:
+                batch.documents.append(document)
+                batch.numbers.append(number)
+        for name, column in zip(fields.columns, columns, strict=True):
+            batch.columns.append([scalar(column[number - 1], name) for number in batch.numbers])
+        return batch
+
+    def _documents(self, table: Any) -> Iterator[Any]:
+        """Make the document of each row, or a reject that says why the row has no document."""
+        columns = [_descend(table, path).to_pylist() for path in self._paths.values()]
+        for row in zip(*columns, strict=True):
+            values = dict(zip(self._paths, row, strict=True))
+            try:
+                for name, read in self._readers.items():
+                    if read is not None:
+                        values[name] = read(values[name])
+                document = document_of(self._fields, values, self._known)
+            except NotTextError as error:
+                yield Reject(0, "invalid-utf8", f"column {name!r}: {error}")
+            except UnusableFieldError as error:
+                yield Reject(0, *error.args)
+            else:
+                yield self._limited(document)
+
+    def _limited(self, document: Any) -> Any:
+        """Return a document, or a reject if it is a text that is too long."""
+        if not isinstance(document, str):
+            return document
+        size = len(document.encode())
+        if size > self._limit:
+            return Reject(0, "record-too-large", too_large(size, self._limit))
+        return document
+
+
+def _is_there(schema: Any, name: str) -> bool:
+    """Return whether there is a column of this name, or one that its dots go down into."""
+    return name in schema.names or name.partition(".")[0] in schema.names
+
+
+def _holds_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    binary = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+    return is_json(kind) or any(check(kind) for check in (*texts, *binary))
+
+
+def _holds_ids(kind: Any) -> bool:
+    from pyarrow import types
+
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    return any(check(kind) for check in lists) and types.is_integer(kind.value_type)
+
+
+def _scalar(schema: Any, column: str) -> list[str]:
+    """Return the path to a column of scalars."""
+    from pyarrow import types
+
+    path, kind = _find(schema, column, "bad-field")
+    binary = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
+    if types.is_nested(kind) or any(check(kind) for check in binary):
+        raise UnusableFileError("bad-field", f"column {column!r} holds {kind}, not scalars")
+    return path
+
+
+def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
+    """Find a column, whose dots go down into structs unless a column has the whole name.
+
+    Returns:
+        The names on the way to it, and its type; of a dictionary the type of its values.
+
+    Raises:
+        UnusableFileError: with this code; there is no such column, or several of one name.
+    """
+    import pyarrow as pa
+
+    path = column.split(".")
+    if column in schema.names:
+        path = [column]
+    kind: Any = pa.struct(list(schema))
+    for part in path:
+        places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
+        if not places:
+            raise UnusableFileError(code, f"no column {column!r}; {listed(schema.names)}")
+        if len(places) > 1:
+            raise UnusableFileError(code, f"{len(places)} columns are called {part!r}")
+        kind = kind.field(places[0]).type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return path, kind
+
+
+def _descend(table: Any, path: list[str]) -> Any:
+    """Return the values of a column, by the names on the way to it."""
+    import pyarrow.compute as pc
+
+    array = table.column(path[0])
+    if len(path) > 1:
+        array = pc.struct_field(array, path[1:])  # a null struct has null fields
+    return array
+
+
+def _scalars(array: Any) -> list[Any]:
+    """Return the values of a column of scalars.
+
+    Arrow writes what Python would round: times of nanoseconds, and numbers of less than 64 bits. Times are ISO
+    8601, with a Z where the column has a time zone; durations are counted in the column's unit.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        array = array.cast(pa.timestamp(kind.unit, "UTC"))
+    if pa.types.is_temporal(kind):
+        array = array.cast(pa.string())
+    values: list[Any] = array.to_pylist()
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        narrow = kind.to_pandas_dtype()
+        for place, value in enumerate(values):
+            if value is not None:
+                values[place] = float(str(narrow(value)))
+    return values
+
+
+def _texts(array: Any, column: str, limit: int) -> Iterator[str | Reject]:
+    """Return the text of each row, or a reject that says why the row has no text."""
+    texts: list[str | Reject | None] | None = None
+    if array.nbytes <= limit:  # so no text is too long, and all can be converted at once, which is faster
+        with suppress(UnicodeDecodeError):  # one by one, to find which it is
+            texts = array.to_pylist()
+    if texts is None:
+        texts = [_text(value, limit) for value in array]
+    null = Reject(0, "missing-text", f"text column {column!r} is null")
+    for text in texts:
+        yield null if text is None else text
+
+
+def _text(scalar: Any, limit: int) -> str | Reject | None:
+    """Return the text of one value, or why it can't be used: too long, or not UTF-8."""
+    import pyarrow as pa
+
+    value = scalar
+    if isinstance(scalar, pa.DictionaryScalar):
+        value = scalar.value
+    if not scalar.is_valid or not value.is_valid:
+        return None
+    buffer = value.as_buffer()
+    if buffer.size > limit:
+        return reject(0, "record-too-large", too_large(buffer.size, limit), memoryview(buffer))
+    try:
+        return str(buffer, "utf-8")
+    except UnicodeDecodeError:
+        return reject(0, "invalid-utf8", "not valid UTF-8", memoryview(buffer))
