@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import resource
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -29,11 +28,14 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     entries, shape = for_encoding(data), recipe.shape
     model = entries["model"]
     tokens: list[dict[str, Any]] = msgspec.json.decode(entries.get("added_tokens", b"[]")) or []
-    tokens = [token for token in tokens if not (recipe.special_as_text and token.get("special"))]
+    if recipe.special_as_text:
+        tokens = [token for token in tokens if not token.get("special")]
     known = {token["content"] for token in tokens}
-    vocab = msgspec.json.decode(model["vocab"], type=dict[str, int]) if shape.foreign or shape.digits else {}
+    vocab: dict[str, int] = {}
+    if shape.foreign or shape.digits:
+        vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
     if shape.foreign:
-        vocab = {text: n for text, n in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
+        vocab = {text: number for text, number in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
         model["vocab"] = vocab
     if shape.digits:
         tokens += digit_tokens(vocab, recipe.vocab_size + 1, known)
@@ -115,12 +117,17 @@ class GigatokenEncoder:
     def _encode(self, text: bytes) -> U32:
         """Return the ids of a text, each placeholder replaced by the ids of the character it stands for."""
         ids: U32 = np.asarray(guarded("gigatoken", self._backend.encode, text))
-        places = np.flatnonzero(ids > self._separator) if self._placeholders else ()
+        if not self._placeholders:
+            return ids
+        places = np.flatnonzero(ids > self._separator)
         if not len(places):
             return ids
         before, *others = np.split(ids, places)
-        spelled = [self._spell(self._placeholders[part[0] - self._separator - 1]) for part in others]
-        return np.concatenate([before, *chain.from_iterable(zip(spelled, (part[1:] for part in others), strict=True))])
+        parts = [before]
+        for part in others:  # each begins with a placeholder; the first one's id is the next after the separator's
+            character = self._placeholders[part[0] - self._separator - 1]
+            parts += [self._spell(character), part[1:]]
+        return np.concatenate(parts)
 
 
 def _load(prepared: bytes) -> Any:

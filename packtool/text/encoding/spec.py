@@ -12,9 +12,10 @@ from msgspec.json import decode
 
 
 def _right(pair: Any) -> str:
-    """Return the right part of a merge, as one text with a space in it or as two."""
-    right: str = pair.partition(" ")[2] if isinstance(pair, str) else pair[1]
-    return right
+    """Return the right part of a merge, which is written as one text with a space in it, or as two."""
+    if isinstance(pair, str):
+        return pair.partition(" ")[2]
+    return str(pair[1])
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -32,7 +33,9 @@ def parse(data: bytes) -> dict[str, Any]:
     """
     raw_model, others = _entries(data)
     merges = raw_model.pop("merges", None)
-    model: Any = {name: decode(raw, type=_Vocabulary if name == "vocab" else Any) for name, raw in raw_model.items()}
+    model: dict[str, Any] = {}
+    for name, raw in raw_model.items():
+        model[name] = decode(raw, type=_Vocabulary if name == "vocab" else Any)
     prefix = model.get("continuing_subword_prefix")
     if merges is not None and isinstance(prefix, str) and prefix:
         # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
@@ -99,9 +102,13 @@ def not_applied(spec: Mapping[str, Any]) -> list[str]:
     >>> not_applied({"model": {"dropout": 0.1}, "truncation": {"max_length": 128}})
     ['truncation to 128 tokens', 'BPE dropout']
     """
+    steps = []
     cut = spec.get("truncation")
-    steps = [f"truncation to {cut.get('max_length')} tokens"] if isinstance(cut, dict) else []
-    return steps + ["BPE dropout"] * bool(spec["model"].get("dropout"))
+    if isinstance(cut, dict):
+        steps.append(f"truncation to {cut.get('max_length')} tokens")
+    if spec["model"].get("dropout"):
+        steps.append("BPE dropout")
+    return steps
 
 
 _ABSENT, _NULL = msgspec.Raw(), msgspec.Raw(b"null")
