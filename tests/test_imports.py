@@ -78,19 +78,20 @@ def modules() -> list[Path]:
 def imports(source: str, *, top_level: bool = False, types: bool = False) -> Iterator[str]:
     """Full names of what a module imports: ``from a import b`` is ``a.b``. `types`: also those for types only."""
 
-    def visit(node: ast.AST) -> Iterator[str]:
+    left: list[ast.AST] = [parsed(source)]
+    while left:
+        node = left.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.expr):
+            continue  # no expression holds an import
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
-            return
-        elif not (top_level and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
-            for child in ast.iter_child_nodes(node):
-                yield from visit(child)
-
-    yield from visit(parsed(source))
+            continue
+        elif not (top_level and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+            left += ast.iter_child_nodes(node)
 
 
 def within(name: str, packages: tuple[str, ...]) -> bool:
@@ -142,12 +143,8 @@ def breaches(path: str, source: str) -> list[str]:
             or (not standard(imported) and imported not in NAMES_ONLY and not within(imported, LIGHT_MAY_USE))
         ):
             found.append(f"{path} imports {imported} when it is loaded, which slows packtool --help")
-    for node in ast.walk(parsed(source)):
-        if (
-            within(name, PURE)
-            and isinstance(node, ast.Call)
-            and ast.unparse(node.func) in ("open", "np.load", "np.save")
-        ):
+    for node in ast.walk(parsed(source)) if within(name, PURE) else ():
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "np.load", "np.save"):
             found.append(f"{path} plans, but reads or writes files (line {node.lineno})")
     return found
 

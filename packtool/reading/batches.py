@@ -90,7 +90,7 @@ class GlobalBatches:
     Attributes:
         even: without `drop_last`, make all batches of a pass as equal as possible, rather than the last one small.
         consumed: number of samples of the stream before the next global batch, the same on every rank.
-        turn: a number that changes whenever anything but the present iteration moves the place.
+        moves: a number that changes whenever anything but the present iteration moves the place.
     """
 
     def __init__(
@@ -125,24 +125,24 @@ class GlobalBatches:
         self._end = len(stream)  # of the pass
         self._iteration = 0, self._end  # the samples of the last iteration that began
         self._ahead = 0  # samples in batches that were made so far, those that workers read ahead included
-        self._resumed = False  # a state was loaded, and nothing was read since
+        self._resumed = False  # a state was loaded or samples were skipped, and nothing was read since
         self._read = False
         self._empty = 0  # loops without a batch, one after another
-        self.turn = 0
+        self.moves = 0
         self._take_rank(rank, world_size)
 
     def __iter__(self) -> Iterator[Turn]:
         """Iterate over the rest of this pass, or over the next if this one came to its end."""
         turns = self.begin()
-        number = self.turn
+        moves = self.moves
         for turn in turns:
-            self.require_turn(number)
+            self.require_unmoved(moves)
             self.consumed, self._ahead = turn.consumed, turn.ahead
             yield turn._replace(addresses=turn.addresses[: len(turn.addresses) - turn.filled], filled=0)
-        self.end(number)
+        self.end(moves)
 
     def __len__(self) -> int:
-        """Count the batches that this rank reads in a pass; in the run of a blend, even after it has ended.
+        """Count the batches that this rank reads in a pass; for a blend in its run, also after the run has ended.
 
         If a length is 0, Lightning takes no batch from the loader, now or later.
         """
@@ -207,17 +207,17 @@ class GlobalBatches:
         _require(not self._read, what, "make the loader anew, or give it rank and world_size", "rank")
         self._take_rank(rank, world_size)
 
-    def require_turn(self, turn: int) -> None:
+    def require_unmoved(self, moves: int) -> None:
         """Refuse to continue an iteration after another one, `set_epoch`, `skip` or a loaded state moved the place.
 
         Args:
-            turn: the number in `turn` when the iteration began.
+            moves: the number in `moves` when the iteration began.
 
         Raises:
             UsageError: it is another number now.
         """
         what = "another loop, set_epoch, skip or load_state_dict has moved the loader since this loop began"
-        _require(turn == self.turn, what, "finish or break out of the loop first", "loader")
+        _require(moves == self.moves, what, "finish or break out of the loop first", "loader")
 
     def reset(self) -> None:
         """Begin with the first sample again."""
@@ -235,10 +235,10 @@ class GlobalBatches:
         """
         _require(_whole(number) and number >= 0, f"{number!r} is no whole number from 0", "give 0 or more", "epoch")
         first, last = self.stream.order.bounds(number)
-        if self._resumed and first < self.consumed <= last:
+        if self._resumed and first < self.consumed <= last:  # at `last`, the loop finds that nothing is left
             return
-        begins = self.consumed in (0, first)
-        # A state may lie before the end of a pass though the pass is over: the rest of its samples filled no batch.
+        begins = self.consumed in (0, first)  # at 0 nothing is trained yet, so any pass may begin
+        # Samples at the end of a pass that fill no batch are never consumed: so a pass may be over before its end.
         over = self.finished and number == self._pass + 1
         if self._resumed and not begins and not over:
             what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.consumed:,}"
@@ -271,17 +271,17 @@ class GlobalBatches:
         self._resumed = False
         self._read = True
         self._iteration = self.consumed, self._end
-        self.turn += 1
+        self.moves += 1
         self._count_empty_loops()
         return self._turns(self.consumed, self._end)
 
-    def end(self, turn: int) -> None:
+    def end(self, moves: int) -> None:
         """Move on to the next pass after a loop has run out, unless something else moved the place since.
 
         Args:
-            turn: as in `require_turn`.
+            moves: as in `require_unmoved`.
         """
-        if turn == self.turn:
+        if moves == self.moves:
             iteration = self._iteration
             self._next_pass()
             # Workers ran ahead: the training loop may still ask for a state inside the iteration that ends here.
@@ -291,14 +291,16 @@ class GlobalBatches:
         """Group turns that are read at once: first a single turn, so that training begins soon, then up to `rows` rows.
 
         A group never reaches beyond a block of a blend: so `reweight` has the same effect as if turns were read one by
-        one.
+        one. With `rows` 0 every turn stays alone.
         """
         group: list[Turn] = []
-        size = most = settled = 0
+        size = most = settled = 0  # rows in the group; rows that it may have; end of the block that it begins in
         for turn in turns:
-            if group and (size + len(turn.addresses) > most or turn.ahead > settled):
+            # With `most` 0 a turn is alone even if neither it nor the next one has rows.
+            if group and (not most or size + len(turn.addresses) > most or turn.ahead > settled):
                 self._ahead = group[-1].ahead
                 yield group
+                # Groups double. A group may be small because a block ended, so the larger of the two is doubled.
                 group, size, most = [], 0, min(2 * max(size, most), rows)
             if not group:
                 settled = self.stream.order.next_block(turn.ahead)
@@ -309,10 +311,14 @@ class GlobalBatches:
             yield group
 
     def fewest(self) -> Iterator[tuple[int, int]]:
-        """Yield for every turn of a pass the rows of its global batch, and the fewest of them that a rank gets."""
+        """Yield for every turn of a pass the rows of its global batch, and the fewest of them that a rank gets.
+
+        A validation refuses turns in which a rank gets none.
+        """
         for batch in self._batches(*self.stream.order.bounds(self._pass)):
             size = self._size(batch.rows)
             for turn in range(self._turns_of(batch.rows)):
+                # Rounded down: the last rank gets the fewest rows, so it runs out first.
                 yield batch.rows, max(0, min(size, batch.rows // self.world_size - turn * size))
 
     def state_dict(self, taken: int | None = None) -> dict[str, str]:
@@ -325,7 +331,7 @@ class GlobalBatches:
         if taken is not None:
             return written(self.stream, self._after(taken), over=False)
         first, _ = self.stream.order.bounds(self._pass)
-        # At the first sample of a later pass nothing of it is consumed, also where a global batch takes several turns.
+        # At the first sample of a later pass a run resumed without `over` would find the empty rest of the pass before.
         over = self.stream.order.endless and self._pass > 0 and self.consumed == first
         return written(self.stream, self.consumed, over=over)
 
@@ -397,14 +403,14 @@ class GlobalBatches:
     def _resume_at(self, samples: int) -> None:
         """Move to the place after this many samples, to continue the pass that it lies in, or at whose end it lies."""
         number = 0
-        if len(self.stream) and samples:
+        if len(self.stream) and samples:  # `pass_of` divides by the items of an epoch: an empty dataset has none
             number = self.stream.order.pass_of(samples - 1)
         self._go_to(samples, number)
         self._resumed = True
 
     def _go_to(self, consumed: int, number: int) -> None:
         """Move to the place after this many samples, in the pass of this number."""
-        self.turn += 1
+        self.moves += 1
         self.consumed = self._ahead = consumed
         self._pass, self._end = number, self.stream.order.bounds(number)[1]
         self._iteration = consumed, self._end
@@ -488,6 +494,7 @@ class GlobalBatches:
             if batch.rows % self.world_size == 0:
                 groups.setdefault((batch.rows, share.length), []).append(number)
         for (size, _), alike in groups.items():
+            # (batches, ranks, rows of a rank): numbers of rows in their global batch
             costs = self.stream.pairs(np.concatenate([whole[number] for number in alike])).reshape(-1, size)
             dealt = dealt_in(self.balance, costs, self.world_size, self.micro_batch_size)[:, self.rank]
             for number, mine in zip(alike, dealt, strict=True):
@@ -501,6 +508,7 @@ class GlobalBatches:
         """
         if not self.stream.several or batch.rows % self.world_size == 0:
             return
+        # None: the size of full batches is unknown, so any batch may be a full one.
         if self.stream.source(0).full_rows(length) in (None, batch.rows):
             ranks = f"{self.world_size} ranks"
             what = f"batch {batch.first} has {batch.rows} rows, which can't be divided evenly among {ranks}"

@@ -41,7 +41,7 @@ class Order(Protocol):
         """Count the items that each source has given before a sample: (sources)."""
 
     def next_block(self, sample: int) -> int:
-        """Return the first sample that changed weights would affect, if they changed before this sample."""
+        """Return the first sample from this one on that begins a block: changed weights apply from such a sample on."""
 
     def bounds(self, number: int) -> tuple[int, int]:
         """Return the first sample of a pass, and the first sample after it."""
@@ -133,7 +133,7 @@ class Dealt:
         """
         extents = {name: _extent(blend.sources[name], source) for name, source in sources.items()}
         gone = frozenset(name for name, source in sources.items() if source is None)
-        length = next(source.lengths[0] for source in sources.values() if source is not None)
+        length = next(source.lengths[0] for source in sources.values() if source is not None)  # all have this one
         for stage in blend.stages:
             require_rows(stage.weights, extents, gone, stage.places)
         return cls(blend, schedule_of(blend, extents, length), extents, gone)
@@ -163,7 +163,8 @@ class Dealt:
 
     def before(self, sample: int) -> I64:
         if sample == 0:
-            return np.zeros(len(self._written.names), np.int64)  # without dealing, which sources without a path forbid
+            # A new loader is asked for a state before it loads one, and can't deal sources without a path yet.
+            return np.zeros(len(self._written.names), np.int64)
         return self._dealt().before(sample)
 
     def next_block(self, sample: int) -> int:
@@ -182,7 +183,7 @@ class Dealt:
         return False
 
     def stage_at(self, sample: float) -> str:
-        """Return where the stage that a sample lies in is written in the blend, for messages."""
+        """Return where the stage that a place lies in, maybe between two samples, is written, for messages."""
         if not self.blend.stages:
             return self.blend.name
         begun = sum(stage.first <= sample for stage in self._written.stages)
@@ -212,7 +213,7 @@ class Dealt:
                 raise UsageError("unknown-key", f"there is no source {name!r}", remedy=remedy, where="weights")
         exact = weights_of(weights)
         for name, weight in exact.items():
-            if max(weight.numerator, weight.denominator) >= _LARGEST:  # the state of a loader would not hold it
+            if max(weight.numerator, weight.denominator) >= _LARGEST:  # a state has 18 digits
                 what, remedy = f"{weights[name]!r} has too many digits", "give a weight of at most 18 digits"
                 raise UsageError("bad-option", what, remedy=remedy, where=f"weights.{name}")
         require_rows(exact, self._extents, self.gone, dict.fromkeys(exact, "weights"))
@@ -278,8 +279,8 @@ class Dealt:
         Raises:
             UsageError: a source has no path.
         """
-        for name in sorted(self.gone):
-            raise self.pathless(name)
+        if self.gone:
+            raise self.pathless(min(self.gone))
 
     def pathless(self, name: str) -> UsageError:
         """Return the error for a source without a path, when its rows are needed."""
@@ -293,7 +294,7 @@ def _extent(written: WrittenSource, source: Source | None) -> Extent:
         return Extent(0)
     epochs = written.max_epochs
     if written.stop and epochs is None:
-        epochs = 1
+        epochs = 1  # `stop` alone: after all rows came once
     if epochs is None:
         return Extent(source.items)
     return Extent(source.items, source.begin_of(epochs))

@@ -31,7 +31,7 @@ KEY = "packtool"
 _VERSION = 1
 _LARGEST = 1 << 53  # above it JSON's numbers are no longer exact everywhere
 _WEIGHT = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17})?")  # a huge exponent would take hours to read as a fraction
-_EPOCHS = 1 << 32
+_EPOCHS = 1 << 32  # `Stream` joins source and epoch in one number, with 32 bits for the epoch
 _REPACKED = 1 << 14  # most epochs that are packed anew: all before a sample must be planned to find it
 
 Stretch: TypeAlias = tuple[str, str, dict[str, tuple[str, str]]]
@@ -194,8 +194,9 @@ def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
         raise _bad("it does not say of each source that gave rows which dataset it was", where)
     of_blend, is_blend = "" not in saved.rows, isinstance(stream.order, Dealt)
     if of_blend != is_blend:
-        kinds = ("a blend", "one dataset") if of_blend else ("one dataset", "a blend")
-        what, remedy = f"the state of {kinds[0]}, but this is {kinds[1]}", f"resume with the {kinds[0].split()[-1]}"
+        what, remedy = "the state of one dataset, but this is a blend", "resume with the dataset"
+        if of_blend:
+            what, remedy = "the state of a blend, but this is one dataset", "resume with the blend"
         raise DataError("state-differs", what, remedy=remedy, where=where)
     for name, identity in saved.sources.items():
         if name not in stream.sources:
@@ -204,19 +205,24 @@ def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
         source = stream.sources[name]
         if source is None:  # without a path: its rows lie in the past, and nothing is left to compare
             continue
-        for key in source.identity:
-            if key not in identity:
-                raise _bad(f"it has no {key}", where)
-        for key in identity:
-            if key not in source.identity:
-                raise _bad(f"it has {key}, which this loader has not", where)
-        for key in source.identity:
-            # Types, too: to Python 1 equals True, and a damaged state may have either.
-            if identity[key] != source.identity[key] or type(identity[key]) is not type(source.identity[key]):
-                raise _differs(key, name, identity[key], source.identity[key], where)
+        _require_same(name, identity, source.identity, where)
         most = _REPACKED if source.identity["order"] == "repacked" else _EPOCHS
-        if saved.rows[name] // max(source.items, 1) >= most:
+        if saved.rows[name] // max(source.items, 1) >= most:  # a dataset may be empty
             raise _bad(f"{saved.rows[name]:,} rows are more than {most:,} epochs", where)
+
+
+def _require_same(name: str, saved: Mapping[str, object], mine: Mapping[str, object], where: str) -> None:
+    """Refuse a source whose identity differs from the saved one in any part."""
+    for key in mine:
+        if key not in saved:
+            raise _bad(f"it has no {key}", where)
+    for key in saved:
+        if key not in mine:
+            raise _bad(f"it has {key}, which this loader has not", where)
+    for key in mine:
+        # Types, too: to Python 1 equals True, and a damaged state may have either.
+        if saved[key] != mine[key] or type(saved[key]) is not type(mine[key]):
+            raise _differs(key, name, saved[key], mine[key], where)
 
 
 def _differs(key: str, name: str, saved: object, mine: object, where: str) -> DataError:
@@ -257,6 +263,7 @@ def _require_past(order: Dealt, added: Sequence[Stage], saved: LoaderState, wher
             continue
         what = f"the checkpoint trained {_words(then)}; now it is {_words(now)}"
         remedy = "write this stage in rows, as it was, and change what comes after"
+        # None: the state has stretches beyond its place. Not an integer: a source may stop between two samples.
         place = schedule.samples if now is None else float(now[0])
         raise DataError("state-differs", what, remedy=remedy, where=order.stage_at(place))
 
@@ -337,7 +344,7 @@ def _of_an_earlier_version(stream: Stream, state: Mapping[Any, Any], where: str)
     rows = {name: source.rows for name, source in blend.sources.items()}
     sources = {name: _identity_of(source) for name, source in blend.sources.items()}
     saved = LoaderState(_VERSION, blend.samples, False, rows, sources, [], blend.begin, blend.stages)
-    _require_sound(saved, where)
+    _require_sound(saved, where)  # `restore` would check only after its numbers were used below
     added = [_stage_of(stage, stream.sources, where) for stage in saved.added]
     schedule = order.scheduled(added)
     past = schedule.past(min(saved.samples, schedule.samples))

@@ -30,7 +30,7 @@ from packtool.reading.sources import Kept, open_sources
 SOURCE, EPOCH, LENGTH, ROW = range(4)
 """Columns of an address: number of the source, epoch of the source, length of the row, and number of the row among the
 rows of that length in that epoch."""
-_CALL = 1 << 18  # tokens of a source that are read at once: enough that reading takes most of the time of a call
+_CALL = 1 << 18  # tokens of a source to read in one call: with fewer, what a call costs besides reading would show
 _AHEAD = 1 << 21  # tokens of all sources that are read at once, at most
 
 
@@ -60,8 +60,8 @@ class Stream:
 
     Attributes:
         blend: as it was written; None for a dataset.
-        sources: opened, by name; None for a source without a path, whose rows all lie in the past. The source of a
-            dataset has the name "".
+        sources: opened, by name; None for a source without a path, whose rows all lie in the past of a resumed run. The
+            source of a dataset has the name "".
         past_identities: `Source.identity` of the sources without a path, by name, from the state that was loaded.
         order: which source each sample is from.
         names: what the numbers in the field `source` of a batch stand for: the sources of a blend, or the token stores
@@ -95,26 +95,28 @@ class Stream:
         self.blend = _blend_of(source)
         if self.blend is None:
             assert not isinstance(source, Blend)
-            alone = WrittenSource(str(source), source, None, False, repack, shuffle, seed, tuple(places_of(stores)))
+            stored = tuple(places_of(stores))
+            alone = WrittenSource(str(source), source, repack=repack, shuffle=shuffle, seed=seed, stores=stored)
             self.sources = open_sources({"": alone}, kept, batch_tokens, drop_rest=drop_rest)
         else:
             _require_unsaid({"shuffle": shuffle, "seed": seed, "repack": repack, "stores": stores})
             tokens = self.blend.batch_tokens if batch_tokens is None else batch_tokens
             self.sources = open_sources(self.blend.sources, kept, tokens, drop_rest=drop_rest, weights=self.blend)
         self.past_identities: dict[str, dict[str, int | str | bool | None]] = {}
-        first = next(opened for opened in self.sources.values() if opened is not None)  # all sources are alike
+        first = next(opened for opened in self.sources.values() if opened is not None)  # one has a path; all are alike
         self.several = first.several
         if self.several:
-            self.sources = {"": first}  # weights of row lengths only put the batches of one dataset in another order
+            # Several row lengths have only one source. Its weights are of row lengths: they only order its batches.
+            self.sources = {"": first}
         self._opened = list(self.sources.values())
-        self._length = first.lengths[-1]
+        self._length = first.lengths[-1]  # the longest: lengths ascend
         self.order: Order
         if self.blend is None or self.several:
             self.order = Straight(first, epochs)
             self.names = first.names
             self.options = {"fields": first.fields, **options}
         else:
-            _require_unsaid({"epochs": epochs})
+            _require_unsaid({"epochs": epochs})  # not above: weights of row lengths go with them
             self.order = Dealt.of(self.blend, self.sources)
             self.names = list(self.sources)
             fields = first.fields
@@ -124,7 +126,8 @@ class Stream:
             self.options = {"fields": fields, **options}
         self.batch_size = _batch_size(self.blend, batch_tokens, self._length, several=self.several)
         self.rows_ahead = 0
-        if self.near and not self.several:  # of a URL, every further row may be one more shard to fetch
+        # Rows of several lengths can't be read in one call. Of a URL, every further row may be one more shard to fetch.
+        if self.near and not self.several:
             self.rows_ahead = min(len(self._opened) * _CALL, _AHEAD) // self._length
         self._joined: BlendedColumns | None = None
         self.batch(np.empty((0, 4), np.int64))  # so bad options are found here, rather than in a worker later
@@ -198,6 +201,7 @@ class Stream:
         """
         first, last = self.order.bounds(number)
         source = self.source(0)
+        # The sample after a pass begins the epoch after its last one, so `range` ends before that epoch.
         begin, end = map(int, source.epochs_of(np.array([first, last]))[0])
         return sum(map(source.left_out, range(begin, end)))
 
@@ -232,12 +236,13 @@ class Stream:
         """Read the rows of one source and epoch.
 
         Args:
-            wanted: names of columns to read. Their values are numbered by the names of all sources (`columns`).
+            wanted: names of columns to read. The numbers of their categories become those of the stream's `columns`.
         """
         raw = self.source(part.source).read(part.epoch, part.length, part.rows, options)
         if not wanted:
             return raw
         name, found, columns = list(self.sources)[part.source], raw.columns or {}, {}
+        # A source that lacks a column gives a missing value for each of its segments.
         count = 0 if raw.segments is None else len(raw.segments)
         for column in wanted:
             columns[column] = self._blended.translated(column, name, found.get(column), count)
@@ -307,7 +312,7 @@ class BatchSize(NamedTuple):
 
     Attributes:
         samples: number of samples; None if neither the caller nor the blend gives it.
-        said: the option that gives it, as messages begin with it.
+        said: what a message says before the number, such as "batch_tokens make".
     """
 
     samples: int | None
@@ -322,7 +327,7 @@ def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, s
     """
     if several:
         _require_one_size(blend, batch_tokens)
-        return BatchSize(1)
+        return BatchSize(1)  # a sample is a batch already
     given = BatchSize(None)
     if batch_tokens is not None:
         given = BatchSize(_rows_in(batch_tokens, length, "batch_tokens"), "batch_tokens make")

@@ -161,7 +161,7 @@ class Loader:
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
         returned, sent = tee(self.sampler.begin())
-        number = self.sampler.turn
+        moves = self.sampler.moves
         if self._workers["num_workers"]:
             turns = (turn for (turn,) in self.sampler.together(sent, 0))
             # Type: ignore[arg-type,unused-ignore].
@@ -171,7 +171,7 @@ class Loader:
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
         targets = counted = 0  # of the global batch that ends before this sample
         for batch, turn in zip(batches, returned, strict=True):
-            self.sampler.require_turn(number)
+            self.sampler.require_unmoved(moves)
             if turn.filled:
                 ignore_last(batch, turn.filled)
             if self._counts_targets:
@@ -180,7 +180,7 @@ class Loader:
                 batch[GLOBAL_TARGETS] = targets
             self.sampler.consumed = turn.consumed
             yield batch
-        self.sampler.end(number)
+        self.sampler.end(moves)
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a pass."""

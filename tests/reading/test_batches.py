@@ -414,6 +414,15 @@ def test_costs_of_rows_that_are_put_together(rows: Path, tmp_path: Path, kind: d
         assert stream.pairs(stream.addresses(number * items, (number + 1) * items)).tolist() == expected
 
 
+@pytest.mark.parametrize("rows_ahead", [0, 13])
+def test_turns_without_rows_are_read_alone_at_first(rows: Path, rows_ahead: int) -> None:
+    """Their global batches may have rows of different lengths, and a group is read with one length."""
+    stream = Stream(rows)
+    none = stream.addresses(0, 0)
+    turns = [Turn(none, 32, 1, 1), Turn(none, 64, 2, 2)]
+    assert list(GlobalBatches(stream, 1).together(turns, rows_ahead)) == [[turn] for turn in turns]
+
+
 def test_turns_that_are_read_at_once(rows: Path) -> None:
     """One at first, then twice as many rows each time, up to a limit; alone where there is none."""
     stream = Stream(rows, epochs=20)
