@@ -163,21 +163,17 @@ def _other(name: str) -> bytes:
         ).encode()
     if name == "modernbert (made)":  # OLMo's, and tokens of which one takes the spaces before it
         spec = json.loads(tokenizer("olmo 1"))
-        flags = {"single_word": False, "rstrip": False, "normalized": False, "special": True}
         first = 1 + max(token["id"] for token in spec["added_tokens"])
         for number, text in enumerate(("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"), first):
-            spec["added_tokens"].append({"id": number, "content": text, "lstrip": text == "[MASK]", **flags})
+            spec["added_tokens"].append(shapes.token(text, number, lstrip=text == "[MASK]"))
         return json.dumps(spec).encode()
     spec = json.loads(tokenizer("llama2"))
     if name == "code llama (made)":
-        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
         contents = ("▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>")
-        spec["added_tokens"] += [{"id": 32000 + n, "content": text, **flags} for n, text in enumerate(contents)]
-        return json.dumps(spec).encode()
-    if name == "phi 3 (made)":  # Llama 2 and tokens that strip what follows
-        flags = {"single_word": False, "lstrip": False, "rstrip": True, "normalized": False, "special": True}
+        spec["added_tokens"] += [shapes.token(text, number) for number, text in enumerate(contents, 32000)]
+    elif name == "phi 3 (made)":  # Llama 2 and tokens that strip what follows
         contents = ("<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>")
-        spec["added_tokens"] += [{"id": 32000 + n, "content": text, **flags} for n, text in enumerate(contents)]
+        spec["added_tokens"] += [shapes.token(text, number, rstrip=True) for number, text in enumerate(contents, 32000)]
     else:  # as newer conversions write it
         spec |= {"normalizer": None, "pre_tokenizer": shapes.METASPACE}
     return json.dumps(spec).encode()
@@ -194,28 +190,20 @@ def converted(model: bytes) -> dict[str, Any]:
             known = [(vocab[a], vocab[b], a, b) for a, b in halves if a in vocab and b in vocab]
             merges += [(-score, f"{a} {b}") for _, _, a, b in sorted(known)]
     controls = [(number, text) for number, (text, _, kind) in enumerate(pieces) if kind in (2, 3)]
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": number, "content": text, **flags} for number, text in controls],
-        "normalizer": shapes.normalizers_of(shapes.PREPEND, shapes.SPACES),
-        "pre_tokenizer": None,
-        "post_processor": None,
-        "decoder": None,
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": "<unk>",
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "vocab": vocab,
-            "merges": [text for _, text in sorted(merges, key=lambda merge: merge[0])],
-        },
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": "<unk>",
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": True,
+        "byte_fallback": True,
+        "vocab": vocab,
+        "merges": [text for _, text in sorted(merges, key=lambda merge: merge[0])],
     }
+    added = [shapes.token(text, number) for number, text in controls]
+    normalizer = shapes.normalizers_of(shapes.PREPEND, shapes.SPACES)
+    return shapes.spec(added_tokens=added, normalizer=normalizer, pre_tokenizer=None, decoder=None, model=model)
 
 
 def _clip(lines: bytes) -> dict[str, Any]:
@@ -224,40 +212,26 @@ def _clip(lines: bytes) -> dict[str, Any]:
     shown = list(ranks.shown_bytes())
     texts = [*shown, *(f"{text}</w>" for text in shown), *map("".join, merges)]
     vocab = {text: number for number, text in enumerate([*texts, "<|startoftext|>", "<|endoftext|>"])}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": vocab[text], "content": text, **flags} for text in list(vocab)[-2:]],
-        "normalizer": shapes.normalizers_of(
-            shapes.NFC,
-            {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
-            {"type": "Lowercase"},
-        ),
-        "pre_tokenizer": shapes.split(
-            r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", behavior="Removed", invert=True
-        ),
-        "post_processor": None,
-        "decoder": None,
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": "<|endoftext|>",
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "</w>",
-            "fuse_unk": False,
-            "vocab": vocab,
-            "merges": merges,
-        },
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": "<|endoftext|>",
+        "continuing_subword_prefix": "",
+        "end_of_word_suffix": "</w>",
+        "fuse_unk": False,
+        "vocab": vocab,
+        "merges": merges,
     }
+    added = [shapes.token(text, vocab[text]) for text in list(vocab)[-2:]]
+    pre_tokenizer = shapes.split(shapes.CLIP, behavior="Removed", invert=True)
+    given = {"normalizer": shapes.CLIP_NORMALIZER, "pre_tokenizer": pre_tokenizer, "decoder": None, "model": model}
+    return shapes.spec(added_tokens=added, **given)
 
 
 def _byte_level(vocab: dict[str, int], merges: str) -> dict[str, Any]:
     """A tokenizer.json of the two files that GPT-2 has."""
     model = {"type": "BPE", "vocab": vocab, "merges": [line for line in merges.splitlines() if line[:1] != "#"]}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    added = [{"id": number, "content": text, **flags} for text, number in vocab.items() if re.fullmatch("<.+>", text)]
+    added = [shapes.token(text, number) for text, number in vocab.items() if re.fullmatch("<.+>", text)]
     return shapes.spec(added_tokens=added, model=model)
 
 

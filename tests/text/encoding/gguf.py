@@ -16,9 +16,8 @@ def made(data: bytes, pre_tokenizer: dict[str, Any]) -> dict[str, Any]:
     """A tokenizer.json of a byte-level BPE with that vocabulary and those merges."""
     found = _metadata(data)
     texts, kinds = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.token_type"]
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     added = [
-        {"id": number, "content": text, **flags, "special": kind == _CONTROL}
+        shapes.token(text, number, special=kind == _CONTROL)
         for number, (text, kind) in enumerate(zip(texts, kinds, strict=True))
         if kind in (_CONTROL, _ADDED)
     ]

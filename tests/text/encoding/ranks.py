@@ -35,7 +35,8 @@ P50K, O200K = "ec7223a39ce59f226a68acc30dc1af2788490e15", "fb374d419588a4632f3f5
 CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 
 
-def _coder() -> dict[str, Any]:
+def coder() -> dict[str, Any]:
+    """The pre-tokenizer of DeepSeek Coder."""
     *steps, last = shapes.splits(*CODER)["pretokenizers"]
     return {"type": "Sequence", "pretokenizers": [*steps, {"type": "Digits", "individual_digits": True}, last]}
 
@@ -54,7 +55,7 @@ MADE: dict[str, tuple[tuple[str, str], str, dict[str, Any], dict[str, Any] | Non
     "cl100k as kimi k2, nfc": (LITELLM, CL100K, shapes.split(KIMI), shapes.NFC),
     "p50k as bloom": (LITELLM, P50K, shapes.split(BLOOM), None),
     "p50k as falcon": (LITELLM, P50K, shapes.FALCON, None),
-    "p50k as deepseek coder": (LITELLM, P50K, _coder(), None),
+    "p50k as deepseek coder": (LITELLM, P50K, coder(), None),
     "p50k as starcoder": (LITELLM, P50K, shapes.digits(), None),
     "p50k with runs of digits": (LITELLM, P50K, shapes.digits(individual=False), None),
     "p50k after a space": (LITELLM, P50K, shapes.byte_level(add_prefix_space=True), None),
@@ -76,10 +77,9 @@ def made(name: str, data: bytes) -> dict[str, Any]:
     ranks = {base64.b64decode(text): int(rank) for text, rank in (line.split() for line in data.splitlines() if line)}
     vocab = {_shown(entry): rank for entry, rank in ranks.items()}
     _, _, pre_tokenizer, normalizer = MADE[name]
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     free = sorted(set(range(len(vocab) + 2)) - set(vocab.values()))
     named = dict(zip(("<|endoftext|>", "<|x|>"), free, strict=False))
-    added = [{"id": number, "content": text, **flags} for text, number in named.items()]
+    added = [shapes.token(text, number) for text, number in named.items()]
     vocab |= named  # else the library would number them after the last entry, whatever the gaps
     model = {"type": "BPE", "ignore_merges": True, "vocab": vocab, "merges": _merges(ranks)}
     return shapes.spec(normalizer=normalizer, pre_tokenizer=pre_tokenizer, added_tokens=added, model=model)

@@ -45,6 +45,12 @@ def spec(**changes: Any) -> dict[str, Any]:
     return {**json.loads(trained()), **changes}
 
 
+def token(text: str, number: int, **flags: bool) -> dict[str, Any]:
+    """An entry of `added_tokens`: a special token with no other flags than these."""
+    others = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": text, **others, "special": True, **flags}
+
+
 def data(spec: dict[str, Any]) -> bytes:
     """A parsed tokenizer.json as bytes."""
     return json.dumps(spec).encode()
@@ -150,6 +156,10 @@ def _neighbours(texts: Sequence[str]) -> set[tuple[str, str]]:
 
 
 NFC = json.loads(normalizers.NFC().__getstate__())
+CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+CLIP_NORMALIZER = normalizers_of(
+    NFC, {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}, {"type": "Lowercase"}
+)
 
 
 def with_entries(*foreign: str) -> dict[str, Any]:

@@ -170,21 +170,5 @@ def test_a_byte_that_nothing_falls_back_to() -> None:
     assert isinstance(families.shape({**spec, "model": {**model, "vocab": {**without, "\t": 999, "â": 998}}}), str)
 
 
-@needs_gigatoken
-@pytest.mark.parametrize("name", ["DeepSeek", "digits"])
-def test_code_points_in_contexts(name: str) -> None:
-    pre_tokenizer = shapes.splits(*families.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
-    some = CODES[::997]
-    assert differing(shapes.pairs(in_contexts(some), pre_tokenizer=pre_tokenizer), some) == []
-
-
-@pytest.mark.slow
-@needs_gigatoken
-@pytest.mark.parametrize("name", ["DeepSeek", "digits"])
-def test_all_code_points_in_contexts(name: str) -> None:
-    pre_tokenizer = shapes.splits(*families.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
-    assert differing(shapes.pairs(pre_tokenizer=pre_tokenizer), CODES) == []
-
-
 def test_the_BYTE_CHARACTERS_are_those_of_the_library() -> None:
     assert set(pre_tokenizers.ByteLevel.alphabet()) == families.BYTE_CHARACTERS

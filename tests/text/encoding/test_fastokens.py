@@ -10,18 +10,12 @@ from tokenizers import AddedToken
 from packtool.text.encoding import fastokens
 from packtool.text.encoding.encoder_choice import installed
 from packtool.text.encoding.encoders import EncoderUnsuitableError
-from tests.text.encoding import fuzz, shapes
+from tests.text.encoding import fuzz, ranks, shapes
 from tests.text.encoding.encoding import build, chosen, expected, ids
 
 pytestmark = pytest.mark.skipif(not installed("fastokens"), reason="there is no fastokens for this platform")
 
 HAN = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}&&[^\p{Han}]]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
-BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
-CODER = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+")
-CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-LOWER = shapes.normalizers_of(
-    shapes.NFC, {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}, {"type": "Lowercase"}
-)
 
 
 def model(**changes: Any) -> dict[str, Any]:
@@ -36,19 +30,14 @@ def without(*characters: str) -> dict[str, Any]:
     return {**found, "vocab": vocab, "merges": kept}
 
 
-def coder() -> dict[str, Any]:
-    *steps, last = shapes.splits(*CODER)["pretokenizers"]
-    return {"type": "Sequence", "pretokenizers": [*steps, {"type": "Digits", "individual_digits": True}, last]}
-
-
 LISTED = {
     "Han apart": shapes.spec(pre_tokenizer=shapes.split(HAN)),
-    "BLOOM": shapes.spec(pre_tokenizer=shapes.split(BLOOM), normalizer=shapes.NFC),
-    "DeepSeek Coder": shapes.spec(pre_tokenizer=coder()),
+    "BLOOM": shapes.spec(pre_tokenizer=shapes.split(ranks.BLOOM), normalizer=shapes.NFC),
+    "DeepSeek Coder": shapes.spec(pre_tokenizer=ranks.coder()),
     "CLIP": shapes.with_added(
         AddedToken("<|START|>", normalized=True, special=True),
-        pre_tokenizer=shapes.split(CLIP, behavior="Removed", invert=True),
-        normalizer=LOWER,
+        pre_tokenizer=shapes.split(shapes.CLIP, behavior="Removed", invert=True),
+        normalizer=shapes.CLIP_NORMALIZER,
         model=model(end_of_word_suffix="</w>"),
     ),
     "prefix space": shapes.with_added(

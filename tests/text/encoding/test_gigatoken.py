@@ -15,11 +15,12 @@ needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there i
 
 
 @needs_gigatoken
+@pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", listed.LISTED)
-def test_ids_on_listed_shapes(name: str) -> None:
+def test_ids_on_listed_shapes(name: str, count: int) -> None:
     spec = listed.LISTED[name]
     assert chosen(spec).encoder == "gigatoken"
-    texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
+    texts = [*shapes.texts(count, seed=len(name)), *fuzz.texts(spec, count, seed=len(name))]
     for special_as_text in (False, True):
         encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
         assert ids(encoder, texts) == expected(spec, texts, special_as_text)
@@ -46,15 +47,6 @@ def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(gigatoken, "_MAX_CACHE", -(1 << 60))
     assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
     assert loads
-
-
-@pytest.mark.slow
-@needs_gigatoken
-@pytest.mark.parametrize("name", listed.LISTED)
-def test_ids_of_20000_texts(name: str) -> None:
-    texts = [*shapes.texts(10_000, seed=1), *fuzz.texts(listed.LISTED[name], 10_000, seed=1)]
-    encoder = build(shapes.data(listed.LISTED[name]), "gigatoken")
-    assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
 
 
 @needs_gigatoken

@@ -13,15 +13,15 @@ from tokenizers import Tokenizer
 
 from packtool.errors import DataError, UsageError
 from packtool.text.encoding import load
+from tests.text.encoding.shapes import token
 from tests.text.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run
 
 CONTENTS = ["a", "b", "<x>", "<y>", "<z>"]
-FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
 
 
 def tokenizer_json(vocab: dict[str, int], added: list[tuple[str, int]]) -> bytes:
     model: dict[str, Any] = {"type": "BPE", "vocab": vocab, "merges": []}
-    tokens = [{"id": number, "content": content, **FLAGS} for content, number in added]
+    tokens = [token(content, number) for content, number in added]
     return json.dumps({"version": "1.0", "added_tokens": tokens, "model": model}).encode()
 
 

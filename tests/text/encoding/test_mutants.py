@@ -12,13 +12,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.models import BPE
 
 import packtool
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.text.encoding import fuzz, mutants, shapes
+from tests.text.encoding.encoding import expected
 
 FILES = 40
 SEEDS = max(int(os.environ.get("TEXTS", "0")) // 500, 15)
@@ -36,15 +35,6 @@ def texts(data: bytes, seed: int) -> list[str]:
         "added_tokens": [{"content": text} for text in contents if text],
     }
     return [text for text in (*shapes.texts(30, seed), *fuzz.texts(known, 60, seed)) if text]
-
-
-def expected(data: bytes, given: list[str]) -> list[list[int]]:
-    tokenizer = Tokenizer.from_buffer(data)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    if isinstance(tokenizer.model, BPE):
-        tokenizer.model.dropout = None
-    return [tokenizer.encode(text, add_special_tokens=False).ids for text in given]
 
 
 @pytest.mark.slow
@@ -70,7 +60,9 @@ def test_ids_are_right_or_the_file_is_refused(seed: int, tmp_path: Path) -> None
             continue
         store = TokenStore(tmp_path / f"store-{number}")
         stored = [store.document(document).tolist()[:-1] for document in range(store.documents)]
-        assert stored == [ids for ids in expected(data, given) if ids], f"seed {seed}, file {number}: {changes}"
+        assert stored == [ids for ids in expected(json.loads(data), given) if ids], (
+            f"seed {seed}, file {number}: {changes}"
+        )
         outcomes[result.run["encoder"]] += 1
     assert outcomes.keys() <= {"refused", "tokenizers", "gigatoken", "fastokens"}
     assert min(outcomes["refused"], outcomes["tokenizers"], outcomes["gigatoken"] + outcomes["fastokens"]) > 0

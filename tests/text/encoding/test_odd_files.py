@@ -13,14 +13,13 @@ from tests.text.encoding import shapes
 from tests.text.encoding.encoding import chosen, expected
 from tests.text.tokenizing.runs import documents, jsonl, run
 
-FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
 SPEC = shapes.spec()
 MODEL = SPEC["model"]
 NEXT = len(MODEL["vocab"])
 
 
 def added(*tokens: tuple[str, int], **changes: Any) -> dict[str, Any]:
-    more = [{"id": number, "content": text, **FLAGS} for text, number in tokens]
+    more = [shapes.token(text, number) for text, number in tokens]
     return {**SPEC, "added_tokens": [*SPEC["added_tokens"], *more], **changes}
 
 

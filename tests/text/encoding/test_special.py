@@ -49,11 +49,10 @@ def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:
 def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) -> None:
     """As in Gemma's vocabulary, where </s> is HTML."""
     spec = shapes.spec(added_tokens=[])
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     for token, special in (("</s>", False), ("<eos>", True), ("<pad>", True), ("<end_of_turn>", True)):
         number = len(spec["model"]["vocab"])
         spec["model"]["vocab"][token] = number
-        spec["added_tokens"].append({"id": number, "content": token, "special": special, **flags})
+        spec["added_tokens"].append(shapes.token(token, number, special=special))
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(spec))
     for eos, why in (

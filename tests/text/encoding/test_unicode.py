@@ -30,6 +30,8 @@ SHAPES: dict[str, dict[str, Any]] = {
     "looking ahead": {"pre_tokenizer": shapes.split(ranks.AHEAD)},
     "Kimi K2": {"pre_tokenizer": shapes.split(ranks.KIMI)},
     "Falcon": {"pre_tokenizer": shapes.FALCON},
+    "DeepSeek": {"pre_tokenizer": shapes.splits(*families.DEEPSEEK)},
+    "digits": {"pre_tokenizer": shapes.digits()},
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from packtool.text.encoding.encoders import ReferenceEncoder
 from packtool.text.tokenizing.conversations import TrainedTokens, token_mask
 from tests.text.conversations.fuzz import WORDS
+from tests.text.encoding.shapes import token
 from tests.text.tokenizing.runs import ASSET
 
 APART = ("e\u0301", "\u212b", "\u1100\u1161\u11a8", "a\u0323\u0307", "\u0958", "\u0301")
@@ -65,8 +66,7 @@ def test_masks_are_those_of_the_reference(normalizer: dict[str, str] | None) -> 
 
 def test_added_tokens_have_the_ids_that_the_reference_gives_them() -> None:
     spec = json.loads(ASSET.read_bytes())
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    spec["added_tokens"].append({"id": 7_000_000, "content": "<mine>", **flags})  # the file's own id is not obeyed
+    spec["added_tokens"].append(token("<mine>", 7_000_000))  # the file's own id is not obeyed
     data = json.dumps(spec).encode()
     reference = Counting(data)
     text = "a<mine>b"
