@@ -41,9 +41,13 @@ def docstrings() -> Iterator[Document]:
     """Every docstring of those modules, in the order of the source."""
     for module in modules():
         found = []
-        for node in ast.walk(ast.parse(module.text)):
+        left: list[ast.AST] = [ast.parse(module.text)]
+        while left:
+            node = left.pop()
             if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
                 found.append((getattr(node, "lineno", 1), text))
+            # Expressions hold no docstrings, and are most of a tree.
+            left += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
         for line, text in sorted(found):
             # An escape such as "\udc80" is a lone surrogate once parsed, and no UTF-8 file can hold one.
             yield Document(f"{module.source}:{line}", text.encode("utf-8", "replace").decode())

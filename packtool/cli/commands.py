@@ -14,24 +14,14 @@ import typer
 
 import packtool
 from packtool.cli.build import Definition, GivenValues, Handler
+from packtool.cli.dataset_results import show_dataset
 from packtool.cli.failures import say
-from packtool.cli.results import (
-    announce_stage,
-    describe_info,
-    echo,
-    not_kept,
-    plain_info,
-    plain_stage,
-    print_json,
-    print_stages,
-    show_dataset,
-    show_exchange,
-    show_overlaps,
-    show_places,
-    show_store,
-    show_stored,
-    tokenizer_line,
-)
+from packtool.cli.found_results import show_overlaps, show_places, show_stored
+from packtool.cli.info_results import describe_info, plain_info
+from packtool.cli.printing import echo, print_json
+from packtool.cli.results import not_kept, show_exchange, tokenizer_line
+from packtool.cli.stage_results import announce_stage, plain_stage, print_stages
+from packtool.cli.store_results import show_store
 from packtool.errors import visible
 from packtool.options.shared import Terminal
 from packtool.support.sizes import plural

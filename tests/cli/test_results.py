@@ -13,7 +13,7 @@ from pathlib import Path
 
 import packtool as package
 from packtool.cli import run
-from packtool.cli.results import key_figures
+from packtool.cli.dataset_results import key_figures
 from packtool.formats.packed import PackedDataset
 from tests.cli.running import ENVIRONMENT, packtool
 from tests.shell import Shell

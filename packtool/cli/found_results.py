@@ -1,0 +1,82 @@
+"""Print documents that were found: in rows, in stores, or in both of two stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from packtool.cli.printing import echo
+from packtool.errors import visible
+from packtool.support.sizes import plural
+
+if TYPE_CHECKING:
+    from packtool.commands.absent_document import AbsentDocument
+    from packtool.commands.find import FindResult
+    from packtool.commands.overlap import Overlaps
+    from packtool.commands.stored_document import StoredDocument
+
+
+def show_places(result: FindResult) -> None:
+    """Print where a document is in the rows of a dataset; of documents that it does not have, what it records."""
+    for place in result.places:
+        again = ""
+        if place.repeated:
+            again = f", the first {place.repeated:,} repeated"
+        echo(
+            f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
+            f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
+        )
+    if result.documents and not result.places:
+        echo(f"{result.record} is in no row: the strategy dropped its tokens")
+    for absent in result.absent:
+        echo(_absent_line(result.record, absent))
+    if not result.documents and not result.absent:
+        echo(f"{result.record} is in none of the stores: tokenize took no document from that line")
+
+
+def _absent_line(record: str | None, absent: AbsentDocument) -> str:
+    """Say why a document is not in a dataset, as far as that is known."""
+    lead = f"{record} (document {absent.stored.number} of {absent.store}) is not in the dataset"
+    if absent.on_other_side:
+        return (
+            f"{lead}: of --holdout {absent.holdout} it is on the side {absent.side}, and the dataset has the side "
+            f"{absent.packed_side}"
+        )
+    side = ""
+    if absent.side is not None:
+        side = f", though it is on its side, {absent.side}"
+    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in absent.left_out.items()]
+    return f"{lead}{side}. Left out of {absent.store}: {', '.join(reasons)}; the dataset does not record which"
+
+
+def show_stored(record: str | None, documents: Sequence[StoredDocument]) -> None:
+    """Print documents of a store that were found, one a line: number, file and line, tokens, and columns."""
+    if not documents:
+        echo(f"{record} is not in the store: it was left out, has no tokens, or does not exist")
+    for document in documents:
+        facts = [plural(document.tokens, "token")]
+        if document.origin is not None:
+            facts.insert(0, document.origin)
+        for name, value in document.columns.items():
+            if value is not None:
+                facts.append(f"{name} {value}")
+        echo(f"document {document.number}: {visible(', '.join(facts))}")
+
+
+def show_overlaps(result: Overlaps) -> None:
+    """Print documents that overlap, one a line, as a list of documents to exclude; and how many, on standard error."""
+    from packtool.commands.document_origins import REMARK
+
+    last = result.tokens - 1
+    for each in result.found:
+        other = each.other_origin or f"document {each.other_document:,}"
+        echo(
+            f"{each.origin}{REMARK}tokens {each.start:,} to {each.start + last:,} are tokens {each.other_start:,} to "
+            f"{each.other_start + last:,} of {other} in {each.other_store}"
+        )
+    run = f"a run of {plural(result.tokens, 'token')}"
+    echo(f"{len(result.found):,} of {plural(result.documents, 'document')} share {run}", err=True)
+    if result.too_short:
+        short = f"{result.too_short:,} of the {plural(result.other_documents, 'document')} to compare with"
+        remedy = "--exclude their store for exact copies of them, or give fewer --tokens"
+        echo(f"{short} are shorter, so nothing shares a run with them: {remedy}", err=True)

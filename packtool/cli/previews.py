@@ -1,0 +1,157 @@
+"""Print what a dry run found: the input, what would be written, and what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from packtool.cli.printing import echo, print_json
+from packtool.errors import visible
+from packtool.support.sizes import plural, show_bytes, show_seconds
+
+if TYPE_CHECKING:
+    from packtool.commands.result import Preview
+    from packtool.text.corpus.records import CorpusFile
+    from packtool.text.tokenizing.estimate import Estimate
+
+_FILES_SHOWN = 12
+"""Files that a dry run names."""
+_FOUND = {
+    "nothing": "which is new",
+    "unfinished": "which holds unfinished work of the same kind: --resume continues it",
+    "finished": "which is finished already: --resume does nothing",
+    "other": "which holds something else: it is refused without --overwrite",
+}
+"""Descriptions of what a dry run found at the output."""
+
+
+def show_preview(preview: Preview, *, json: bool) -> None:
+    """Print a preview: what would be read and written, and what is in the way."""
+    if json:
+        print_json(_plain_preview(preview))
+        return
+    for file in preview.files[:_FILES_SHOWN]:
+        echo(_describe_file(file))
+    if len(preview.files) > _FILES_SHOWN:
+        echo(f"… and {plural(len(preview.files) - _FILES_SHOWN, 'file')} more")
+    echo(_describe_preview(preview))
+
+
+def _plain_preview(preview: Preview) -> dict[str, Any]:
+    """Return a preview for JSON; what is not known is left out."""
+    plain: dict[str, Any] = {
+        "schema_version": 1,
+        "command": preview.command,
+        "options": preview.options,
+        "path": preview.output,
+        "found": preview.found,
+        "free_bytes": preview.free_bytes,
+        **preview.known,
+    }
+    if preview.written:
+        plain["written"] = preview.written
+    if preview.estimate:
+        plain["estimate"] = _plain_estimate(preview.estimate)
+    if preview.files:
+        plain["inputs"] = list(map(_plain_file, preview.files))
+    return plain
+
+
+def _plain_estimate(estimate: Estimate) -> dict[str, Any]:
+    """Return what is known of an estimate beside its amounts, for JSON."""
+    return {
+        "least_tokens": estimate.least,
+        "most_tokens": estimate.most,
+        "cpu_seconds": estimate.cpu_seconds,
+        "places": estimate.places,
+        "beginnings": estimate.beginnings,
+    }
+
+
+def _plain_file(file: CorpusFile) -> dict[str, Any]:
+    return {"name": file.name, "format": file.format, "compression": file.compression, "bytes": file.bytes}
+
+
+def _describe_file(file: CorpusFile) -> str:
+    """Describe an input file in one line.
+
+    >>> from packtool.text.corpus.records import CorpusFile
+    >>> _describe_file(CorpusFile("a.jsonl", "/corpus/a.jsonl", 4096, "jsonl", "gzip"))
+    'a.jsonl: jsonl (gzip), 4.1 kB'
+    """
+    kind = file.format
+    if file.compression:
+        kind = f"{file.format} ({file.compression})"
+    line = f"{visible(file.name)}: {kind}, {show_bytes(file.bytes)}"
+    if file.problem:
+        line += f"; {file.problem}"
+    return line
+
+
+def _describe_preview(preview: Preview) -> str:
+    """Describe a dry run: the command with its options, what it would read, how much it would write, and where.
+
+    >>> from pathlib import Path
+    >>> from packtool.commands.result import Preview
+    >>> options = {"stores": ["/s"], "strategy": "bfd"}
+    >>> print(_describe_preview(Preview("pack", options, Path("/x"), "nothing", {"documents": 1000, "tokens": 4096})))
+    ... # doctest: +ELLIPSIS
+    packtool pack /s -o /x --strategy bfd
+    would read 1,000 documents, 4,096 tokens
+    would write to /x, which is new (... free)
+    """
+    from packtool.options.arguments import command_line
+
+    found = _FOUND[preview.found]
+    if preview.overwrite and preview.found != "nothing":
+        found = "which holds something else: --overwrite replaces it"
+    lines = [
+        command_line(preview.command, preview.options, str(preview.output)),
+        f"would read {', '.join(figures_in_words(preview.known))}",
+    ]
+    if preview.estimate is not None:
+        lines += _estimate_lines(preview.estimate, preview.workers)
+    elif preview.written:
+        lines.append(f"would write {', '.join(figures_in_words(preview.written))}")
+    if preview.unknown:
+        lines.append(f"would write what is not known: {preview.unknown}")
+    lines.append(f"would write to {preview.output}, {found} ({show_bytes(preview.free_bytes)} free)")
+    return "\n".join(lines)
+
+
+def _estimate_lines(estimate: Estimate, workers: int) -> list[str]:
+    """Say what tokenizing will give and take, and how that is known."""
+    spread = ""
+    if estimate.most > estimate.least:
+        spread = f" ({estimate.least:,} to {estimate.most:,}, 19 times of 20)"
+    seconds = estimate.cpu_seconds
+    lines = [
+        f"would write about {plural(estimate.tokens, 'token')}{spread}, {plural(estimate.documents, 'document')}, "
+        f"{show_bytes(estimate.bytes)}",
+        f"would take about {show_seconds(seconds)} of CPU time, {show_seconds(seconds / workers)} with "
+        f"{plural(workers, 'worker')}",
+    ]
+    looked = f"looked at {plural(estimate.places, 'place')}"
+    if estimate.beginnings:
+        looked += f"; of {plural(estimate.beginnings, 'file')} only at the beginning, which may not stand for the rest"
+    return [*lines, looked]
+
+
+def figures_in_words(figures: Mapping[str, Any]) -> list[str]:
+    """Describe figures in words.
+
+    >>> figures_in_words({"rows": 1000, "padding_ratio": 0.25, "bytes": 4096})
+    ['1,000 rows', 'padding 25.00%', '4.1 kB']
+    """
+    from packtool.report.figures import percent
+
+    words = []
+    for name, value in figures.items():
+        if name == "bytes":
+            words.append(show_bytes(value))
+        elif name.endswith("_ratio"):
+            if value is not None:
+                words.append(f"{name.removesuffix('_ratio')} {percent(value)}")
+        else:
+            words.append(plural(value, name.replace("_", " ").removesuffix("s")))
+    return words

@@ -1,0 +1,121 @@
+"""Print what became of the stages of `packtool run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from packtool.cli.dataset_results import order_lines, source_lines
+from packtool.cli.previews import figures_in_words
+from packtool.cli.printing import echo
+from packtool.cli.results import not_kept
+from packtool.cli.store_results import text_lines
+from packtool.support.sizes import show_bytes
+
+if TYPE_CHECKING:
+    from packtool.commands.run import PipelineStage, StageResult
+
+_NOTES = {
+    "would refuse": " (holds something else; --overwrite would replace it)",
+    "would compare": " (kept if its input comes out as before)",
+}
+"""Notes on the states of stages whose names do not say enough."""
+
+
+def announce_stage(number: int, count: int, stage: PipelineStage) -> None:
+    """Say on standard error which stage of `packtool run` begins."""
+    echo(f"packtool: [{number}/{count}] {stage.name} {_target(stage)}", err=True)
+
+
+def print_stages(results: list[StageResult], *, full: bool) -> None:
+    """Print what became of the stages of `packtool run`, and the answers of its `stats`.
+
+    Args:
+        full: print everything that `stats` measured.
+    """
+    width = max(len(_target(result.stage)) for result in results)
+    for result in results:
+        figures, words = _figures_of(result), "to read: " if result.preview else ""
+        note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
+        echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
+        for shares in (False, True):
+            part = {name: value for name, value in figures.items() if name.endswith("_ratio") is shares}
+            if part:
+                echo(f"{'':10}{words}{', '.join(figures_in_words(part))}")
+        for line in _stage_lines(result):
+            echo(f"{'':10}{line}")
+    previews = [result.preview for result in results if result.preview is not None]
+    if previews:
+        echo(f"{show_bytes(previews[0].free_bytes)} free")
+    measured = [result for result in results if result.stage.output is None and result.result is not None]
+    if measured:
+        from packtool.report.console import results_console
+        from packtool.report.terminal import print_answer, print_stats
+
+        for result in measured:
+            echo()
+            page = result.stage.options.get("html")
+            if full:
+                print_stats(result.result, results_console(), full=True, page=page)
+            else:
+                print_answer(result.result, results_console(), page)
+
+
+def plain_stage(result: StageResult) -> dict[str, Any]:
+    """Return what became of a stage, for JSON."""
+    stage = result.stage
+    return {
+        "stage": stage.name,
+        "inputs": stage.inputs,
+        "output": stage.output,
+        "state": result.state,
+        "seconds": result.seconds,
+        "figures": _figures_of(result),
+        "counts": getattr(result.result, "counts", None),
+        "report": result.result if stage.output is None else getattr(result.result, "report", None),
+        "lost": _lost(result),
+    }
+
+
+def _stage_lines(result: StageResult) -> list[str]:
+    """Say of a stage what its command would: what was chosen, left out, repeated or not kept."""
+    if result.result is None or result.preview is not None:
+        return []
+    if result.stage.name == "tokenize":
+        from packtool.formats.token_store import TokenStore
+
+        return text_lines(TokenStore(result.result.path).manifest, result.result.run)
+    report = getattr(result.result, "report", None)
+    if result.stage.name == "pack" and report is not None:
+        return [*order_lines(report), *source_lines(report, result.result.path)]
+    return not_kept(_lost(result))
+
+
+def _lost(result: StageResult) -> list[str]:
+    """Return what the export of a stage does not keep."""
+    if result.stage.name != "export" or result.result is None or result.result.manifest is None:
+        return []
+    lost: list[str] = result.result.manifest.lost
+    return lost
+
+
+def _figures_of(result: StageResult) -> dict[str, Any]:
+    """Summarise what a stage wrote, or after a dry run what it would read, in figures."""
+    from packtool.commands.info import info
+
+    if result.preview is not None:
+        return result.preview.known
+    if result.result is None or result.stage.output is None:
+        return {}
+    facts = info(result.stage.output).facts
+    figures: dict[str, Any] = {name: facts[name] for name in ("documents", "rows", "tokens", "bytes") if name in facts}
+    report = getattr(result.result, "report", None)
+    if report and report.metrics:
+        figures |= {name: getattr(report.metrics, name) for name in ("padding_ratio", "truncation_ratio")}
+        rare = {name: getattr(report.metrics, name) for name in ("dropped_ratio", "repeated_ratio")}
+        figures |= {name: share for name, share in rare.items() if share}
+    return figures
+
+
+def _target(stage: PipelineStage) -> str:
+    """Return where a stage writes; of `stats`, which writes nothing, what it measures."""
+    return stage.inputs[0] if stage.output is None else str(stage.output)

@@ -1,0 +1,118 @@
+"""Print what became of the texts that were tokenized."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from packtool.cli.printing import echo
+from packtool.cli.results import finished_already, show_result, tokenizer_line
+from packtool.support.sizes import plural, show_bytes
+
+if TYPE_CHECKING:
+    from packtool.commands.tokenize import TokenizeResult
+    from packtool.formats.schema import StoreManifest
+    from packtool.options.shared import Terminal
+
+
+def show_store(result: TokenizeResult, terminal: Terminal) -> None:
+    """Print what became of the texts that were tokenized."""
+
+    def say() -> None:
+        echo(finished_already(result.path) if result.kept else "\n".join(_store_lines(result)))
+
+    show_result(result, terminal, {"counts": result.counts, "run": result.run}, say)
+
+
+def _store_lines(result: TokenizeResult) -> list[str]:
+    from packtool.formats.token_store import TokenStore
+    from packtool.outputs.tokenizer_files import is_default
+
+    manifest = TokenStore(result.path).manifest
+    tokenizer = manifest.tokenizer
+    counts, run = result.counts, result.run
+    documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
+    now = run["this_run"]
+    earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
+    speed = (
+        f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s "
+        f"with {plural(run['workers'], 'worker')}"
+    )
+    done = f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} in {seconds:.1f} s"
+    lines = [
+        f"{plural(documents, 'document')}, {plural(tokens, 'token')}, "
+        f"{tokens / max(documents, 1):,.1f} tokens per document",
+        f"{done}: {speed}" if now["text_bytes"] else done,
+        f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
+        tokenizer_line(tokenizer),
+    ]
+    if is_default(tokenizer):
+        lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
+    lines += text_lines(manifest, run)
+    if not documents:
+        lines.append(f"Wrote {result.path}, which holds no document. To see what an input holds: packtool info INPUT.")
+    else:
+        lines.append(f"Wrote {result.path}. What each strategy would make of it:")
+        lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
+    return lines
+
+
+def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
+    """Say what became of the texts of a token store: what trains, what repeats, what was left out."""
+    from packtool.report.figures import percent
+    from packtool.text.tokenizing.chat_counts import ends_shown
+
+    counts = manifest.counts
+    lines = _input_lines(counts, manifest.options)
+    if "trained_tokens" in counts:
+        lines.append(f"{counts['trained_tokens']:,} of the tokens train")
+    if run.get("ends"):
+        lines.append(ends_shown(run["ends"], manifest.options["stops"]))
+    if "reasoning_conversations" in counts:
+        done = {"mask": "masked", "drop": "dropped"}[manifest.options["reasoning"]]
+        of = f"{counts['reasoning_conversations']:,} of {plural(counts['conversations'], 'conversation')}"
+        others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
+        lines.append(f"reasoning {done} in {of}; {others}")
+    if "repeated_context_tokens" in counts:
+        repeated = counts["repeated_context_tokens"]
+        share = percent(repeated / max(counts["tokens"], 1))
+        again = f"{repeated:,} tokens of context repeat ({share})"
+        lines.append(f"of {plural(counts['conversations'], 'conversation')}, each turn as the model saw it: {again}")
+        if repeated:
+            lines.append(
+                "A template for training that keeps earlier turns as they were repeats none: --chat-template FILE"
+            )
+    if "fim_documents" in counts:
+        forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
+        lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")
+    left_out = [f"{counts[name]:,} {name}" for name in ("empty", "filtered", "rejected") if counts[name]]
+    if left_out:
+        lines.append(f"left out: {', '.join(left_out)}{_why_rejected(counts)}")
+    return lines
+
+
+def _why_rejected(counts: Mapping[str, int]) -> str:
+    """List the reasons for which texts were rejected, in parentheses; an empty string if no text was rejected."""
+    reasons = []
+    for name, count in counts.items():
+        if name.startswith("rejected_") and count:
+            reasons.append(f"{count:,} {name.removeprefix('rejected_').replace('_', '-')}")
+    return f" ({', '.join(reasons)})" if reasons else ""
+
+
+def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:
+    """Say what was odd about the input, and which of its fields were taken."""
+    from packtool.text.corpus.layouts import FieldLayout
+
+    lines = []
+    if "own_eos" in counts:
+        lines.append(f"{plural(counts['own_eos'], 'text')} with an EOS at the end, which get no second one")
+    if options.get("conversations", "auto") != "auto":
+        lines.append(f"conversations of the field {options['conversations']}")
+    if "completion" in options:
+        fields = FieldLayout(
+            tuple(options["prompt"]), options["completion"], options.get("system", ""), options.get("history", "")
+        )
+        lines.append(f"conversations of prompt and answer: {fields.shown()}")
+    return lines
