@@ -1,14 +1,35 @@
-"""Files found and read in one line each."""
+"""Files written, found and read in one line each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from packtool.text.corpus import discover
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields, RecordBatch, Reject, Span
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    """Write records in the format that the suffix says, by default lines of JSON."""
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, records[0])
+            writer.writeheader()
+            writer.writerows(records)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(records, indent=2))
+    else:
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
 
 
 def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
@@ -17,6 +38,27 @@ def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
 
 def read(file: CorpusFile, span: Span, text_field: str, **options: Any) -> Iterator[RecordBatch]:
     return iter(SpanReader(file, span, Fields(text_field), **options))
+
+
+def together(batches: Iterable[RecordBatch]) -> tuple[list[Any], list[tuple[int, str, str]]]:
+    """All documents, and of each reject the number that its record has in the file, 0 for none, its code and reason."""
+    documents: list[Any] = []
+    rejects: list[tuple[int, str, str]] = []
+    before = 0
+    for batch in batches:
+        documents += batch.documents
+        for reject in batch.rejects:
+            number = before + reject.record if reject.record else 0
+            rejects.append((number, reject.code, reject.reason))
+        before += batch.records
+    return documents, rejects
+
+
+def only_batch(path: Path, text_field: str = "text", **options: Any) -> RecordBatch:
+    """What is read of a file that is read at once."""
+    [file] = find(path)
+    [batch] = read(file, Span(0), text_field, **options)
+    return batch
 
 
 def salvage(path: Path, **options: bool) -> tuple[list[str], list[Reject], str]:

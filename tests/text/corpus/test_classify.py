@@ -71,6 +71,19 @@ def test_other_encodings_are_named(tmp_path: Path) -> None:
         ("a.jsonl", gzip.compress(b"{}", mtime=0), "jsonl", "gzip"),
         ("a.gz", gzip.compress(b" {}", mtime=0), "jsonl", "gzip"),
         ("a.txt.gz", gzip.compress(b"x", mtime=0)[:-9], "text", "gzip"),
+        ("a.json", b' [ {"text": "a"}]', "json", ""),
+        ("a.txt", b'[{"text": "a"}]', "json", ""),
+        ("a.jsonl", b'{\n  "text": "a"\n}\n', "json", ""),
+        ("a.json", b"[]", "json", ""),
+        ("a.json", b'{"text": "a"}', "jsonl", ""),
+        ("a.jsonl", b'{"text": "cut\n{"text": "a"}\n', "jsonl", ""),
+        ("a.jsonl", b'\n\n{"text": "a"}\n', "jsonl", ""),
+        ("a.txt", b"[see below]\n", "text", ""),
+        ("a.py", b"[{x: 1}]\n", "text", ""),
+        ("a.txt", b"<html>\n<p>a page</p>", "text", ""),
+        ("a.txt", b"ORCHIDS and RIFFS", "text", ""),
+        ("a.txt", b"ID3 tags", "text", ""),
+        ("a", b"MZ and PK", "text", ""),
     ],
 )
 def test_bytes_tell_compression_and_parquet_and_names_the_rest(
@@ -82,25 +95,16 @@ def test_bytes_tell_compression_and_parquet_and_names_the_rest(
     assert classify(name, str(tmp_path / name), "lines").format == "lines"
 
 
-COMMAS = "packtool reads commas (csv) and tabs (tsv)"
-RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
+SEPARATED = "values separated by %s; packtool reads commas (csv) and tabs (tsv)"
+MESSAGES = ("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
+PAGE = ("a web page or XML, not the file itself", "download the raw file: on the hub, /resolve/ instead of /blob/")
 
 
 @pytest.mark.parametrize(
     ("name", "head", "problem", "remedy"),
     [
-        (
-            "a.csv",
-            b"id;text\n1;a\n",
-            "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)",
-            "convert it first",
-        ),
-        (
-            "a.csv",
-            b"id|text\n1|a\n",
-            "values separated by bars; packtool reads commas (csv) and tabs (tsv)",
-            "convert it first",
-        ),
+        ("a.csv", b"id;text\n1;a\n", SEPARATED % "semicolons", "convert it first"),
+        ("a.csv", b"id|text\n1|a\n", SEPARATED % "bars", "convert it first"),
         ("a.jsonl", gzip.compress(b"PAR1", mtime=0), "Parquet inside gzip", "unpack it first"),
         (
             "a.jsonl",
@@ -112,24 +116,9 @@ RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
         ("a.txt", b"PACK\0\0\0\2", "a pack of Git", "leave it out with --exclude"),
         ("a.txt", b"\0\0\0\1Bud1\0", "a .DS_Store of a Mac", "leave it out with --exclude"),
         ("a.txt", b"(dp0\nVa\np1\n", "a pickle of Python", "convert it to Parquet or JSON Lines first"),
-        (
-            "a.jsonl",
-            b'[{"human": "a", "assistant": "b"}]\n[{"human": "c", "assistant": "d"}]\n',
-            "lists of messages, not records that hold them",
-            "make records of them: jq -c '{messages: .}'",
-        ),
-        (
-            "a.json",
-            b'[{"role": "user"}]',
-            "lists of messages, not records that hold them",
-            "make records of them: jq -c '{messages: .}'",
-        ),
-        (
-            "a.jsonl",
-            b'[{"id": 1, "content": null, "role": "user"}]\n',
-            "lists of messages, not records that hold them",
-            "make records of them: jq -c '{messages: .}'",
-        ),
+        ("a.jsonl", b'[{"human": "a", "assistant": "b"}]\n[{"human": "c", "assistant": "d"}]\n', *MESSAGES),
+        ("a.json", b'[{"role": "user"}]', *MESSAGES),
+        ("a.jsonl", b'[{"id": 1, "content": null, "role": "user"}]\n', *MESSAGES),
         (
             "a.jsonl",
             b"[1, 2]\n[3]\n",
@@ -162,12 +151,7 @@ RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
             "make records of them: jq -c '.[] | {messages: .}'",
         ),
         *(
-            (
-                name,
-                head,
-                "a web page or XML, not the file itself",
-                "download the raw file: on the hub, /resolve/ instead of /blob/",
-            )
+            (name, head, *PAGE)
             for name in ("a.jsonl", "a.parquet", "a.csv", "a.arrow")
             for head in (b"<!DOCTYPE html>\n<html>", b"\n<?xml version='1.0'?><Error>AccessDenied")
         ),
@@ -179,31 +163,6 @@ def test_what_cannot_be_read_as_it_is_has_its_problem_named(
     (tmp_path / name).write_bytes(head)
     file = classify(name, str(tmp_path / name), None)
     assert (file.problem, file.remedy) == (problem, remedy)
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "format"),
-    [
-        ("a.json", b' [ {"text": "a"}]', "json"),
-        ("a.txt", b'[{"text": "a"}]', "json"),
-        ("a.jsonl", b'{\n  "text": "a"\n}\n', "json"),
-        ("a.json", b"[]", "json"),
-        ("a.json", b'{"text": "a"}', "jsonl"),
-        ("a.jsonl", b'{"text": "cut\n{"text": "a"}\n', "jsonl"),
-        ("a.jsonl", b'\n\n{"text": "a"}\n', "jsonl"),
-        ("a.txt", b"[see below]\n", "text"),
-        ("a.py", b"[{x: 1}]\n", "text"),
-        ("a.ipynb", b'{\n "cells": []\n}\n', "text"),
-        ("a.txt", b"<html>\n<p>a page</p>", "text"),
-        ("a.txt", b"ORCHIDS and RIFFS", "text"),
-        ("a.txt", b"ID3 tags", "text"),
-        ("a", b"MZ and PK", "text"),
-    ],
-)
-def test_json_over_lines_and_texts_with_odd_beginnings(tmp_path: Path, name: str, head: bytes, format: str) -> None:
-    (tmp_path / name).write_bytes(head)
-    file = classify(name, str(tmp_path / name), None)
-    assert (file.format, file.problem) == (format, "")
 
 
 def packed(kind: str) -> bytes:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.records import Fields, UnusableFileError
+from tests.text.corpus.reading import together
 
 
 def read(data: str | bytes, format: str = "csv", limit: int = 1 << 20, **fields: Any) -> tuple[list[Any], list[Any]]:
     stream = io.BytesIO(data if isinstance(data, bytes) else data.encode())
-    batches = list(read_delimited(stream, Fields(**fields), format, limit))
-    rejects = [(reject.record, reject.code) for batch in batches for reject in batch.rejects]
-    return [document for batch in batches for document in batch.documents], rejects
+    documents, rejects = together(read_delimited(stream, Fields(**fields), format, limit))
+    return documents, [(record, code) for record, code, _ in rejects]
 
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

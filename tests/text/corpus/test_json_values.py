@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from packtool.text.corpus import json_values
 from packtool.text.corpus.json_values import read_json
 from packtool.text.corpus.records import Fields, UnusableFileError
+from tests.text.corpus.reading import together
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -34,14 +35,10 @@ class Dribble(io.BytesIO):
 def read(data: str | bytes, step: int = 1 << 20, limit: int = 1 << 20) -> tuple[list[Any], list[tuple[int, str]]]:
     stream = Dribble(data if isinstance(data, bytes) else data.encode())
     stream.step = step
-    documents, rejects, before, size = [], [], 0, 0
-    for batch in read_json(stream, Fields(), limit):
-        documents += batch.documents
-        rejects += [(before + reject.record, reject.code) for reject in batch.rejects]
-        before += batch.records
-        size += batch.bytes
-    assert size == len(stream.getvalue())
-    return documents, rejects
+    batches = list(read_json(stream, Fields(), limit))
+    assert sum(batch.bytes for batch in batches) == len(stream.getvalue())
+    documents, rejects = together(batches)
+    return documents, [(record, code) for record, code, _ in rejects]
 
 
 @given(RECORDS, st.sampled_from([None, 0, 2, "\t"]), st.booleans(), st.sampled_from([1, 5, 1 << 20]))

@@ -11,25 +11,16 @@ from hypothesis import strategies as st
 
 from packtool.text.corpus.jsonl import is_utf8, read_jsonl
 from packtool.text.corpus.records import EXCERPT, Fields
+from tests.text.corpus.reading import together
 
 
-def documents(data: bytes, field: str = "text", start: int = 0, stop: int = -1) -> list[str]:
-    found: list[str] = []
-    for batch in read_jsonl(io.BytesIO(data), Fields(field), start, stop):
-        assert not batch.rejects, batch.rejects
-        found += batch.documents
-    return found
+def read(data: bytes, field: str = "text") -> tuple[list[str], list[tuple[int, str, str]]]:
+    return together(read_jsonl(io.BytesIO(data), Fields(field)))
 
 
-def documents_of(data: bytes) -> list[str]:
-    return [text for batch in read_jsonl(io.BytesIO(data), Fields()) for text in batch.documents]
-
-
-def rejects(data: bytes, field: str = "text") -> list[tuple[int, str, str]]:
-    found, before = [], 0
-    for batch in read_jsonl(io.BytesIO(data), Fields(field)):
-        found += [(before + each.record, each.code, each.reason) for each in batch.rejects]
-        before += batch.records
+def documents(data: bytes, field: str = "text") -> list[str]:
+    found, rejects = read(data, field)
+    assert not rejects
     return found
 
 
@@ -44,7 +35,7 @@ def test_texts_come_back(texts: list[str], ending: str, ascii_only: bool) -> Non
 def test_nested_and_dotted_fields() -> None:
     data = b'{"a": {"b": "in"}}\n{"a.b": "dotted"}\n{"a": {"b": "in"}, "a.b": "out"}\n{"a": 5, "a.b": "out"}\n'
     assert documents(data, "a.b") == ["in", "dotted", "in", "out"]
-    assert rejects(b'{"a": {"c": 1}}\n{"a": {"b": 1}}\n', "a.b") == [
+    assert read(b'{"a": {"c": 1}}\n{"a": {"b": 1}}\n', "a.b")[1] == [
         (1, "missing-text", "no text field 'a.b'; there are a"),
         (2, "missing-text", "text field 'a.b' is a number, not a string"),
     ]
@@ -76,9 +67,8 @@ def test_each_bad_line_has_its_reason() -> None:
     }
     good = b'{"text": "good"}'
     data = b"\n".join(line for pair in bad for line in (good, pair)) + b"\n"
-    assert rejects(data) == [(2 * number, *reason) for number, reason in enumerate(bad.values(), 1)]
-    texts = [text for batch in read_jsonl(io.BytesIO(data), Fields()) for text in batch.documents]
-    assert texts == ["good"] * len(bad)
+    expected = [(2 * number, *reason) for number, reason in enumerate(bad.values(), 1)]
+    assert read(data) == (["good"] * len(bad), expected)
 
 
 def test_what_other_tools_write_is_taken() -> None:
@@ -89,7 +79,7 @@ def test_what_other_tools_write_is_taken() -> None:
 def test_an_object_over_two_lines_is_two_bad_lines() -> None:
     # One line too many and one too few: counting objects alone would not notice.
     data = b'{"text":"a"}{"text":"b"}\n{"text":\n"c"}\n'
-    assert [line for line, _, _ in rejects(data)] == [1, 2, 3]
+    assert [line for line, _, _ in read(data)[1]] == [1, 2, 3]
 
 
 def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None:
@@ -97,7 +87,7 @@ def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None
     data = b"\n".join(b'{"text": "%d", "x": %s%s}' % (n, b"[" * n, b"]" * n) for n in levels) + b"\n"
 
     def deeper(levels: int) -> tuple[list[str], list[tuple[int, str, str]]]:
-        return deeper(levels - 1) if levels else (documents_of(data), rejects(data))
+        return deeper(levels - 1) if levels else read(data)
 
     shallow = deeper(0)
     assert shallow == deeper(300)
@@ -150,7 +140,7 @@ def test_reading_by_short_reads_is_the_same() -> None:
         def read(self, size: int | None = -1, /) -> bytes:
             return super().read(min(size or 1, 5))
 
-    texts = [text for batch in read_jsonl(Dribble(LINES[:5000]), Fields(), 0, 4000) for text in batch.documents]
+    texts, _ = together(read_jsonl(Dribble(LINES[:5000]), Fields(), 0, 4000))
     assert texts == [f"document {n}" for n in range(len(texts))]
     assert len(texts) > 100
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.formats.token_store import TokenStore
 from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus import layouts
@@ -25,7 +21,8 @@ from packtool.text.corpus.layouts import known_layout
 from packtool.text.corpus.records import Fields
 from packtool.warnings import PacktoolWarning
 from tests.stores import load
-from tests.text.tokenizing.runs import ASSET, documents
+from tests.text.corpus.reading import write
+from tests.text.tokenizing.runs import ASSET, stored
 
 OPTIONAL = st.sampled_from(["", "x", "two\nlines", None])
 
@@ -116,21 +113,20 @@ def test_what_is_not_clear_is_asked_for(names: list[str], tmp_path: Path) -> Non
     ],
 )
 def test_one_of_prompt_and_answer_is_enough(
-    tmp_path: Path, template: Path, names: list[str], option: dict[str, Any], layout: str | None
+    tmp_path: Path, chat: dict[str, Any], names: list[str], option: dict[str, Any], layout: str | None
 ) -> None:
     found = known_layout(names, **option)
     assert (None if found is None else found.shown()) == layout
-    options = {"tokenizer": ASSET, "chat_template": template, "workers": 1, **option}
+    options = {**chat, **option}
     for name in ("a.jsonl", "a.parquet", "a.csv"):
         path = write(tmp_path / name, [{key: f"the {key}" for key in names}])
         if found is None:
             with pytest.raises(UsageError, match="by its well-known names, the other part is not found: in the first"):
                 packtool.tokenize(path, tmp_path / name[2:], **options)
             continue
-        packtool.tokenize(path, tmp_path / name[2:], **options)
+        one = stored(path, tmp_path / name[2:], **options)
         options |= {"prompt": found.prompt, "completion": found.completion}
-        packtool.tokenize(path, tmp_path / f"{name[2:]}-both", **options)
-        assert documents(tmp_path / name[2:]) == documents(tmp_path / f"{name[2:]}-both")
+        assert one == stored(path, tmp_path / f"{name[2:]}-both", **options)
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
@@ -145,35 +141,17 @@ def test_one_of_prompt_and_answer_is_enough(
     ],
 )
 def test_turns_of_every_form_and_name(
-    tmp_path: Path, template: Path, name: str, field: str, turns: list[Any], by_itself: bool
+    tmp_path: Path, chat: dict[str, Any], name: str, field: str, turns: list[Any], by_itself: bool
 ) -> None:
-    options: dict[str, Any] = {"tokenizer": ASSET, "chat_template": template, "workers": 1}
-    packtool.tokenize([{"prompt": "q", "completion": "a"}], tmp_path / "expected", **options)
+    expected = stored([{"prompt": "q", "completion": "a"}], tmp_path / "expected", **chat)
     path = write(tmp_path / name, [{"id": "1", field: turns}])
-    packtool.tokenize(path, tmp_path / "named", conversations=field, **options)
-    assert documents(tmp_path / "named") == documents(tmp_path / "expected")
+    assert stored(path, tmp_path / "named", conversations=field, **chat) == expected
     if by_itself:
-        packtool.tokenize(path, tmp_path / "s", **options)
-        assert documents(tmp_path / "s") == documents(tmp_path / "expected")
+        assert stored(path, tmp_path / "s", **chat) == expected
         assert load(tmp_path / "s")["options"]["conversations"] in (field, "auto")
     else:
         with pytest.raises(UsageError, match=f"a list of texts, '{field}', which does not say who speaks"):
             packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-
-
-def write(path: Path, records: list[dict[str, Any]]) -> Path:
-    if path.suffix == ".parquet":
-        parquet.write_table(pa.Table.from_pylist(records), path)
-    elif path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, records[0])
-            writer.writeheader()
-            writer.writerows(records)
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(records, indent=2))
-    else:
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
 
 
 RECORDS = [
@@ -182,58 +160,40 @@ RECORDS = [
 ]
 
 
-@pytest.fixture
-def template(tmp_path: Path) -> Path:
-    turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
-    turns += "{% if m.role == 'assistant' %}<|endoftext|>{% endif %}{% endfor %}"
-    text = turns + "{% if add_generation_prompt %}<assistant>{% endif %}"
-    (tmp_path / "t.jinja").write_text(text)
-    return tmp_path / "t.jinja"
-
-
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet", "a.csv"])
-def test_a_layout_is_read_from_every_format(tmp_path: Path, template: Path, name: str) -> None:
-    options: dict[str, Any] = {"tokenizer": ASSET, "chat_template": template, "workers": 1}
-    expected = [{"prompt": "Add.\n1 + 1", "completion": "2"}, {"prompt": "Say Hi.", "completion": "Hi."}]
-    packtool.tokenize(expected, tmp_path / "expected", **options)
-    packtool.tokenize(write(tmp_path / name, RECORDS), tmp_path / "s", **options)
-    assert documents(tmp_path / "s") == documents(tmp_path / "expected")
+def test_a_layout_is_read_from_every_format(tmp_path: Path, chat: dict[str, Any], name: str) -> None:
+    plain = [{"prompt": "Add.\n1 + 1", "completion": "2"}, {"prompt": "Say Hi.", "completion": "Hi."}]
+    expected = stored(plain, tmp_path / "expected", **chat)
+    assert stored(write(tmp_path / name, RECORDS), tmp_path / "s", **chat) == expected
     written = load(tmp_path / "s")["options"]
     assert (written["prompt"], written["completion"]) == (["instruction", "input"], "output")
-    packtool.tokenize(RECORDS, tmp_path / "given", **options)
-    assert documents(tmp_path / "given") == documents(tmp_path / "expected")
+    assert stored(RECORDS, tmp_path / "given", **chat) == expected
     odd = [{"q": "Add.", "more": "1 + 1", "a": "2"}, {"q": "Say Hi.", "more": "", "a": "Hi."}]
     path = write(tmp_path / f"odd{name[1:]}", odd)
-    packtool.tokenize(path, tmp_path / "t", prompt="q,more", completion="a", **options)
-    assert documents(tmp_path / "t") == documents(tmp_path / "expected")
+    assert stored(path, tmp_path / "t", prompt="q,more", completion="a", **chat) == expected
 
 
-def test_an_array_of_questions_and_answers_alone_is_one_of_records(tmp_path: Path, template: Path) -> None:
+def test_an_array_of_questions_and_answers_alone_is_one_of_records(tmp_path: Path, chat: dict[str, Any]) -> None:
     source = write(tmp_path / "a.json", [{"instruction": "a", "output": "b"}, {"instruction": "c", "output": "d"}])
-    packtool.tokenize(source, tmp_path / "s", tokenizer=ASSET, chat_template=template)
-    assert TokenStore(tmp_path / "s").documents == 2
+    assert len(stored(source, tmp_path / "s", **chat)) == 2
 
 
-def test_system_and_history_are_named(tmp_path: Path, template: Path) -> None:
+def test_system_and_history_are_named(tmp_path: Path, chat: dict[str, Any]) -> None:
     record = {"s": "Brief.", "past": [["1", "one"]], "q": "2", "a": "two"}
     messages = [("system", "Brief."), ("user", "1"), ("assistant", "one"), ("user", "2"), ("assistant", "two")]
-    options: dict[str, Any] = {"tokenizer": ASSET, "chat_template": template, "workers": 1}
     talk = {"messages": [{"role": role, "content": text} for role, text in messages]}
-    packtool.tokenize([talk], tmp_path / "expected", **options)
+    expected = stored([talk], tmp_path / "expected", **chat)
+    options = {"prompt": ["q"], "completion": "a", "system": "s", "history": "past", **chat}
     for name in ("a.jsonl", "a.parquet"):
-        packtool.tokenize(
-            write(tmp_path / name, [record]), tmp_path / f"s{name}", prompt=["q"], completion="a", system="s",
-            history="past", **options,
-        )  # fmt: skip
-        assert documents(tmp_path / f"s{name}") == documents(tmp_path / "expected")
+        assert stored(write(tmp_path / name, [record]), tmp_path / f"s{name}", **options) == expected
 
 
-def test_a_record_without_an_answer_is_an_error(tmp_path: Path, template: Path) -> None:
+def test_a_record_without_an_answer_is_an_error(tmp_path: Path, chat: dict[str, Any]) -> None:
     path = write(tmp_path / "a.jsonl", [*RECORDS, {"instruction": "Add."}, {"instruction": "", "output": "x"}])
     with pytest.raises(DataError, match=r"a\.jsonl:3: no field 'output' with the answer; there are instruction"):
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET, chat_template=template)
+        packtool.tokenize(path, tmp_path / "s", **chat)
     with pytest.warns(PacktoolWarning, match="2 records could not be used"):
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET, chat_template=template, on_error="skip")
+        packtool.tokenize(path, tmp_path / "s", **chat, on_error="skip")
 
 
 @pytest.mark.parametrize(
@@ -297,13 +257,13 @@ def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any]
         conversation_of({"messages": TURNS, **more})
 
 
-def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, template: Path) -> None:
+def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, chat: dict[str, Any]) -> None:
     said = {"messages": [{"role": "system", "content": "s", "functions": "[{}]"}, *TURNS]}
     with pytest.raises(DataError, match="a message has functions, which the chat template does not read there"):
-        packtool.tokenize([said], tmp_path / "s", tokenizer=ASSET, chat_template=template)
+        packtool.tokenize([said], tmp_path / "s", **chat)
+    template = chat["chat_template"]
     template.write_text("{{ messages[0].functions }}" + template.read_text())
-    packtool.tokenize([said], tmp_path / "s", tokenizer=ASSET, chat_template=template)
-    assert TokenStore(tmp_path / "s").documents == 1
+    assert len(stored([said], tmp_path / "s", **chat)) == 1
 
 
 def test_senders_of_any_case() -> None:
@@ -335,12 +295,10 @@ def test_several_text_fields(tmp_path: Path) -> None:
         {"body": "B"},
         {"title,body": "whole", "title": "x"},
     ]
-    for name in ("a.jsonl", "a.parquet"):
-        path = write(tmp_path / name, records[:4] if name == "a.parquet" else records)
-        packtool.tokenize(path, tmp_path / name[2:], tokenizer=ASSET, text_field="title,body")
-    packtool.tokenize(iter(["T\n\nB", "B", "B", "B", "whole"]), tmp_path / "expected", tokenizer=ASSET)
-    assert documents(tmp_path / "jsonl") == documents(tmp_path / "expected")
-    assert documents(tmp_path / "parquet") == documents(tmp_path / "expected")[:4]
+    expected = stored(iter(["T\n\nB", "B", "B", "B", "whole"]), tmp_path / "expected")
+    for name, count in (("a.jsonl", 5), ("a.parquet", 4)):
+        path = write(tmp_path / name, records[:count])
+        assert stored(path, tmp_path / name[2:], text_field="title,body") == expected[:count]
     with pytest.raises(DataError, match="no text field 'a,b'; there are"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "x", tokenizer=ASSET, text_field="a,b")
 

@@ -18,7 +18,7 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
-from tests.text.corpus.reading import find
+from tests.text.corpus.reading import find, together
 from tests.text.tokenizing.runs import ASSET, documents
 
 CHAT = Fields("", chat=True)
@@ -47,9 +47,7 @@ RECORD = st.builds(
 
 def read(path: Path, fields: Fields, limit: int = 1 << 20) -> tuple[list[Any], list[tuple[int, str, str]]]:
     [file] = find(path)
-    batches = list(SpanReader(file, Span(0), fields, limit=limit))
-    rejects = [(reject.record, reject.code, reject.reason) for batch in batches for reject in batch.rejects]
-    return [document for batch in batches for document in batch.documents], rejects
+    return together(SpanReader(file, Span(0), fields, limit=limit))
 
 
 def write(table: pa.Table, path: Path) -> Path:

@@ -14,7 +14,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.text.corpus.read import records_before
 from packtool.text.corpus.records import Reject, Span
-from tests.text.corpus.reading import find, read, salvage
+from tests.text.corpus.reading import find, only_batch, read, salvage, together
 from tests.text.tokenizing.runs import ASSET, documents, run
 
 
@@ -92,14 +92,11 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
     [file] = find(tmp_path / "x")
     assert file.format == "parquet"
     for column in ("text", "big", "coded"):
-        batches = list(read(file, Span(0), column))
-        assert [text for batch in batches for text in batch.documents] == ["a", "ü", "", "e"]
-        assert [r.record for batch in batches for r in batch.rejects] == [2]
-    deep = list(read(file, Span(0), "deep.body"))
-    assert [text for batch in deep for text in batch.documents] == ["a", "ü", ""]
-    assert sum(len(batch.rejects) for batch in deep) == 2
-    second = list(read(file, Span(0, 1, 2), "text"))
-    assert [text for batch in second for text in batch.documents] == ["ü", ""]
+        found, rejects = together(read(file, Span(0), column))
+        assert (found, [record for record, *_ in rejects]) == (["a", "ü", "", "e"], [2])
+    found, rejects = together(read(file, Span(0), "deep.body"))
+    assert (found, len(rejects)) == (["a", "ü", ""], 2)
+    assert together(read(file, Span(0, 1, 2), "text"))[0] == ["ü", ""]
     assert records_before(file, Span(0, 1, 2)) == 2
     for column, reason in (
         ("body", "no text field 'body'; there are text, big, coded, deep, number"),
@@ -116,17 +113,15 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
     twice = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     parquet.write_table(twice, tmp_path / "x.parquet")
-    [file] = find(tmp_path / "x.parquet")
-    [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "missing-text", "2 columns are called 'text'", lost=file.bytes)]
+    reject = Reject(0, "missing-text", "2 columns are called 'text'", lost=(tmp_path / "x.parquet").stat().st_size)
+    assert only_batch(tmp_path / "x.parquet").rejects == [reject]
 
 
 def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     raw = pa.array([b"fine", b"\xff\xfe", None], pa.binary())
     broken = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
     parquet.write_table(pa.table({"text": broken}), tmp_path / "x.parquet")
-    [file] = find(tmp_path / "x.parquet")
-    [batch] = read(file, Span(0), "text")
+    batch = only_batch(tmp_path / "x.parquet")
     assert batch.documents == ["fine"]
     assert [(r.record, r.code, r.raw) for r in batch.rejects] == [
         (2, "invalid-utf8", b"\xff\xfe"),
@@ -138,9 +133,8 @@ def test_values_above_the_limit_of_a_record(tmp_path: Path) -> None:
     texts = ["short", "\ufefflong 😀 " * 100, None, "日本語 " * 100]
     table = pa.table({"text": texts, "coded": pa.array(texts).dictionary_encode()})
     parquet.write_table(table, tmp_path / "x.parquet")
-    [file] = find(tmp_path / "x.parquet")
     for column in ("text", "coded"):
-        [batch] = read(file, Span(0), column, limit=1000)
+        batch = only_batch(tmp_path / "x.parquet", column, limit=1000)
         assert batch.documents == ["short", texts[3]]
         assert [reject.record for reject in batch.rejects] == [2, 3]
         assert batch.rejects[0].reason == "a record of 1,300 bytes, above the limit of 1,000"
@@ -151,7 +145,6 @@ def test_damaged_parquet(tmp_path: Path, cut: int) -> None:
     parquet.write_table(pa.table({"text": ["some text"] * 500}), tmp_path / "x.parquet")
     raw = (tmp_path / "x.parquet").read_bytes()
     (tmp_path / "x.parquet").write_bytes(raw[:cut])
-    [file] = find(tmp_path / "x.parquet")
-    [batch] = read(file, Span(0), "text")
+    batch = only_batch(tmp_path / "x.parquet")
     assert batch.rejects[0].code == "damaged-file"
     assert "not a whole Parquet file" in batch.rejects[0].reason

@@ -11,26 +11,22 @@ from hypothesis import strategies as st
 from packtool.text.corpus import text as text_files
 from packtool.text.corpus.records import Reject, Span
 from packtool.text.corpus.text import line_chunks, read_lines
-from tests.text.corpus.reading import find, read
+from tests.text.corpus.reading import find, only_batch, read, together
 
 
 def test_text_files_are_one_document_or_one_a_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\n two \nthr\xc3\xa9e")
-    [file] = find(tmp_path / "a.txt")
-    assert [batch.documents for batch in read(file, Span(0), "text")] == [["one\r\n\r\n two \nthr\u00e9e"]]
+    assert only_batch(tmp_path / "a.txt").documents == ["one\r\n\r\n two \nthr\u00e9e"]
     [file] = find(tmp_path / "a.txt", "lines")
-    assert [t for batch in read(file, Span(0), "text") for t in batch.documents] == ["one", " two ", "thr\u00e9e"]
+    assert together(read(file, Span(0), "text")) == (["one", " two ", "thr\u00e9e"], [])
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    [file] = find(tmp_path / "b.txt")
-    [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "invalid-utf8", "not valid UTF-8", b"caf\xe9")]
+    assert only_batch(tmp_path / "b.txt").rejects == [Reject(0, "invalid-utf8", "not valid UTF-8", b"caf\xe9")]
 
 
 def test_a_text_file_may_be_larger_than_a_record(tmp_path: Path) -> None:
     content = "déjà vu, 日本語 😀 " * 5
     (tmp_path / "a.txt").write_text(content)
-    [file] = find(tmp_path / "a.txt")
-    [batch] = read(file, Span(0), "text", limit=10)
+    batch = only_batch(tmp_path / "a.txt", limit=10)
     assert (batch.documents, batch.rejects) == ([content], [])
 
 

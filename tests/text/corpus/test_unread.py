@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
@@ -10,20 +9,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
-from tests.text.tokenizing.runs import ASSET, documents
+from tests.text.corpus.reading import write
+from tests.text.tokenizing.runs import ASSET, stored
 
-TEMPLATE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' %}<|endoftext|>{% endif %}"
-    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-)
 Q, A = "What is it?", "It is so."
 TURNS = [{"role": "user", "content": Q}, {"role": "assistant", "content": A}]
 IN_PARTS = [{"role": turn["role"], "content": [{"text": turn["content"]}]} for turn in TURNS]
@@ -77,32 +71,18 @@ UNSEEN_IN_TABLES = ("one string", "'answer_idx'")
 """What a record is called for its values, of which a table shows only types."""
 
 
-@pytest.fixture
-def options(tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "t.jinja").write_text(TEMPLATE)
-    return {"tokenizer": ASSET, "chat_template": tmp_path / "t.jinja", "workers": 1}
-
-
-def write(path: Path, record: dict[str, Any]) -> Path:
-    if path.suffix == ".parquet":
-        parquet.write_table(pa.Table.from_pylist([record, record]), path)
-    else:
-        path.write_text((json.dumps(record) + "\n") * 2)
-    return path
-
-
 @pytest.mark.parametrize(("record", "called"), REFUSED)
 def test_a_layout_is_refused_by_name_with_a_way_out(
-    tmp_path: Path, options: dict[str, Any], record: dict[str, Any], called: str
+    tmp_path: Path, chat: dict[str, Any], record: dict[str, Any], called: str
 ) -> None:
-    path = write(tmp_path / "a.jsonl", record)
+    path = write(tmp_path / "a.jsonl", [record] * 2)
     with pytest.raises(UsageError, match=rf"a\.jsonl: the first record is .*{called}") as error:
-        packtool.tokenize(path, tmp_path / "s", **options)
+        packtool.tokenize(path, tmp_path / "s", **chat)
     remedy = error.value.remedy
     if not any(word in called for word in UNSEEN_IN_TABLES):
-        table = write(tmp_path / "a.parquet", record)
+        table = write(tmp_path / "a.parquet", [record] * 2)
         with pytest.raises(UsageError, match=called) as same:
-            packtool.tokenize(table, tmp_path / "s", **options)
+            packtool.tokenize(table, tmp_path / "s", **chat)
         assert same.value.remedy == remedy
     command = re.search(r"jq -c '.*'", remedy)
     named = dict(re.findall(r"--([a-z]+) ([\w,]+)", remedy))
@@ -110,12 +90,12 @@ def test_a_layout_is_refused_by_name_with_a_way_out(
         made = tmp_path / "made.jsonl"
         done = subprocess.run(shlex.split(command[0]), input=path.read_bytes(), capture_output=True, check=True)
         made.write_bytes(done.stdout)
-        packtool.tokenize(made, tmp_path / "s", **options)
+        packtool.tokenize(made, tmp_path / "s", **chat)
         counts = TokenStore(tmp_path / "s").manifest.counts
         assert counts["documents"] == 2
         assert counts["trained_tokens"] > 0
     elif named:
-        packtool.tokenize(path, tmp_path / "s", **named, **options)
+        packtool.tokenize(path, tmp_path / "s", **named, **chat)
     else:
         assert command is not None or any(word in called for word in WORDS)
 
@@ -151,12 +131,11 @@ TAKEN: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
 
 @pytest.mark.parametrize(("record", "messages"), TAKEN)
 def test_forms_of_other_interfaces_are_read(
-    tmp_path: Path, options: dict[str, Any], record: dict[str, Any], messages: list[dict[str, Any]]
+    tmp_path: Path, chat: dict[str, Any], record: dict[str, Any], messages: list[dict[str, Any]]
 ) -> None:
-    packtool.tokenize([{"messages": messages}] * 2, tmp_path / "expected", **options)
+    expected = stored([{"messages": messages}] * 2, tmp_path / "expected", **chat)
     for name in ("a.jsonl", "a.parquet"):
-        packtool.tokenize(write(tmp_path / name, record), tmp_path / name[2:], **options)
-        assert documents(tmp_path / name[2:]) == documents(tmp_path / "expected")
+        assert stored(write(tmp_path / name, [record] * 2), tmp_path / name[2:], **chat) == expected
         trained = [TokenStore(tmp_path / store).manifest.counts["trained_tokens"] for store in (name[2:], "expected")]
         assert trained[0] == trained[1] > 0
 
@@ -165,14 +144,14 @@ def test_forms_of_other_interfaces_are_read(
 def test_a_text_that_is_one_message_of_a_tree_is_read_with_a_warning(tmp_path: Path, name: str) -> None:
     record = {"message_id": "1", "parent_id": "0", "text": Q, "role": "prompter"}
     with pytest.warns(PacktoolWarning, match="one message of a tree, .*: each 'text' is read by itself"):
-        packtool.tokenize(write(tmp_path / name, record), tmp_path / "s", tokenizer=ASSET)
+        packtool.tokenize(write(tmp_path / name, [record] * 2), tmp_path / "s", tokenizer=ASSET)
 
 
-def test_a_part_that_is_no_text_is_named(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_part_that_is_no_text_is_named(tmp_path: Path, chat: dict[str, Any]) -> None:
     call = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"x": 1}}}]}
-    path = write(tmp_path / "a.jsonl", {"contents": [{"role": "user", "parts": [{"text": Q}]}, call]})
+    path = write(tmp_path / "a.jsonl", [{"contents": [{"role": "user", "parts": [{"text": Q}]}, call]}])
     with pytest.raises(DataError, match="message 2 has a part of functionCall, which is not a text"):
-        packtool.tokenize(path, tmp_path / "s", **options)
+        packtool.tokenize(path, tmp_path / "s", **chat)
 
 
 @pytest.mark.parametrize(
@@ -184,16 +163,15 @@ def test_a_part_that_is_no_text_is_named(tmp_path: Path, options: dict[str, Any]
     ],
 )
 def test_what_is_read_is_read_whatever_is_beside_it(
-    tmp_path: Path, options: dict[str, Any], record: dict[str, Any]
+    tmp_path: Path, chat: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    packtool.tokenize([{"messages": TURNS}] * 2, tmp_path / "expected", **options)
+    expected = stored([{"messages": TURNS}] * 2, tmp_path / "expected", **chat)
     for name in ("a.jsonl", "a.parquet"):
-        packtool.tokenize(write(tmp_path / name, record), tmp_path / name[2:], **options)
-        assert documents(tmp_path / name[2:]) == documents(tmp_path / "expected")
+        assert stored(write(tmp_path / name, [record] * 2), tmp_path / name[2:], **chat) == expected
 
 
 @pytest.mark.parametrize("choices", [{"label": 5}, {"label": None, "text": None}, {"a": 1}])
 def test_odd_choices_are_asked_about(tmp_path: Path, choices: dict[str, Any]) -> None:
-    path = write(tmp_path / "a.jsonl", {"question": Q, "choices": choices, "answer": A})
+    path = write(tmp_path / "a.jsonl", [{"question": Q, "choices": choices, "answer": A}])
     with pytest.raises(UsageError, match="the first record has question, answer, choices: it is not clear"):
         packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)

@@ -65,6 +65,11 @@ def run(inputs: Any, output: Path, **options: Any) -> packtool.commands.tokenize
     return packtool.tokenize(inputs, output, **{"tokenizer": ASSET, "workers": 1, "quiet": True, **options})
 
 
+def stored(inputs: Any, output: Path, **options: Any) -> list[list[int]]:
+    """The documents of a store that is made of these inputs."""
+    return documents(run(inputs, output, **options).path)
+
+
 def fails(kind: type[PacktoolError], inputs: Any, output: Path, **options: Any) -> str:
     with pytest.raises(kind) as caught:
         run(inputs, output, **options)
