@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.exchange.tables import as_jsonl
+
 EOS = 0
 VOCAB = 4096
 Ids = list[int]
@@ -335,9 +337,7 @@ def _write_arrow(path: Path, given: list[Ids], rng: random.Random) -> None:
 
 
 def _write_jsonl(path: Path, given: list[Ids], rng: random.Random) -> None:
-    columns = _columns(given, rng)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    (path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    as_jsonl(path / "a.jsonl", _columns(given, rng))
 
 
 def _sampled(samples: list[bytes], header: bytes = b"") -> bytes:

@@ -30,6 +30,7 @@ from packtool.exchange.model import Format, ReadOptions
 from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import EOS, READERS, VOCAB, Document, write
+from tests.exchange.streams import words
 
 MEMORY = 8 << 30
 """Bytes of addresses: a damaged size may ask Arrow for 2 GiB, which it does not touch."""
@@ -121,15 +122,6 @@ def expected(path: Path, name: str) -> list[Document] | None:
         return None
 
 
-def tokenizer() -> bytes:
-    """A tokenizer of whole words with this vocabulary."""
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-
-    vocab = {"<eos>": EOS} | {f"t{number}": number for number in range(1, VOCAB)}
-    return Tokenizer(WordLevel(vocab, unk_token="t1")).to_str().encode()
-
-
 def case(name: str, place: Path, number: int, seed: int) -> str:
     """Try one; return what became of it.
 
@@ -177,7 +169,7 @@ def main(names: str, cases: str, seed: str = "0") -> None:
             for number in range(int(cases)):
                 place = Path(directory, "case")
                 place.mkdir()
-                (place / "tokenizer.json").write_bytes(TOKENIZER_FILE)
+                (place / "tokenizer.json").write_text(TOKENIZER_FILE)
                 sys.stderr.write(f"{name} {number}\n")  # the last line says where a crash was
                 sys.stderr.flush()
                 try:
@@ -189,7 +181,7 @@ def main(names: str, cases: str, seed: str = "0") -> None:
     json.dump({**counts, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}, sys.stdout)
 
 
-TOKENIZER_FILE = tokenizer()
+TOKENIZER_FILE = words(VOCAB).to_str()
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

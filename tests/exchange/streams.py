@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 import packtool
 from packtool.formats.schema import TokenizerInfo
@@ -14,6 +16,12 @@ from tests.stores import EOS, write_store
 
 LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
 LARGE = TokenizerInfo(sha256="1" * 64, vocab_size=1 << 17, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
+
+
+def words(count: int, eos: int = EOS, text: str = "<eos>") -> Tokenizer:
+    """A tokenizer of whole words with so many ids."""
+    vocab = {f"t{number}": number for number in range(count) if number != eos}
+    return Tokenizer(WordLevel(vocab | {text: eos}, unk_token="t1"))
 
 
 def small_large_and_empty(place: Path) -> dict[str, Path]:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-Columns = dict[str, list[Any]]
+Columns = dict[str, Any]
 
 
 def as_jsonl(file: Path, columns: Columns) -> None:
@@ -19,6 +19,12 @@ def as_jsonl(file: Path, columns: Columns) -> None:
 
 def as_parquet(file: Path, columns: Columns) -> None:
     parquet.write_table(pa.table(columns), file, row_group_size=2)
+
+
+def rows_of(place: Path) -> list[dict[str, Any]]:
+    """The rows of all Parquet files of a directory."""
+    tables = (parquet.read_table(file) for file in sorted(place.glob("*.parquet")))
+    return [row for table in tables for row in table.to_pylist()]
 
 
 def as_arrow(file: Path, columns: Columns) -> None:

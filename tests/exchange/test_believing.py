@@ -21,7 +21,8 @@ import packtool
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
-from tests.exchange.streams import stream
+from tests.exchange.streams import stream, words
+from tests.exchange.tables import as_arrow
 from tests.stores import write_store
 
 IDS = [5, 6, 7, 0, 8, 9, 0]
@@ -38,9 +39,7 @@ def imported(path: Path, name: str, tokenizer: Path, **options: Any) -> list[lis
 def write_lists(path: Path, column: str, offsets: tuple[int, ...]) -> None:
     """Write ids and labels of two records, and give the lists of one column these offsets, as no sound program does."""
     rows = pa.array([[1, 2, 3], [4, 5]], pa.list_(pa.int32()))
-    batch = pa.record_batch({"input_ids": rows, "labels": rows})
-    with pa.ipc.new_stream(path, batch.schema) as out:
-        out.write_batch(batch)
+    as_arrow(path, {"input_ids": rows, "labels": rows})
     data, sound = path.read_bytes(), struct.pack("<3i", 0, 3, 5)
     at = data.index(sound) if column == "input_ids" else data.rindex(sound)
     path.write_bytes(data[:at] + struct.pack("<3i", *offsets) + data[at + 12 :])
@@ -188,9 +187,7 @@ def test_a_file_without_eos_is_one_document_and_it_is_said(tmp_path: Path, token
 def _saved(path: Path, files: dict[str, list[list[int]]], named: list[str]) -> Path:
     path.mkdir()
     for file, rows in files.items():
-        batch = pa.record_batch({"input_ids": pa.array(rows, pa.list_(pa.int32()))})
-        with pa.ipc.new_stream(path / file, batch.schema) as out:
-            out.write_batch(batch)
+        as_arrow(path / file, {"input_ids": pa.array(rows, pa.list_(pa.int32()))})
     (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in named]}))
     return path
 
@@ -224,18 +221,12 @@ def test_a_saved_dataset_is_the_files_that_it_names(tmp_path: Path, tokenizer: P
 
 def test_eos_that_does_not_fit_the_ids_is_an_error(tmp_path: Path) -> None:
     """The wrong tokenizer: its EOS is above all ids that the file's type holds."""
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-
-    vocab = {f"t{number}": number for number in range(70_000)} | {"<|endoftext|>": 70_000}
     tokenizer = tmp_path / "tokenizer.json"
-    made = Tokenizer(WordLevel(vocab, unk_token="t1"))
+    made = words(70_000, eos=70_000, text="<|endoftext|>")
     made.add_special_tokens(["<|endoftext|>"])
     made.save(str(tokenizer))
     (tmp_path / "train.bin").write_bytes(U2)
-    batch = pa.record_batch({"input_ids": pa.array([[5, 6]], pa.list_(pa.uint16()))})
-    with pa.ipc.new_stream(tmp_path / "a.arrow", batch.schema) as out:
-        out.write_batch(batch)
+    as_arrow(tmp_path / "a.arrow", {"input_ids": pa.array([[5, 6]], pa.list_(pa.uint16()))})
     given: list[tuple[str, Path, dict[str, Any]]] = [
         ("nanogpt", tmp_path / "train.bin", {"dtype": "uint16"}),
         ("megatron", _megatron(tmp_path, 8, U2), {}),
@@ -293,19 +284,9 @@ def test_a_shard_of_mds_is_read_without_its_index(tmp_path: Path, tokenizer: Pat
     packtool.export(given, tmp_path / "mds", format="mds")
     (shard,) = (tmp_path / "mds").glob("*.mds")
     shutil.copy(shard, tmp_path / "alone.mds")
-    options: dict[str, Any] = {"format": "mds", "tokenizer": _wide(tmp_path)}
-    packtool.import_(tmp_path / "alone.mds", tmp_path / "store", **options)
+    words(1 << 16).save(str(tmp_path / "wide.json"))
+    packtool.import_(tmp_path / "alone.mds", tmp_path / "store", format="mds", tokenizer=tmp_path / "wide.json")
     assert stream(tmp_path / "store").tolist() == stream(given).tolist()
-
-
-def _wide(path: Path) -> Path:
-    """A tokenizer with as many ids as the stores of the tests."""
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-
-    vocab = {"<eos>": 0} | {f"t{number}": number for number in range(1, 1 << 16)}
-    (path / "wide.json").write_bytes(Tokenizer(WordLevel(vocab, unk_token="t1")).to_str().encode())
-    return path / "wide.json"
 
 
 def test_tables_with_columns_of_one_name_are_refused(tmp_path: Path, tokenizer: Path) -> None:

@@ -20,6 +20,7 @@ from packtool.exchange.model import Contents, Format, ReadOptions
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
 from tests.exchange.streams import rows_in_order, small_large_and_empty, stream
+from tests.exchange.tables import rows_of
 from tests.interrupting import interrupted_everywhere
 from tests.stores import EOS, TOKENIZER, contents
 
@@ -125,11 +126,9 @@ def test_rows_keep_their_order(
 @pytest.mark.parametrize("kind", ["joined", "batches"])
 def test_columns_are_those_of_the_reader(stores: dict[str, Path], tmp_path: Path, kind: str) -> None:
     """Positions restart and padding has no label, in each row as the reader says it, of whatever length."""
-    import pyarrow.parquet as pq
-
     source = made(stores["small"], tmp_path, kind)
     packtool.export(source, tmp_path / "out", format="parquet")
-    rows = [row for file in sorted((tmp_path / "out").glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    rows = rows_of(tmp_path / "out")
     dataset = packtool.open(source)
     batches: Any = (
         [dataset.batch(number) for number in range(len(dataset))]
@@ -156,16 +155,10 @@ def test_columns_are_those_of_the_reader(stores: dict[str, Path], tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["joined", "batches"])
 def test_megatron_bridge_has_the_boundaries_and_masks_of_the_reader(stores: Any, tmp_path: Path, kind: str) -> None:
-    import pyarrow.parquet as pq
-
     source = made(stores["small"], tmp_path, kind)
     for name in ("parquet", "megatron-bridge"):
         packtool.export(source, tmp_path / name, format=name)
-    tables = [
-        [row for file in sorted((tmp_path / name).glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
-        for name in ("megatron-bridge", "parquet")
-    ]
-    for found, row in zip(*tables, strict=True):
+    for found, row in zip(rows_of(tmp_path / "megatron-bridge"), rows_of(tmp_path / "parquet"), strict=True):
         assert found["input_ids"] == row["input_ids"]
         assert found["loss_mask"] == [int(label != -100) for label in row["labels"]]
         assert found["seq_start_id"] == [place for place, position in enumerate(row["position_ids"]) if position == 0]

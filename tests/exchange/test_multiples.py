@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import packtool
 from packtool.errors import UsageError
 from packtool.options.names import EXPORTS
+from tests.exchange.tables import rows_of
 from tests.stores import document_loss, write_store
 
 LENGTHS = np.random.default_rng(6).integers(2, 90, 40).tolist()
@@ -37,8 +37,7 @@ def test_the_reader_gets_the_row_as_it_was_packed(tmp_path: Path, strategy: str,
     store = write_store(tmp_path / "store", LENGTHS, **({"loss": document_loss} if masked else {}))
     packtool.pack(store, tmp_path / "rows", strategy=strategy, sequence_length=64, document_multiple=8)
     packtool.export(tmp_path / "rows", tmp_path / "out", format="megatron-bridge")
-    (file,) = (tmp_path / "out").glob("*.idx.parquet")
-    rows, dataset = pq.read_table(file).to_pylist(), packtool.open(tmp_path / "rows")
+    rows, dataset = rows_of(tmp_path / "out"), packtool.open(tmp_path / "rows")
     assert len(rows) == len(dataset)
     for number, row in enumerate(rows):
         batch = dataset.batch([number], train_across_documents=False)
@@ -68,7 +67,7 @@ def test_its_metadata_is_of_what_the_reader_leaves(tmp_path: Path, options: dict
         source = tmp_path / "rows"
     packtool.export(source, tmp_path / "out", format="megatron-bridge")
     (about,) = json.loads((tmp_path / "out" / "packed_metadata.jsonl").read_bytes())
-    rows = [row for file in (tmp_path / "out").glob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    rows = rows_of(tmp_path / "out")
     ends = [read(row)[2] for row in rows]
     assert about["max_samples_per_bin"] == max(len(each) - 1 for each in ends)
     assert about["dataset_max_seqlen"] == max(int(np.diff(each).max()) for each in ends)

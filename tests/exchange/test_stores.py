@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -75,7 +76,7 @@ def test_all_tokens_of_a_store_that_does_not_say_which_train_do(stores: list[Pat
 
 def test_what_does_not_go_together_is_refused(stores: list[Path], tmp_path: Path) -> None:
     packtool.pack(stores[0], tmp_path / "rows", strategy="bfd", sequence_length=16)
-    other = write_store(tmp_path / "other", [3], tokenizer=_another_tokenizer())
+    other = write_store(tmp_path / "other", [3], tokenizer=msgspec.structs.replace(TOKENIZER, sha256="2" * 64))
     cases: list[tuple[Any, str]] = [
         ([stores[0], tmp_path / "rows"], "a packed dataset, where several token stores are exported together"),
         ([stores[0], stores[0]], "named twice among the inputs"),
@@ -85,12 +86,6 @@ def test_what_does_not_go_together_is_refused(stores: list[Path], tmp_path: Path
         with pytest.raises(PacktoolError, match=message):
             packtool.export(given, tmp_path / "out", format="megatron")
         assert not (tmp_path / "out").exists()
-
-
-def _another_tokenizer() -> Any:
-    import msgspec
-
-    return msgspec.structs.replace(TOKENIZER, sha256="2" * 64)
 
 
 def test_a_source_that_is_replaced_meanwhile_is_an_error(

@@ -11,7 +11,7 @@ import packtool
 from packtool.exchange import FORMATS
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
-from tests.exchange.streams import rows_in_order
+from tests.exchange.streams import rows_in_order, words
 from tests.interop.peers import HERE, ROOT, in_peer
 from tests.stores import EOS, write_store
 
@@ -83,21 +83,10 @@ def test_what_they_write_is_read(store: Path, tmp_path: Path, name: str) -> None
     source = TokenStore(store).manifest.tokenizer
     assert source.eos_id == EOS
     tokenizer = tmp_path / "tokenizer.json"
-    vocab = {f"t{n}": n for n in range(source.vocab_size)} | {"<eos>": EOS}
-    vocab = {text: n for text, n in vocab.items() if text != f"t{EOS}"}
-    tokenizer.write_bytes(packtool_tokenizer(vocab))
+    words(source.vocab_size).save(str(tokenizer))
     files = sorted((tmp_path / "files").iterdir()) if name == "mds_bytes" else tmp_path / "files"
     packtool.import_(files, tmp_path / "back", format=name.partition("_")[0], tokenizer=tokenizer)
     again, sizes = documents(tmp_path / "back")
     np.testing.assert_array_equal(again, tokens)
     np.testing.assert_array_equal(sizes, lengths)
     assert packtool.verify(tmp_path / "back").problems == []
-
-
-def packtool_tokenizer(vocab: dict[str, int]) -> bytes:
-    """A tokenizer of whole words, with as many ids as the store has."""
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-
-    made = Tokenizer(WordLevel(vocab, unk_token="t1"))
-    return made.to_str().encode()

@@ -25,12 +25,14 @@ def bucket(monkeypatch):
         yield found
 
 
+@pytest.fixture
+def store(bucket):
+    return StorePlace(f"{URL}/packed")
+
+
 @pytest.fixture(params=["local", "store"])
 def place(request, tmp_path):
-    if request.param == "local":
-        return LocalPlace(tmp_path / "packed")
-    request.getfixturevalue("bucket")
-    return StorePlace(f"{URL}/packed")
+    return LocalPlace(tmp_path / "packed") if request.param == "local" else request.getfixturevalue("store")
 
 
 def test_small_files_are_written_whole_and_read_again(place):
@@ -47,11 +49,10 @@ def test_small_files_are_written_whole_and_read_again(place):
         place.read("manifest.json", largest=1)
 
 
-def test_objects_are_removed_whether_they_are_there_or_not(bucket):
+def test_objects_are_removed_whether_they_are_there_or_not(bucket, store):
     bucket.objects |= {"packed/a": b"1", "packed/b": b"2"}
-    place = StorePlace(f"{URL}/packed")
-    place.remove(["a", "never there"])
-    assert list(place.names()) == ["b"]
+    store.remove(["a", "never there"])
+    assert list(store.names()) == ["b"]
 
 
 def test_of_several_that_create_a_file_one_succeeds(place):
@@ -173,70 +174,65 @@ def test_bytes_that_change_on_their_way_are_noticed_and_sent_again(bucket, tmp_p
     assert (tmp_path / "file").exists()
 
 
-def test_refusals_end_at_once_and_failures_after_several_attempts(bucket):
-    place = StorePlace(f"{URL}/packed")
+def test_refusals_end_at_once_and_failures_after_several_attempts(bucket, store):
     bucket.objects["packed/a"] = b"1"
     bucket.failures[:] = [503, 503]
-    assert place.read("a") == b"1"
+    assert store.read("a") == b"1"
     bucket.requests.clear()
     bucket.failures[:] = [403]
     with pytest.raises(DataError, match=r"s3://bucket/packed/a: the store refuses access \(403 Forbidden,") as caught:
-        place.read("a")
+        store.read("a")
     assert caught.value.code == "store-denied"
     assert len(bucket.requests) == 1
     assert "a-secret-of-this-test" not in str(caught.value)
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"])
-def test_credentials_that_are_refused_with_a_status_of_400(bucket, code):
+def test_credentials_that_are_refused_with_a_status_of_400(bucket, store, code):
     """Whatever is asked, also where the answer has no body to say why."""
-    place = StorePlace(f"{URL}/packed")
     bucket.objects["packed/a"] = b"1"
     bucket.codes[400] = code
     bucket.refuse = lambda method, key: 400
     refused = rf"s3://bucket/packed.*: the store refuses access \(400 Bad Request, {code}\)\. Check the credentials"
     for ask in (
-        lambda: place.read("a"),
-        lambda: place.size("a"),
-        place.names,
-        lambda: place.write("b", b"2"),
-        lambda: place.create("b", b"2"),
-        lambda: place.remove(["a"]),
+        lambda: store.read("a"),
+        lambda: store.size("a"),
+        store.names,
+        lambda: store.write("b", b"2"),
+        lambda: store.create("b", b"2"),
+        lambda: store.remove(["a"]),
     ):
         with pytest.raises(DataError, match=refused) as caught:
             ask()
         assert caught.value.code == "store-denied"
     bucket.codes[400] = "EntityTooLarge"
     with pytest.raises(DataError, match="the store failed") as caught:
-        place.size("a")
+        store.size("a")
     assert caught.value.code == "store-unreachable"
 
 
-def test_a_small_file_is_read_and_an_array_opened_by_one_request(bucket, tmp_path):
-    place = StorePlace(f"{URL}/packed")
+def test_a_small_file_is_read_and_an_array_opened_by_one_request(bucket, store, tmp_path):
     entry = write_array(tmp_path / "a.npy", np.arange(9))
     bucket.objects["packed/a.npy"] = (tmp_path / "a.npy").read_bytes()
-    assert place.read("a.npy") == bucket.objects["packed/a.npy"]
-    assert len(place.array(entry, np.int64)) == 9
+    assert store.read("a.npy") == bucket.objects["packed/a.npy"]
+    assert len(store.array(entry, np.int64)) == 9
     with pytest.raises(FileNotFoundError):
-        place.read("b")
+        store.read("b")
     assert [method for method, _ in bucket.requests] == ["get"] * 3
 
 
-def test_files_of_any_size_are_read_whole(bucket):
+def test_files_of_any_size_are_read_whole(bucket, store):
     """An empty object has no range that could be asked for."""
-    place = StorePlace(f"{URL}/packed")
     for size in (0, 1, PART_BYTES, PART_BYTES + 1):
         bucket.objects["packed/a"] = os.urandom(size)
-        assert place.read("a") == bucket.objects["packed/a"]
+        assert store.read("a") == bucket.objects["packed/a"]
     with pytest.raises(DataError, match=f"has {PART_BYTES + 1} bytes, more than any of its kind"):
-        place.read("a", largest=PART_BYTES)
+        store.read("a", largest=PART_BYTES)
 
 
-def test_neighbours_are_read_by_one_request(bucket):
+def test_neighbours_are_read_by_one_request(bucket, store):
     bucket.objects["packed/a"] = bytes(range(256)) * 4096
-    place = StorePlace(f"{URL}/packed")
-    parts = place.ranges("a", np.array([0, 10, 200, 1 << 19]), np.array([4, 4, 4, 4]))
+    parts = store.ranges("a", np.array([0, 10, 200, 1 << 19]), np.array([4, 4, 4, 4]))
     assert [bytes(part)[0] for part in parts] == [0, 10, 200, 0]
     assert bucket.count("get") == 2
 
