@@ -21,7 +21,7 @@ DEMO := demo-output
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-slow test-torch test-interop test-browser release test-matrix test-tokenizers docs bench bench-full \
+.PHONY: help demo test tests check test-slow test-torch test-interop test-browser release test-matrix test-tokenizers docs bench bench-full \
 	bench-page bench-compare clean
 
 help:  ## this list
@@ -44,7 +44,11 @@ $(DEMO)/packed/manifest.json: $(DEMO)/tokens/manifest.json
 $(DEMO)/shuffled/manifest.json: $(DEMO)/packed/manifest.json
 	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite --quiet
 
-test: check  ## lint, formatting, strict types, then the tests (minutes): what must pass
+test: $(BIN)/installed  ## lint, formatting, strict types and the tests (minutes): what must pass
+	@$(MAKE) --no-print-directory --jobs 2 check tests
+
+# Beside `check`, whose types are checked on one core.
+tests: $(BIN)/installed
 	@files=$$(mktemp -d $(IN_MEMORY:%=-p %)) && echo "Files of tests: $$files, kept if one fails" && \
 		TMPDIR=$$files $(PYTEST) -n 2 --dist worksteal -m "not slow and not torch and not interop and not browser" && { rm -rf "$$files" || true; }
 

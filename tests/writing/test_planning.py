@@ -71,7 +71,10 @@ def windows_of_documents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corp
     lengths = np.random.default_rng(0).integers(20, 90, WINDOWS * WINDOW).tolist()
     directory = tmp_path_factory.mktemp("windows")
     first = Corpus([write_store(directory / "one", lengths[:WINDOW])])
-    return Corpus([write_store(directory / "several", lengths, per_shard=WINDOW)]), first
+    several = Corpus([write_store(directory / "several", lengths, per_shard=WINDOW)])
+    gc.collect()
+    gc.freeze()  # or every collection below would go through all that earlier tests left
+    return several, first
 
 
 WINDOWS = 6
