@@ -35,6 +35,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 2000 bytes: small files have several."""
+    monkeypatch.setattr("packtool.text.corpus.blocks.SMALLEST", 2000)
+
+
+@pytest.fixture
 def disk() -> Iterator[Path]:
     """A directory on a disk, which the one of `tmp_path` need not be."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:

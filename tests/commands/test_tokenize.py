@@ -90,11 +90,6 @@ def test_uint32_where_uint16_is_too_small(tmp_path: Path) -> None:
     assert 70000 in store.document(0)
 
 
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALLEST", 2000)
-
-
 @pytest.mark.usefixtures("small_blocks")
 @special_texts
 def test_the_store_depends_neither_on_workers_nor_on_the_encoder(corpus: Path, tmp_path: Path) -> None:

@@ -54,6 +54,12 @@ _PARAMETERS = {"type": "object", "properties": {"x": {"type": "string", "descrip
 _TOOLS = [{"type": "function", "function": {"name": "get", "description": "d <b>", "parameters": _PARAMETERS}}]
 
 
+def talk(*contents: str, **last: Any) -> dict[str, Any]:
+    """Messages of a user and an assistant by turns; the last one says more."""
+    messages = [{"role": ("user", "assistant")[number % 2], "content": said} for number, said in enumerate(contents)]
+    return {"messages": [*messages[:-1], {**messages[-1], **last}]}
+
+
 def conversation(draw: random.Random, kind: str | None = None) -> dict[str, Any]:
     """A record with messages."""
     kind = kind or draw.choice(KINDS)

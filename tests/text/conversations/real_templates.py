@@ -23,6 +23,7 @@ from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
+from tests.text.conversations.fuzz import talk
 
 FOLDER = Path(__file__).parents[3] / ".tokenizers"
 PACKAGES = {
@@ -89,10 +90,7 @@ def templates() -> dict[str, str]:
 
 
 TABLE = Path(__file__).with_name("turn_ends.tsv")
-TALK = [
-    {"role": role, "content": said}
-    for role, said in (("user", "Hi"), ("assistant", "Ho"), ("user", "Who?"), ("assistant", "I."))
-]
+TALK = talk("Hi", "Ho", "Who?", "I.")
 _SPECIAL = re.compile(r"<[|｜][^|｜<>\s]{1,40}[|｜]?>|<[^|｜<>\s]{1,40}[|｜]>|\[\|\w+\|\]")
 """What special tokens look like; which of them a model has is said by files that no package has."""
 
@@ -115,7 +113,7 @@ def ends_of(source: str, stops: list[str]) -> str:
     ways: list[Trained] = ["assistant", "each"]
     for train_on in ways:  # the second where the template rewrites the first turn later
         try:
-            documents = documents_of(conversation_of({"messages": TALK}), template, train_on, ends=ends)
+            documents = documents_of(conversation_of(TALK), template, train_on, ends=ends)
         except ConversationError:
             continue
         found = []

@@ -11,6 +11,7 @@ from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
+from tests.text.conversations.fuzz import talk
 
 ENDS = Ends(["<e>", "<user>", "<pad>"], ["<s>", "<e>"])
 PROMPT = "{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -28,12 +29,6 @@ MARKED = (
 ENDED = MARKED.replace("{% endgeneration %}", "<e>{% endgeneration %}").replace(
     "{{ '<e>' if not loop.last }}", "{{ '\n' }}"
 )
-
-
-def talk(*contents: str, **last: Any) -> dict[str, Any]:
-    """Messages of a user and an assistant by turns; the last one says more."""
-    messages = [{"role": ("user", "assistant")[number % 2], "content": said} for number, said in enumerate(contents)]
-    return {"messages": [*messages[:-1], {**messages[-1], **last}]}
 
 
 def made(record: dict[str, Any], source: str, train_on: Trained = "assistant", **options: Any) -> Document:

@@ -16,6 +16,7 @@ from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.tokenizing.conversations import token_mask
+from tests.text.conversations.fuzz import talk
 
 PLAIN = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -30,14 +31,6 @@ FORGETFUL = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content if loop.last or m.role == 'user' }}</>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}"
 )
-
-
-def talk(*contents: str, **last: Any) -> dict[str, Any]:
-    messages: list[dict[str, Any]] = [
-        {"role": ("user", "assistant")[number % 2], "content": content} for number, content in enumerate(contents)
-    ]
-    messages[-1] |= last
-    return {"messages": messages}
 
 
 def made(record: dict[str, Any], source: str, train_on: Trained = "assistant", **options: Any) -> list[Document]:
@@ -199,14 +192,12 @@ def test_only_what_the_template_makes_of_reasoning_is_masked(
         source = source.replace("<{{ m.role }}>", "<{{ m.role }}>" + for_assistant).replace(
             "</>{% endfor", "</>{% endgeneration %}{% endif %}{% endfor"
         )
-    record = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", **message}]}
-    assert trained(record, source, masked=[THINK]) == spans
+    assert trained(talk("?", "", **message), source, masked=[THINK]) == spans
 
 
 def test_reasoning_that_changes_other_text_is_refused() -> None:
-    record = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "a", "reasoning": "b"}]}
     with pytest.raises(ConversationError, match="can't be told which tokens are reasoning"):
-        made(record, CHANGING, masked=[THINK])
+        made(talk("?", "a", reasoning="b"), CHANGING, masked=[THINK])
 
 
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": " it's "}]}, talk("", "b")["messages"][1]]}

@@ -18,7 +18,7 @@ from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
 from tests.stores import contents, load
-from tests.text.tokenizing.runs import ASSET, documents
+from tests.text.tokenizing.runs import ASSET, documents, reference, stored
 
 RECORDS = [{"id": number, "text": f"document {number}\né \u2028", "other": None} for number in range(300)]
 
@@ -65,9 +65,7 @@ def test_what_a_field_holds_arrives_as_it_is(values: list[Any]) -> None:
 
 def test_records_go_down_into_objects(tmp_path: Path) -> None:
     records = [{"a": {"b": "one"}, "a.b": "other"}, {"a.b": "two"}]
-    packtool.tokenize(records, tmp_path / "store", tokenizer=ASSET, text_field="a.b")
-    packtool.tokenize(iter(["one", "two"]), tmp_path / "texts", tokenizer=ASSET)
-    assert documents(tmp_path / "store") == documents(tmp_path / "texts")
+    assert stored(records, tmp_path / "store", text_field="a.b") == reference(["one", "two"])
 
 
 def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

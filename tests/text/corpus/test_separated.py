@@ -17,7 +17,7 @@ from packtool.text.corpus import text
 from packtool.text.corpus.text import read_lines, read_separated
 from packtool.warnings import PacktoolWarning
 from tests.stores import load
-from tests.text.tokenizing.runs import ASSET, documents
+from tests.text.tokenizing.runs import ASSET, reference, stored
 
 
 def read(data: bytes, separator: str, limit: int = 1 << 20) -> tuple[list[tuple[int, str]], list[tuple[int, str]], int]:
@@ -89,9 +89,8 @@ def test_a_line_of_zero_bytes_is_told() -> None:
 
 def test_tokenize_cuts_text_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ntwo\n\n\n\nthree\n")
-    packtool.tokenize(tmp_path / "a.txt", tmp_path / "s", tokenizer=ASSET, separator="\\n\\n", workers=1)
-    packtool.tokenize(iter(["one", "two", "three\n"]), tmp_path / "expected", tokenizer=ASSET)
-    assert documents(tmp_path / "s") == documents(tmp_path / "expected")
+    found = stored(tmp_path / "a.txt", tmp_path / "s", separator="\\n\\n")
+    assert found == reference(["one", "two", "three\n"])
     assert load(tmp_path / "s")["counts"]["empty"] == 1
     packtool.pack(tmp_path / "s", tmp_path / "p", strategy="bfd", sequence_length=16)
     assert packtool.find(tmp_path / "p", "a.txt:7", store=tmp_path / "s").documents == [2]

@@ -15,20 +15,18 @@ from packtool.errors import DataError
 from packtool.text.corpus.read import records_before
 from packtool.text.corpus.records import Reject, Span
 from tests.text.corpus.reading import find, only_batch, read, salvage, together
-from tests.text.tokenizing.runs import ASSET, documents, run
+from tests.text.tokenizing.runs import ASSET, stored
 
 
 def test_ten_thousand_rows_are_ten_thousand_documents(tmp_path: Path) -> None:
     texts = [f"document {number}" for number in range(10_000)]
     (tmp_path / "lines.txt").write_text("\n".join(texts))
-    run(tmp_path / "lines.txt", tmp_path / "lines", format="lines")
-    expected = documents(tmp_path / "lines")
+    expected = stored(tmp_path / "lines.txt", tmp_path / "lines", format="lines")
     assert len(expected) == 10_000
     for name, mark in (("a.csv", ","), ("a.tsv", "\t"), ("a.dat", ",")):
         rows = "".join(f"{number}{mark}{text}\n" for number, text in enumerate(texts))
         (tmp_path / name).write_text(f"id{mark}text\n{rows}")
-        run(tmp_path / name, tmp_path / name[2:])
-        assert documents(tmp_path / name[2:]) == expected, name
+        assert stored(tmp_path / name, tmp_path / name[2:]) == expected, name
 
 
 def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path: Path) -> None:

@@ -81,12 +81,7 @@ def test_the_hub_out_of_reach_names_the_way_out(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "data", "what", "remedy"),
     [
-        (
-            "tokenizer.json",
-            b"version https://git-lfs.github.com/spec/v1\noid",
-            "pointer of Git LFS",
-            "git lfs pull",
-        ),
+        ("tokenizer.json", b"version https://git-lfs.github.com/spec/v1\noid", "pointer of Git LFS", "git lfs pull"),
         ("tokenizer.json", b"\n<!DOCTYPE html><html>", "a web page", "/resolve/ instead of /blob/"),
         ("model.gguf", b"GGUF\x03\0\0\0", "a GGUF file", "(gguf_file='model.gguf') of transformers"),
         ("cl100k_base.tiktoken", b"IQ== 0\nIg== 1\n", "ranks of tiktoken", "AutoTokenizer of transformers"),

@@ -12,8 +12,7 @@ import pytest
 import packtool
 from packtool.errors import DataError
 from packtool.text.encoding.spec import parse
-
-ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
+from tests.text.tokenizing.runs import ASSET
 
 
 def test_entries_are_kept_as_they_are_but_for_merges() -> None:

@@ -11,7 +11,6 @@ import xxhash
 
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
-from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
 from tests.text.tokenizing.runs import (
     ASSET,
@@ -29,11 +28,6 @@ from tests.text.tokenizing.runs import (
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     return corpus_of_every_kind(tmp_path / "corpus", TEXTS)
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALLEST", 2000)
 
 
 @special_texts

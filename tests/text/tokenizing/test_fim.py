@@ -29,7 +29,7 @@ from packtool.text.tokenizing.fim import FillInTheMiddle, TextPiece, cut, rearra
 from tests.stores import contents
 from tests.text.encoding import shapes
 from tests.text.tokenizing import published
-from tests.text.tokenizing.runs import ASSET, jsonl
+from tests.text.tokenizing.runs import ASSET, documents, jsonl
 
 TEXTS = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
@@ -234,8 +234,8 @@ def test_ids_are_those_of_each_part_and_the_store_gives_texts_back(spec: dict[st
     assert store.manifest.options["fim_tokens"] == list(names)
 
 
-def test_the_bytes_do_not_depend_on_workers_order_or_filters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packtool.text.corpus.blocks.SMALLEST", 2000)
+@pytest.mark.usefixtures("small_blocks")
+def test_the_bytes_do_not_depend_on_workers_order_or_filters(tmp_path: Path) -> None:
     folder, _ = tokenizer_of(tmp_path, FAMILIES[TEXTS])
     texts = [text for text in dict.fromkeys(corpus()) if len(text) > 3]
     (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
@@ -246,12 +246,12 @@ def test_the_bytes_do_not_depend_on_workers_order_or_filters(tmp_path: Path, mon
         packtool.tokenize(tmp_path / "a.jsonl", store, workers=workers, **options)
     assert contents(stores[0]) == contents(stores[1])
     packtool.tokenize(tmp_path / "b.jsonl", tmp_path / "b", workers=1, **options)
-    one, other = TokenStore(stores[0]), TokenStore(tmp_path / "b")
-    documents = [[store.document(number).tolist() for number in range(store.documents)] for store in (one, other)]
-    assert documents[0] == documents[1][::-1]
+    assert documents(stores[0]) == documents(tmp_path / "b")[::-1]
     plain = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "plain", tokenizer=folder, workers=1)
     hashes = TokenStore(plain.path).origins()["hash"]
-    assert set(one.origins()["hash"].tolist()) <= set(hashes.tolist()), "provenance is of the text as it was"
+    assert set(TokenStore(stores[0]).origins()["hash"].tolist()) <= set(hashes.tolist()), (
+        "provenance is of the text as it was"
+    )
     assert packtool.verify(stores[0]).problems == []
 
 
@@ -266,12 +266,10 @@ def test_all_else_sees_the_texts_as_they_were(tmp_path: Path) -> None:
     packtool.tokenize(tmp_path / "a.jsonl", plain, **options)
     packtool.tokenize(tmp_path / "a.jsonl", moved, fim_rate="90%", **options)
     packtool.tokenize(tmp_path / "a.parquet", other, fim_rate="90%", **options)
-    stores = [TokenStore(store) for store in (plain, moved, other)]
-    hashes = [store.origins()["hash"].tolist() for store in stores]
+    hashes = [TokenStore(store).origins()["hash"].tolist() for store in (plain, moved, other)]
     assert hashes[0] == hashes[1] == hashes[2]
     assert 0 < len(hashes[0]) < len(texts)
-    documents = [[store.document(number).tolist() for number in range(store.documents)] for store in stores]
-    assert documents[0] != documents[1] == documents[2]
+    assert documents(plain) != documents(moved) == documents(other)
     choice: dict[str, Any] = {"holdout": "30%", "drop_duplicates": True, "strategy": "bfd", "sequence_length": 512}
     chosen = []
     for store in (plain, moved):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from packtool.text.corpus import blocks
 from packtool.text.encoding import gigatoken
 from packtool.text.encoding.encoder_choice import installed
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
@@ -17,11 +16,6 @@ from packtool.warnings import PacktoolWarning
 from tests.stores import contents
 from tests.text.encoding import shapes
 from tests.text.tokenizing.runs import TEXTS, jsonl, run, special_texts
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALLEST", 2000)
 
 
 @special_texts

@@ -12,15 +12,9 @@ import pytest
 from pyarrow import parquet
 
 from packtool.errors import DataError
-from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
 from tests.text.tokenizing.runs import TEXTS, fails, jsonl, run, special_texts
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALLEST", 2000)
 
 
 @pytest.mark.usefixtures("small_blocks")
