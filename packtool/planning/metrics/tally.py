@@ -13,12 +13,11 @@ from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, d
 
 _COUNTS = (
     *("rows", "stored_eos", "eos_inserted", "padding", "rounding", "placed", "repeated"),
-    "intact",
-    *("trained", "trained_again"),
+    *("intact", "trained", "trained_again"),
 )
-
+"""Attributes of a tally that `TallyCounts.counts` holds."""
 _FEW = 1 << 12
-"""Documents that are listed by number; from there on a flag for every document takes less memory."""
+"""Documents that may always be listed by number; more, and more than 1/64 of all, get flags: lists grow with rows."""
 
 
 class TallyCounts(msgspec.Struct, frozen=True):
@@ -27,7 +26,7 @@ class TallyCounts(msgspec.Struct, frozen=True):
     Attributes:
         counts: the counts that are single numbers, by name.
         piece_lengths, documents_in_row: the histograms, as (values, how often each value occurs).
-        overlaps: documents with tokens in more than one row, ascending.
+        overlaps: documents with a token that is in more than one row, ascending.
     """
 
     counts: dict[str, int]
@@ -43,7 +42,7 @@ class Tally:
     ``output = placed + repeated + eos + padding``, in tokens.
 
     The memory of a tally does not grow with the rows: it is two histograms of `sequence_length` + 1 numbers and, if
-    many documents lie in more than one row, a byte for every document. Only one thread at a time may add to it.
+    many documents have repeated tokens, a byte for every document. Only one thread at a time may add to it.
 
     Args:
         lengths: length of every document of the dataset, its stored EOS included.
@@ -97,7 +96,7 @@ class Tally:
             return
         self.rows += rows.groups
         rows = self._without_filler(rows)
-        text = self.lengths.take(rows.document).astype(np.int64) - 1
+        text = self.lengths.take(rows.document).astype(np.int64) - 1  # without the stored EOS
         # A segment that reaches the end of its document has the EOS. If the segment is a copy, its EOS counts as an EOS
         # that is written, not as repeated text.
         has_eos = rows.start + rows.length > text
@@ -106,8 +105,8 @@ class Tally:
         self.stored_eos += stored_eos
         self.repeated += repeated
         self.placed += int(rows.length.sum()) - stored_eos - repeated
-        # Whether a segment has all text of its document; the EOS may lie in another one. A segment that only repeats
-        # text was counted when the text came first, and an EOS alone has no text: then `text > again` is false.
+        # Whether a segment has all text of its document; the EOS may lie in another one. `text > again` leaves out a
+        # segment that only repeats text, which was counted when the text came first, and a document without text.
         intact = (rows.start == 0) & (rows.length >= text) & (text > again)
         self.intact += int(np.count_nonzero(intact))
         self.piece_lengths += np.bincount(rows.length, minlength=self.sequence_length + 1)
@@ -126,7 +125,8 @@ class Tally:
         """
         loss = loss.reshape(-1)
         self.trained += int(np.count_nonzero(loss))
-        # In a segment the tokens that come again are its first ones; all of an inserted EOS.
+        # The first tokens of a segment are those that come again. An inserted EOS counts as such, so that the ledger
+        # balances: what is trained is the stored tokens that train, and the ones that are trained again.
         again = np.where(rows.document == INSERTED_EOS, rows.length, rows.repeated)
         some = np.flatnonzero(again)
         if len(some):
@@ -136,7 +136,7 @@ class Tally:
 
     def _without_filler(self, rows: Segments) -> Segments:
         """Count padding and inserted EOS; return the segments of documents."""
-        own = rows.document >= 0
+        own = rows.document >= 0  # `PADDING` and `INSERTED_EOS` are negative
         filler = np.flatnonzero(~own)
         if not len(filler):
             return rows
@@ -146,18 +146,20 @@ class Tally:
         if self.multiple > 1:
             # Padding begins where a piece ends. Rows are multiples long, so a place in all rows laid end to end is as
             # far from the next multiple as the same place in its row.
+            # A negative remainder is the distance up to the next multiple.
             place = offsets_of(rows.length)[filler[document == PADDING]]
             self.rounding += int(np.minimum(-place % self.multiple, length[document == PADDING]).sum())
         return rows.where(own)
 
     def _count_documents(self, rows: Segments) -> None:
         """Count the distinct documents in each row."""
-        documents = max(1, len(self.lengths))
+        documents = max(1, len(self.lengths))  # it divides below
         # One number for every segment, equal for segments of one document in one row. Segments come row by row, so long
         # stretches are sorted already: NumPy's stable sort uses that, and takes a quarter of the default's time.
         pairs = rows.group_of() * documents + rows.document
         pairs.sort(kind="stable")
         again = np.flatnonzero(pairs[1:] == pairs[:-1])
+        # Of several segments of one document in a row, one counts.
         in_row = np.diff(rows.offsets) - np.bincount(pairs[again] // documents, minlength=rows.groups)
         self.documents_in_row += np.bincount(in_row, minlength=self.sequence_length + 1)
 
@@ -182,7 +184,7 @@ class Tally:
         """
         return TallyCounts(
             counts={name: getattr(self, name) for name in _COUNTS},
-            homogeneity=replace(self.homogeneity),
+            homogeneity=replace(self.homogeneity),  # a copy: later rows are added in place
             piece_lengths=_listed(self.piece_lengths),
             documents_in_row=_listed(self.documents_in_row),
             overlaps=self._named_documents().tolist(),
@@ -202,7 +204,7 @@ class Tally:
             self._name(np.array(part.overlaps, np.int64))
 
     def _name(self, documents: I64) -> None:
-        """Record documents with tokens in more than one row: by their numbers while they are few, then by flags."""
+        """Record documents with repeated tokens: by their numbers while they are few, then by flags."""
         self._named.append(documents)
         if sum(map(len, self._named)) > max(len(self.lengths) // 64, _FEW):
             self._mark()
@@ -216,14 +218,14 @@ class Tally:
         self._named.clear()
 
     def _named_documents(self) -> I64:
-        """Return the numbers of documents with tokens in more than one row, ascending."""
+        """Return the numbers of documents with repeated tokens, ascending."""
         if self._overlaps is not None:
-            return np.flatnonzero(self.overlaps)
-        return distinct(np.concatenate([np.empty(0, np.int64), *self._named]))
+            return np.flatnonzero(self.overlaps)  # the property: it sets the flags of documents that are still listed
+        return distinct(np.concatenate([np.empty(0, np.int64), *self._named]))  # NumPy can't concatenate no arrays
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:
-        """Whether each document has tokens in more than one row: (documents); (0) if no document has."""
+        """Whether each document has repeated tokens: a flag for every document; no flags if none has."""
         if self._named:
             self._mark()
         if self._overlaps is None:

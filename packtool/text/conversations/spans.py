@@ -41,7 +41,7 @@ class Document(NamedTuple):
     Attributes:
         text: the rendering.
         spans: the parts of the text that train.
-        apart: see `Rendered`.
+        apart: control tokens that the conversation spells, to be encoded as plain text; see `Rendered`.
         eos: whether the EOS that the store adds after the text trains.
         end: the token that ends the last turn that trains; empty if no token ends it.
         open: number of turns that train and have no end.
@@ -83,9 +83,8 @@ def documents_of(
         masked: tags of reasoning that does not train; no tags if reasoning trains.
 
     Returns:
-        One document. With `each` another one for every message that the template renders differently once others
-        follow: it ends with that message. Messages share a document if the rendering up to one of them is the
-        beginning of the rendering up to the next.
+        One document. With `each`, one for every rendering up to a message that trains. If that is the beginning of the
+        next rendering, both share a document; the last has all messages if the whole rendering begins with it.
 
     Raises:
         ConversationError: nothing would train, or what trains can't be found in the text.
@@ -97,7 +96,8 @@ def documents_of(
     >>> documents_of(talk, ChatTemplate(source), ends=Ends((), ["</s>"]))
     [Document(text='<user>Hi<assistant>Ho', spans=((19, 21),), apart=(), eos=True, end='</s>', open=0)]
     """
-    template.begin()
+    template.begin()  # one limit of time holds for all renderings of the conversation
+    # A template may take contents only as strings: all later renderings need that form, too.
     conversation, whole = rendered(conversation, template)
     if train_on == "each":
         found = _each(conversation, template, whole, masked)
@@ -129,6 +129,7 @@ def _without(turns: Sequence[TextSpan], thoughts: Iterable[TextSpan]) -> Spans:
             # the two is the whole turn, and the other ends before it begins.
             pieces += [(begin, min(end, first)), (max(begin, last), end)]
         left = [piece for piece in pieces if piece[0] < piece[1]]
+    # Pieces touch at a thought that the template shows as no text, or where a turn's end reaches the next turn.
     return tuple(joined(left))
 
 
@@ -139,17 +140,19 @@ def _whole(
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
-        return _Turns(whole, [(0, len(whole.text))], [])
+        return _Turns(whole, [(0, len(whole.text))], [])  # masked reasoning is refused with `all`
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
-    thoughts = thoughts_in(conversation, template, whole.text, chosen, masked)
     if train_on == "completion" and chosen == _completion(conversation) and not masked:
         # All that follows the prompt trains, and what the template writes between its messages, too.
         begin = _begin(conversation, template, whole.text, chosen[0])
         return _Turns(whole, [(begin, len(whole.text))], [])
+    thoughts = thoughts_in(conversation, template, whole.text, chosen, masked)
     if not template.marks:
         turns = [_of_prefixes(conversation, template, whole.text, number) for number in chosen]
-    elif len(said) == len(chosen) and not masked:  # all that is marked trains, whichever message it belongs to
+    elif len(said) == len(chosen) and not masked:
+        # All that is marked trains, whichever message it belongs to. Thoughts are looked for in chosen messages alone,
+        # so with masks every mark must belong to one of them.
         turns = list(whole.marked)
     else:
         turns = _of_marks(whole, said, chosen)
@@ -195,7 +198,8 @@ def _said(conversation: Conversation) -> list[int]:
 
 def _completion(conversation: Conversation) -> list[int]:
     """List the numbers of the messages that follow the prompt, from 0."""
-    return list(range(conversation.prompt or 0, len(conversation.messages)))
+    begin = conversation.prompt or 0  # `_chosen` has refused None
+    return list(range(begin, len(conversation.messages)))
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
@@ -220,17 +224,17 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
     return chosen
 
 
-def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:
+def _of_marks(rendering: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:
     """Return the marked spans of the chosen messages, if every message of the assistant has one marked span.
 
     Args:
         said: the assistant's messages.
         chosen: the messages among them that train.
     """
-    if len(rendered.marked) != len(said):
-        what = f"the chat template marks {len(rendered.marked)} spans for {len(said)} messages of the assistant"
+    if len(rendering.marked) != len(said):
+        what = f"the chat template marks {len(rendering.marked)} spans for {len(said)} messages of the assistant"
         raise UnsuitedTemplateError(f"{what}, so it can't be told which of them train")
-    return [rendered.marked[place] for place, number in enumerate(said) if number in chosen]
+    return [rendering.marked[place] for place, number in enumerate(said) if number in chosen]
 
 
 def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text: str) -> int:
@@ -242,9 +246,10 @@ def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text:
     asked = replace(conversation, messages=({"role": "user", "content": "?"},))
     before, asking = render(asked, template).text, render(asked, template, prompt=True).text
     prompt = asking.removeprefix(before)
+    # If they are equal, nothing was removed: the question is not the beginning, and the prompt can't be told from it.
     if not prompt or prompt == asking or prompt not in text:
         raise UnsuitedTemplateError("it can't be told where the first message begins in the text: nothing is before it")
-    return text.index(prompt) + len(prompt)
+    return text.index(prompt) + len(prompt)  # the first place: later ones belong to later messages
 
 
 def _begin(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> int:
@@ -276,8 +281,8 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     if text.startswith(before):
         return len(before)
     shared = _shared(before, text)
-    opened = _OPENED.search(before, 0, shared)
-    if opened and _CLOSES.match(before, shared):  # the common prefix ends inside a tag of the prompt
+    opened = _OPENED.search(before, 0, shared)  # its `\Z` is at `shared`
+    if opened and _CLOSES.match(before, shared):
         shared = opened.start()
     # All earlier messages must lie in the common prefix, or the answer would begin in the middle of one of them.
     if shared < len(render(conversation, template, number).text):
@@ -296,7 +301,7 @@ def _shared(one: str, other: str) -> int:
     """
     low, high = 0, min(len(one), len(other))
     while low < high:
-        middle = (low + high + 1) // 2
+        middle = (low + high + 1) // 2  # rounded up: if it could be `low`, the loop would not end
         if one[low:middle] == other[low:middle]:
             low = middle
         else:
@@ -313,6 +318,7 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     upto = text
     if number < len(conversation.messages) - 1:
         upto = render(conversation, template, number + 1).text
+    # First, for its error: where that fails, the remedy below would not help.
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):
         raise UnsuitedTemplateError(

@@ -30,7 +30,8 @@ class Rendered:
     Attributes:
         text: what the template made.
         marked: (begin, end) of the parts that it marks as generated, in characters, ascending.
-        apart: (begin, end) of control tokens that the conversation spells; two empty spans for one that was split.
+        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text; an empty span
+            at each end that is left of one that the template split.
     """
 
     text: str
@@ -80,6 +81,7 @@ class ChatTemplate:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
             raise UnsuitedTemplateError(f"invalid chat template: {_said(error)}") from None
         self.marks = self._environment.marks
+        # Transformers gives every template `documents`, too.
         self._names = {**self._environment.globals, "documents": None, **(tokens or {})}
         self.begin()
 
@@ -111,8 +113,9 @@ class ChatTemplate:
             if self._control is not None:
                 given = _replaced(given, self._apart)
             given["messages"] = list(given["messages"])  # templates add lists to it, which a tuple does not take
-            self._environment.tick()
+            self._environment.tick()  # a template without loops and macros does not look at the time itself
             names = {**self._names, **given, "add_generation_prompt": prompt}
+            # Part by part, to stop at the limit of characters. `names` has the globals: shared, it is not copied.
             for part in self._template.root_render_func(self._template.new_context(names, shared=True)):
                 parts.append(part)
                 size += len(part)
@@ -129,18 +132,18 @@ class ChatTemplate:
         text = "".join(parts)
         if not self.marks and self._control is None:
             return Rendered(text, ())
-        key = self._environment.key
+        key = self._environment.key  # a reserved character, digits, and another reserved character
         said = "".join(texts_of([messages, tools, arguments]))
         if key in said:
             raise ConversationError("a message spells the mark of generated text")
         rendered = _unmarked(text, key, self._control)
-        # A part of the key that no message has is left of a mark that the template cut or escaped.
+        # If the text has a part of the key that no message has, the template cut or escaped a mark.
         if any(part in rendered.text and part not in said for part in (key[0], key[1:-1], key[-1])):
             raise UnsuitedTemplateError(_CUT)
         return rendered
 
     def _apart(self, text: str) -> str:
-        """Put marks round the control tokens that a text spells."""
+        """Put marks round the control tokens that a text spells: `*{<end>*}`, where * is the key; see `_unmarked`."""
         assert self._control is not None
         key = self._environment.key
         return self._control.sub(f"{key}{{\\g<0>{key}}}", text)
@@ -156,7 +159,9 @@ def any_of(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def literals(source: str) -> str:
-    """Return the texts that a template may write, between zeros: outside of expressions, and constants inside them.
+    """Return the texts that a template may write: outside of expressions, and constants inside them.
+
+    Added tokens in them are control tokens. NUL joins the texts, so that no token is found across two of them.
 
     >>> literals("<a>{{ m ~ '<b>' if x }}").split(chr(0))
     ['<a>', '<b>']
@@ -188,7 +193,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
 
     *(Ho *(ho*)*)        generated, (0, 5): marks may be nested, and the outermost counts
     *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
-    *{<en    d>*}        a control token that the template split: two empty spans keep its parts from joining again
+    *{<en    d>*}        one that the template split: encoding begins anew at empty spans, so no token joins over them
 
     >>> _unmarked("Hi *(Ho *(ho*)*)", "*", None)
     Rendered(text='Hi Ho ho', marked=((3, 8),), apart=())
@@ -196,8 +201,10 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     Rendered(text='<end><en    d>', marked=(), apart=((0, 5), (5, 5), (14, 14)))
 
     Raises:
-        UnsuitedTemplateError: a mark without its partner, or a damaged one: the template cut what it marks.
+        UnsuitedTemplateError: a damaged mark, or a parenthesis without its partner: the template cut what it marks. A
+            brace may lack its partner, where a template splits at a control token.
     """
+    # A key that ends the text has lost its character: it is found, too, and refused.
     marks = re.compile(f"{re.escape(key)}(.?)", re.DOTALL)
     marked: list[tuple[int, int]] = []
     apart: list[tuple[int, int]] = []
