@@ -15,6 +15,8 @@ from packtool.text.corpus import discover
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields, RecordBatch, Reject, Span
 
+LINES = b"".join(b'{"text": "document %d"}\n' % number for number in range(20_000))
+
 
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
     """Write records in the format that the suffix says, by default lines of JSON."""

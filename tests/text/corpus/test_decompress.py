@@ -11,10 +11,10 @@ from packtool.text.corpus.decompress import DecompressedStream, open_stream, sni
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.records import UnusableFileError
 from tests.text.corpus.archives import COMPRESS, zstd, zstd_checked
+from tests.text.corpus.reading import LINES
 
 SKIPPABLE = b"\x51\x2a\x4d\x18\x05\x00\x00\x00notes"
 TEXT = b"a line of text\n" * 5000
-LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
 
 
 def drain(path: Path, kind: str) -> bytes:

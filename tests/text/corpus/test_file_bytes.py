@@ -23,9 +23,7 @@ from packtool.text.corpus.file_bytes import FileBytes, StoreFile, in_store
 from packtool.text.corpus.records import CorpusFile, Span
 from tests.places.s3_server import Bucket, serve
 from tests.text.corpus import reading
-from tests.text.corpus.reading import find
-
-LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
+from tests.text.corpus.reading import LINES, find
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from packtool.text.corpus.jsonl import is_utf8, read_jsonl
 from packtool.text.corpus.records import EXCERPT, Fields
-from tests.text.corpus.reading import together
+from tests.text.corpus.reading import LINES, together
 
 
 def read(data: bytes, field: str = "text") -> tuple[list[str], list[tuple[int, str, str]]]:
@@ -130,9 +130,6 @@ def test_fields_of_any_name_are_read(name: str, plain: object) -> None:
     data = record if plain else json.dumps({"n": [1, 2], name: 5}).encode()
     [batch] = read_jsonl(io.BytesIO(data), fields)
     assert (batch.documents, batch.columns) == ((["a"], [["1"]]) if plain else ([[1, 2]], []))
-
-
-LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
 
 
 def test_reading_by_short_reads_is_the_same() -> None:

@@ -7,14 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from packtool.text.encoding.encoder_choice import FAST, choose, load_encoder
+from packtool.text.encoding.encoder_choice import FAST, choose, installed, load_encoder
 from packtool.text.encoding.encoders import EncoderRecipe, ReferenceEncoder
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.verify import Verified
+
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
 
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:

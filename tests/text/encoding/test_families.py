@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
 from packtool.text.encoding import families, unicode
-from packtool.text.encoding.encoder_choice import installed
 from tests.examples import examples
 from tests.text.encoding import listed, shapes
-from tests.text.encoding.encoding import build
+from tests.text.encoding.encoding import build, needs_gigatoken
 from tests.text.encoding.test_unicode import CODES, differing, in_contexts
 
-needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 MARKS = [chr(code) for code in CODES if unicodedata.combining(chr(code)) or 0x1160 <= code < 0x1200 or code == 0x3099]
 ASCII = [chr(code) for code in range(0x80)]
 

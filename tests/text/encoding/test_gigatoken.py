@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 
 from packtool.text.encoding import gigatoken
-from packtool.text.encoding.encoder_choice import installed
 from packtool.text.encoding.encoders import EncoderUnsuitableError
 from packtool.text.encoding.gigatoken import digit_tokens
 from tests.text.encoding import fuzz, listed, shapes
-from tests.text.encoding.encoding import alone, build, chosen, expected, ids
-
-needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
+from tests.text.encoding.encoding import alone, build, chosen, expected, ids, needs_gigatoken
 
 
 @needs_gigatoken

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from packtool.text.encoding import families, unicode
-from packtool.text.encoding.encoder_choice import installed
 from packtool.text.encoding.unicode import table
 from tests.text.encoding import ranks, shapes
-from tests.text.encoding.encoding import alone, build, chosen, ids
-
-needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
+from tests.text.encoding.encoding import alone, build, chosen, ids, needs_gigatoken
 
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 CONTEXTS = ("{}'s", "a{}b", " {} {}", "1{}2", "{}\n\n ", "A{}a!{}a", "e{}\u0301 ", "{}{}{}'LL", "一{}あ", "{} \n{}")
