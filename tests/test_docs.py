@@ -24,6 +24,7 @@ from pygments.lexers import get_all_lexers
 
 import packtool
 from packtool.cli import app
+from tests.sources import parsed
 from tests.warm import warm_command
 
 ROOT = Path(__file__).parents[1]
@@ -234,7 +235,7 @@ NOUNS = "A All An As Each Every For How Of One The Those What Where Whether Whic
 def test_summaries_are_in_the_imperative() -> None:
     found = []
     for path in sorted((ROOT / "packtool").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list):
                 first = (ast.get_docstring(node) or "-").split()[0]
                 found += [f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"] if first in NOUNS.split() else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -35,6 +36,13 @@ OPTIONS = set().union(*map(declared, COMMANDS.values()))
 TAKE_OPTIONS = {*packtool.__all__, *COMMANDS}
 
 
+def called(function: ast.expr) -> str:
+    """The last part of the name of what is called."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
 def passed(tree: ast.AST) -> set[str]:
     """Options that a test passes by name: to what takes options, or in a dictionary of nothing but options.
 
@@ -43,7 +51,7 @@ def passed(tree: ast.AST) -> set[str]:
     """
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in TAKE_OPTIONS:
+        if isinstance(node, ast.Call) and called(node.func) in TAKE_OPTIONS:
             found.update(keyword.arg for keyword in node.keywords if keyword.arg)
         elif isinstance(node, ast.Dict):
             keys = {ast.literal_eval(key) for key in node.keys if isinstance(key, ast.Constant)}
@@ -51,17 +59,27 @@ def passed(tree: ast.AST) -> set[str]:
     return found
 
 
-CODE = words("packtool", r"\w+", without="packtool/options")
-TESTED = words("tests", r"--[\w-]+")
-for path in (ROOT / "tests").rglob("*.py"):
-    TESTED |= passed(ast.parse(path.read_bytes()))
+# Both take a second: too long for every process that collects tests.
+@functools.cache
+def code() -> set[str]:
+    """The words of the package, but for the declarations of options."""
+    return words("packtool", r"\w+", without="packtool/options")
+
+
+@functools.cache
+def named_in_tests() -> set[str]:
+    """Options that tests write as flags, or pass by name."""
+    found = words("tests", r"--[\w-]+")
+    for path in (ROOT / "tests").rglob("*.py"):
+        found |= passed(ast.parse(path.read_bytes()))
+    return found
 
 
 def missing(name: str, *, named: bool = True) -> list[str]:
     """List what an option lacks."""
     known = {
-        "used nowhere in packtool/": name in CODE,
-        "in no test": not named or name in TESTED or flag(name) in TESTED,
+        "used nowhere in packtool/": name in code(),
+        "in no test": not named or name in named_in_tests() or flag(name) in named_in_tests(),
     }
     return [place for place, knows in known.items() if not knows]
 
