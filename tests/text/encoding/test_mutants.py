@@ -60,9 +60,9 @@ def test_ids_are_right_or_the_file_is_refused(seed: int, tmp_path: Path) -> None
             continue
         store = TokenStore(tmp_path / f"store-{number}")
         stored = [store.document(document).tolist()[:-1] for document in range(store.documents)]
-        assert stored == [ids for ids in expected(json.loads(data), given) if ids], (
-            f"seed {seed}, file {number}: {changes}"
-        )
+        # A text with an EOS at its end gets no second one; without anything before it, it is no document.
+        wanted = [ids[:-1] if ids[-1:] == [0] else ids for ids in expected(json.loads(data), given)]
+        assert stored == list(filter(None, wanted)), f"seed {seed}, file {number}: {changes}"
         outcomes[result.run["encoder"]] += 1
     assert outcomes.keys() <= {"refused", "tokenizers", "gigatoken", "fastokens"}
     assert min(outcomes["refused"], outcomes["tokenizers"], outcomes["gigatoken"] + outcomes["fastokens"]) > 0
