@@ -31,6 +31,7 @@ from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import EOS, READERS, VOCAB, Document, write
 from tests.exchange.streams import words
+from tests.text.corpus.fuzz import peak_memory
 
 MEMORY = 8 << 30
 """Bytes of addresses: a damaged size may ask Arrow for 2 GiB, which it does not touch."""
@@ -178,7 +179,7 @@ def main(names: str, cases: str, seed: str = "0") -> None:
                     traceback.print_exc()
                     sys.exit(1)
                 shutil.rmtree(place)
-    json.dump({**counts, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}, sys.stdout)
+    json.dump({**counts, "peak_mib": peak_memory() >> 20}, sys.stdout)
 
 
 TOKENIZER_FILE = words(VOCAB).to_str()
