@@ -474,7 +474,7 @@ def _count(
 
 
 def _problem(record: Mapping[str, Any]) -> str:
-    """Say why a conversation can't be rendered, or would not train, with whatever template; "" for any other."""
+    """Say why no template can render a conversation, or why nothing in it would train; "" if neither is the case."""
     try:
         messages = conversation_of(record).messages
         roles = [known_role(message["role"], number) for number, message in enumerate(messages, 1)]

@@ -29,7 +29,7 @@ class SharedRun(NamedTuple):
         document: number of the document.
         start: of the run in it, in tokens from its first.
         other: number of the other document.
-        other_start: of the run in that.
+        other_start: where the run begins in the other document.
     """
 
     document: int

@@ -64,7 +64,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Joined:
-    """Conditions of which all must hold, or one; a later one counts where those before leave it open.
+    """Conditions joined by `and` or by `or`; a later condition counts only where the earlier ones do not decide.
 
     Attributes:
         parts: the conditions, in their order.

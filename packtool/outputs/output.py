@@ -217,8 +217,8 @@ class Output:
                 remedy = "run the command again with --resume"
                 raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
         require_mark(self.place, self.mark)
-        # Leftovers of attempts that were given up go. So does a manifest that is here already: it was on its way when
-        # its run lost the place to this one, and that run looks for the marker once more after it has sent it.
+        # Leftovers of attempts that were given up go. So does a manifest that is here already: its run lost the place
+        # to this one while it sent the manifest, and will notice when it looks for its marker afterwards.
         self._remove(there, keep={*files, *others})
 
     def discard(self) -> None:
@@ -245,8 +245,8 @@ class Output:
         last = (MARKER, f"{UNFINISHED}/{LOCK}")  # the lock is removed as it is released
         self.place.remove(name for name in left if is_ours(name) and name not in last)
         shutil.rmtree(self.scratch, ignore_errors=True)
-        # As long as there is a marker, a run that is killed here leaves work that --resume ends. The marker may be
-        # another run's by now, which would lose the place without it.
+        # As long as there is a marker, a run that is killed here leaves work that --resume ends. By now the marker may
+        # be another run's, which would lose the place if it were removed.
         if MARKER in left:
             require_mark(self.place, self.mark)
             self.place.remove([MARKER])

@@ -76,7 +76,7 @@ class Cache:
                             raise place.missing(entry.name) from None
                     if digest != entry.xxh3_128:
                         raise place.changed(entry.name)
-                    partial.replace(file)
+                    partial.replace(file)  # before its lock is released, or it would look abandoned
         return file
 
     @contextmanager
@@ -87,6 +87,8 @@ class Cache:
         try:
             while handle < 0:
                 with locked(self.directory / ".room"):
+                    # The file is locked before `.room` is released: another process, which holds `.room` when it looks
+                    # for abandoned files, never finds this one unlocked.
                     if self._make_room(size):
                         handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
                         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -134,16 +134,19 @@ class LocalPlace(Place):
     def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
         path = self.path / name
         if replaces is not None:
+            # Not atomic: the caller holds the lock of the directory.
             if not path.exists() or path.read_bytes() != replaces:
                 return False
             self.write(name, data)
             return True
+        # A link, not a rename: it fails if the name is there, so one of two runs makes it. And the file is whole before
+        # it has its name.
         apart = self._write_apart(path, data)
         try:
             path.hardlink_to(apart)
         except FileExistsError:
             return False
-        except OSError:  # a file system without links
+        except OSError:  # a file system without links: the lock alone keeps others out
             if path.exists():
                 return False
             apart.replace(path)

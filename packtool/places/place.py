@@ -145,7 +145,7 @@ class Place(ABC):
 
     @abstractmethod
     def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
-        """Write a small file as `write` does, unless there is one; return whether it is this one, of several that try.
+        """Write a small file as `write` does, unless there is one; of several writers only one gets True.
 
         Args:
             replaces: contents that the file must still have; in a directory, the caller holds its lock.

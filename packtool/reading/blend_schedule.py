@@ -78,12 +78,15 @@ def lengths_schedule(blend: Blend, batches: Mapping[int, int], tokens: int) -> S
     """
     names, samples = tuple(map(str, sorted(batches))), sum(batches.values())
     source = next(iter(blend.sources.values()))
-    own = source.max_epochs is not None or source.stop or not source.shuffle
-    for where in [blend.length.where if blend.length else None, source.where if own else None]:
-        if where is not None:
-            what = "where weights are of row lengths, every row comes once an epoch, and the epochs are the trainer's"
-            remedy = "leave out the length of the run, max-epochs, stop and shuffle"
-            raise UsageError("option-not-taken", what, remedy=remedy, where=where)
+    where = None
+    if source.max_epochs is not None or source.stop or not source.shuffle:
+        where = source.where
+    if blend.length is not None:
+        where = blend.length.where
+    if where is not None:
+        what = "where weights are of row lengths, every row comes once an epoch, and the epochs are the trainer's"
+        remedy = "leave out the length of the run, max-epochs, stop and shuffle"
+        raise UsageError("option-not-taken", what, remedy=remedy, where=where)
     check_names(blend, names, "row length")
     limits = {str(length): count for length, count in batches.items()}
     by_size = Stage(0, {name: Fraction(count) for name, count in limits.items()})

@@ -391,7 +391,7 @@ def _of_verdicts(comparison: Comparison) -> list[Trial]:
 
 
 def _evidence(verdicts: Sequence[Verdict]) -> str:
-    """List the sources of what is chosen, each once, and what they did not test."""
+    """List the papers behind the strategies that are chosen, once each, and what these papers did not test."""
     sources = []
     for verdict in verdicts:
         sources += [choice.source for choice in (verdict.choice, *verdict.alternatives) if choice.source]

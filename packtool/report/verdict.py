@@ -448,7 +448,7 @@ def judge(report: PackedReport) -> list[Judgement]:
 
 
 def neighbours_shown(neighbours: Neighbours) -> str:
-    """Say how much of what shares a row belongs together.
+    """Say what share of the pairs of tokens in a row are of documents with the same value.
 
     >>> neighbours_shown(Neighbours("repo", pairs=8, alike=6, alike_share=0.75))
     '75.00% of the pairs of tokens in a row are of documents with the same repo'

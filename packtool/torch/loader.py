@@ -276,9 +276,11 @@ class Loader:
     def _settle(self) -> None:
         """Take the rank that this process has by now, if no rank was given: a loader may be made before it is known."""
         rank, world_size = _rank_and_world_size()
-        self.sampler.settle(
-            rank if self._rank is None else self._rank, world_size if self._world_size is None else self._world_size
-        )
+        if self._rank is not None:
+            rank = self._rank
+        if self._world_size is not None:
+            world_size = self._world_size
+        self.sampler.settle(rank, world_size)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint: one text, by the key "packtool". It is the same on every rank."""

@@ -111,20 +111,23 @@ class StoredPlan(Plan):
         if not self._whole:
             row, part = np.divmod(units, self.sequence_length // self.unit)
             return self._units_of(self.bucket.segments_of(row), np.arange(len(row)), part)
-        if self.unit < self.sequence_length:
-            begin = units * self.unit
-            first, last = self._firsts[units].astype(np.int64), self._firsts[units + 1].astype(np.int64)
-            counts = last - first + (self._begins[last] < begin + self.unit)
+        if self.unit == self.sequence_length:
+            first = self._row_offsets[units]
+            counts = self._row_offsets[units + 1] - first
             offsets = offsets_of(counts)
-            index = ranges(first, counts, offsets)
-            segments = from_table(np.take(self._table, index), offsets)
-            ahead = np.repeat(begin, counts) - self._begins[index]
-            skipped = np.maximum(ahead, 0)
-            return _cut(segments, skipped, np.minimum(ahead + self.unit, segments.length) - skipped)
-        first = self._row_offsets[units]
-        counts = self._row_offsets[units + 1] - first
+            return from_table(np.take(self._table, ranges(first, counts, offsets)), offsets)
+        begin = units * self.unit
+        first, last = self._firsts[units].astype(np.int64), self._firsts[units + 1].astype(np.int64)
+        # The segment in which the next unit begins is in this unit, too, if it begins before that.
+        counts = last - first + (self._begins[last] < begin + self.unit)
         offsets = offsets_of(counts)
-        return from_table(np.take(self._table, ranges(first, counts, offsets)), offsets)
+        index = ranges(first, counts, offsets)
+        segments = from_table(np.take(self._table, index), offsets)
+        # Where the unit begins in each segment: negative for a segment that begins inside the unit.
+        inside = np.repeat(begin, counts) - self._begins[index]
+        skipped = np.maximum(inside, 0)
+        ends = np.minimum(inside + self.unit, segments.length)
+        return _cut(segments, skipped, ends - skipped)
 
     def scan(self, first: int, last: int) -> Segments:
         """Read the segments of units ``first:last`` from their part of the table alone."""

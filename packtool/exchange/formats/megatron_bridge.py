@@ -1,8 +1,8 @@
 """Megatron-Bridge's packed Parquet: `input_ids`, `seq_start_id` and `loss_mask`.
 
 `seq_start_id` says where each piece of a document begins in its row, and padding likewise; `loss_mask` is 0 for padding
-and 1 for all other tokens. Its reader takes the mask of a token for that of the label after it, so a mask of labels is
-shifted by one to the left within its piece. Of a token store each document is a row.
+and 1 for all other tokens. Its reader applies the mask of a token to the label after it, so a mask of labels is shifted
+by one to the left within each piece. Of a token store each document is a row.
 
 Its reader also leaves out the last token of each piece, which it takes as a label alone. Where documents begin at
 multiples, for context parallelism, each piece is written with the padding after it and one token of padding more, so
@@ -121,7 +121,7 @@ def _read_sizes(lengths: I64, segments: Segments | None, *, padded: bool) -> tup
     """Return the lengths of pieces as the reader leaves them, and how many each row has.
 
     Args:
-        padded: pieces have the padding after them, and the token that is left out is one more than they have.
+        padded: a piece includes the padding after it, and one more token, the one that the reader leaves out.
     """
     if segments is None:
         return lengths - 1, np.ones(len(lengths), np.int64)

@@ -1,4 +1,4 @@
-"""Measure how much of what shares a row belongs together: tokens of documents with the same value of a field."""
+"""Measure how many pairs of tokens in a row are of documents with the same value of a field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packtool.planning.plan import I64, Ints, Segments
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """How much of what shares a row has the same value of the first field that documents are ordered by.
+    """The pairs of tokens in a row whose documents have the same value of the first field that they are ordered by.
 
     Attributes:
         field: its name.

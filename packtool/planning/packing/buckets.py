@@ -26,13 +26,14 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     (array([1]), array([0]), array([8]), 2)
     """
     over, keys, key_counts = _sort_keys(lengths, options.buckets[-1])
-    counts = np.concatenate([[0], key_counts[-2::-1]])
+    # A length n has the key L - n. The last key is that of longer documents, which are no items here.
+    counts = np.append(0, np.flip(key_counts[:-1]))
     filled = compose(counts, lengths[over].tolist(), options.buckets, options.threshold)
-    cut = np.array(filled.segments, np.int64).reshape(-1, 4)
-    rows = cut[:, 3]
+    document, start, length, rows = np.array(filled.segments, np.int64).reshape(-1, 4).T
     # A `Segment` of several rows becomes one segment for every row. Places number documents, longest first.
-    place, start, length = np.repeat(cut[:, :3], rows, axis=0).T
-    start = start + ranges(np.zeros(len(rows), np.int64), rows, offsets_of(rows)) * length
+    place, start, length = np.repeat(document, rows), np.repeat(start, rows), np.repeat(length, rows)
+    inside = ranges(np.zeros(len(rows), np.int64), rows, offsets_of(rows))  # number of the row in its `Segment`
+    start = start + inside * length
     # Segments are items longer than all others, so they lead the order: segments of cut documents, then whole
     # documents, longest first.
     order = np.concatenate([over, stable_order(keys, key_counts)[: int(counts.sum())]])

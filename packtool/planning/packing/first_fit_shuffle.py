@@ -43,13 +43,21 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 
 
 def _grouped(bin: I64, seed: int) -> I64:
-    """Sort items by their bin, in random order inside it: numbers of bin, random bits and index sort fastest."""
-    items, bits = len(bin), int(bin.max(initial=0)).bit_length()
+    """Sort items by their bin, in random order inside it.
+
+    One number for each item sorts fastest: its bin in the high bits, then random bits, and its index in the low bits.
+    """
+    items = len(bin)
+    bin_bits = int(bin.max(initial=0)).bit_length()
     index_bits = max(1, items.bit_length())
-    drawn = keys(seed, FIRST_FIT_INSIDE, 0, 0, items) >> np.uint64(bits + index_bits) << np.uint64(index_bits)
-    packed = bin.astype(np.uint64) << np.uint64(64 - bits) | drawn | np.arange(items, dtype=np.uint64)
+    packed = keys(seed, FIRST_FIT_INSIDE, 0, 0, items)
+    packed >>= np.uint64(bin_bits + index_bits)  # room for the bin and the index
+    packed <<= np.uint64(index_bits)
+    packed |= bin.astype(np.uint64) << np.uint64(64 - bin_bits)
+    packed |= np.arange(items, dtype=np.uint64)
     packed.sort()
-    return (packed & np.uint64((1 << index_bits) - 1)).view(np.int64)
+    index = packed & np.uint64((1 << index_bits) - 1)
+    return index.view(np.int64)
 
 
 def first_fit_in_order(lengths: Ints, capacity: int) -> I64:

@@ -1,7 +1,7 @@
 """Pieces that begin at multiples of M tokens, for trainers that cut every document of a row into equal parts.
 
 No strategy knows of this. It plans documents whose lengths are rounded up to M; where rows are multiples of M, too,
-whatever it cuts and places begins at a multiple. Afterwards each piece gets its length back, and padding the rest.
+whatever it cuts and places begins at a multiple. Afterwards each piece gets its true length back, and padding the rest.
 
     lengths ─rounded─▶ lengths, multiples of M ─strategy─▶ plans ─restored─▶ the same plans, with padding after pieces
 """

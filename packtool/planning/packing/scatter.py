@@ -1,7 +1,7 @@
 """Put the segments of few documents into bins in random order, where that takes no more bins.
 
-Mixing exchanges groups of equal sums, of which few documents have few; but for few documents first fit in random order
-mostly needs no more bins than best fit decreasing. Whole numbers alone decide.
+Mixing exchanges groups of equal sums, and a small corpus has few of these. But there first fit in random order mostly
+needs no more bins than best fit decreasing. Whole numbers alone decide.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ def scattered(plan: RowsPlan, seed: int) -> RowsPlan:
     length = plan.bin_lengths().astype(np.int64)
     if not 2 < len(length) <= _MOST:
         return plan
-    place = np.empty(plan.documents, np.int64)
+    place = np.empty(plan.documents, np.int64)  # of each document in the random order
     place[permutation(plan.documents, seed=seed, purpose=FIRST_FIT_ORDER)] = np.arange(plan.documents)
-    drawn = np.argsort(place[plan.bins.document], kind="stable")
-    ascending = drawn[np.argsort(length[drawn], kind="stable")]
+    drawn = np.argsort(place[plan.bins.document], kind="stable")  # the segments in that order
+    ascending = drawn[np.argsort(length[drawn], kind="stable")]  # equal lengths stay in that order
     smallest = np.cumsum(length[ascending])
     for share in _KEPT_BACK:
         count = int(np.searchsorted(smallest, smallest[-1] * share // 100, side="right"))
-        order = _last(drawn, ascending[:count][::-1])
+        order = _last(drawn, np.flip(ascending[:count]))
         bin = first_fit_in_order(length[order], plan.sequence_length)
         if bin.max() < len(plan.bins.offsets) - 1:
-            return plan.with_bins(plan.bins.at(order[np.argsort(bin, kind="stable")], offsets_of(np.bincount(bin))))
+            by_bin = order[np.argsort(bin, kind="stable")]  # inside a bin as they were put there
+            return plan.with_bins(plan.bins.at(by_bin, offsets_of(np.bincount(bin))))
     return plan
 
 

@@ -163,8 +163,14 @@ def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
     >>> passes_of([np.array([0, 1, 0, 1, 0]), np.array([0, 1])])
     (array([0, 1, 5, 6, 2, 3, 4]), [4, 6, 7])
     """
-    numbers = np.concatenate([np.cumsum(np.diff(each, prepend=-1) <= 0) for each in chosen])
-    return np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers)).tolist()
+    parts = []
+    for documents in chosen:
+        goes_back = np.diff(documents, prepend=-1) <= 0  # not at the first document: every number is above -1
+        parts.append(np.cumsum(goes_back))
+    numbers = np.concatenate(parts)  # the pass of each document
+    ends = np.cumsum(np.bincount(numbers))
+    # A stable sort: inside a pass, documents stay store by store, and in their order.
+    return np.argsort(numbers, kind="stable"), ends.tolist()
 
 
 def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:

@@ -192,9 +192,11 @@ def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int)
     if not len(kept):
         return taken
     stratum = (np.asarray(lengths)[kept].astype(np.int64) - 1) // interval
-    order = np.lexsort((keys(seed, SAMPLE, 0, 0, len(lengths))[kept], stratum))
+    drawn = keys(seed, SAMPLE, 0, 0, len(lengths))[kept]
+    order = np.lexsort((drawn, stratum))  # stratum by stratum, the smallest keys first
     _, sizes = np.unique(stratum, return_counts=True)
     wanted = np.array([int(share * size + Fraction(1, 2)) for size in sizes.tolist()], np.int64)
     rank = np.arange(len(kept)) - np.repeat(offsets_of(sizes)[:-1], sizes)
-    taken[kept[order[rank < np.repeat(wanted, sizes)]]] = True
+    chosen = order[rank < np.repeat(wanted, sizes)]
+    taken[kept[chosen]] = True
     return taken

@@ -105,10 +105,11 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
     # Neighbours that are equal above the index may be in the wrong order: they are sorted again, by their whole keys.
     unsure = [np.empty(0, np.int64)]
     for a, b in blocks(len(packed)):
-        begin, end = max(a, 1), min(b, len(packed) - 1)
-        # Whether an item equals the item before it; the last place compares the item after the block with its last.
+        first, last = max(a, 1), min(b, len(packed) - 1)
+        differ = packed[first : last + 1] ^ packed[first - 1 : last]
+        # Whether the item at each place from a to b equals the item before it; b is the first of the next block.
         equal = np.zeros(b - a + 1, np.bool_)
-        np.less_equal(packed[begin : end + 1] ^ packed[begin - 1 : end], low, out=equal[begin - a : end - a + 1])
+        equal[first - a : last - a + 1] = differ <= low
         unsure.append(a + np.flatnonzero(equal[1:] | equal[:-1]))
     packed &= low
     order = packed.view(np.int64)

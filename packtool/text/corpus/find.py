@@ -207,7 +207,7 @@ def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
 
 
 def _check_names(options: TokenizeArguments) -> None:
-    """Require an input, and that what can be read once is neither read twice nor resumed."""
+    """Require an input; refuse to read an input twice, or to resume from it, if it can be read only once."""
     inputs = options.names
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"

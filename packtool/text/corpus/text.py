@@ -61,8 +61,8 @@ def line_chunks(
     """Yield chunks of whole lines: every line that begins in [start, stop), with its newline.
 
     A line longer than `CHUNK` comes in a chunk of about its own size. The last line of the stream may lack its
-    newline. Memory is that of the longest line, once. Lines that are much longer than `limit` are not held at all;
-    documents around it may come either way.
+    newline. Memory is that of the longest line, once. Lines that are much longer than `limit` are not held at all; a
+    line that is only a little longer may come whole or as a `LongLine`.
 
     Args:
         stream: positioned at its beginning; seekable unless start is 0.
@@ -210,8 +210,8 @@ def _decoded(data: bytes) -> str:
 def read_separated(stream: Readable, separator: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
     """Read the documents between separators, numbered by the lines where they begin.
 
-    A document of nothing but whitespace comes as an empty one; behind the last separator it is none. Memory is that of
-    the longest document, twice.
+    A document of whitespace alone comes as an empty document; whitespace behind the last separator is no document.
+    Memory is that of the longest document, twice.
 
     Args:
         stream: positioned at its beginning.

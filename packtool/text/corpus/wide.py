@@ -19,7 +19,7 @@ _OF_JAPANESE = ("CJK", "HIRAGANA", "KATAKANA", "IDEOGRAPHIC", "FULLWIDTH")
 _NARROW = ("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr")
 """Encodings whose pairs of bytes may be characters of UTF-16, too."""
 _NO_TEXT = ("Cc", "Cn", "Co", "Cs")
-"""Categories of what is no character of a text, besides newlines and tabs: ids of tokens soon make one."""
+"""Unicode categories that no text contains, newlines and tabs aside; token ids read as text soon contain one."""
 
 
 def wide_text(head: bytes) -> str:
@@ -70,7 +70,7 @@ def _is_ascii_mostly(head: bytes) -> bool:
 
 
 def numbers(head: bytes) -> int:
-    """Return of how many bits numbers are that a file with these first bytes holds, such as token ids; 0 if it seems
+    """Return the width in bits of the numbers in a file that begins with these bytes, such as token ids; 0 if it seems
     to hold something else.
 
     >>> numbers(np.array([464, 2068, 7586, 21831, 11, 13, 198, 50256], "<u2").tobytes()), numbers(b"a \\0 in a text")

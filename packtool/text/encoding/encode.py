@@ -48,13 +48,14 @@ class EncodedDocuments(NamedTuple):
         >>> found.without_eos(0)[0].ids.tolist(), found.without_eos(0)[1]
         ([5, 0, 7], 1)
         """
-        last = np.cumsum(self.lengths)[self.lengths > 0] - 1
-        ended = last[self.ids[last] == eos_id]
-        if len(ended) == 0:
+        some = np.flatnonzero(self.lengths)  # a document without ids has no last one
+        last = np.cumsum(self.lengths)[some] - 1
+        is_eos = self.ids[last] == eos_id
+        if not is_eos.any():
             return self, 0
         lengths = self.lengths.copy()
-        lengths[np.searchsorted(np.cumsum(self.lengths), ended, side="right")] -= 1
-        return EncodedDocuments(np.delete(self.ids, ended), lengths), len(ended)
+        lengths[some[is_eos]] -= 1
+        return EncodedDocuments(np.delete(self.ids, last[is_eos]), lengths), int(np.count_nonzero(is_eos))
 
 
 class _Call(NamedTuple):

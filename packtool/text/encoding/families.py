@@ -136,7 +136,7 @@ def steps(of: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
 
 
 def kinds(of: Mapping[str, Any] | None) -> list[str]:
-    """List the types of its steps."""
+    """List the types of the steps of a normalizer or pre-tokenizer."""
     return [step["type"] for step in steps(of)]
 
 
@@ -187,10 +187,11 @@ def apart_of(
 ) -> tuple[str, ...] | str:
     """List the added tokens that the encoders find otherwise than the reference, after these normalizers.
 
-    A text that spells none of them is encoded alike, so that only texts that do are kept from the encoders.
+    A text without such a token is encoded alike, so only texts that contain one go to the reference.
 
     Returns:
-        Their texts; or the reason why it can't be told by a text whether it has one, or why they are too many.
+        The texts of these tokens; or the reason why texts that contain one can't be recognised, or that there are too
+        many such tokens.
 
     >>> apart_of([{"content": "fox", "single_word": True}, {"content": "ox"}], [])
     ('fox',)
@@ -202,16 +203,20 @@ def apart_of(
         if digits and any(unicode.table("numeric")[ord(character)] for character in text):
             return f"its added token {text!r} is looked for after its digits"
     apart = [token["content"] for token in tokens if token.get("single_word")]
-    # Who gets the spaces between a token that strips them and one that has them, the encoders settle differently.
+    # Between a token that strips spaces and one that has them, encoders disagree about which gets the spaces.
     strips = [token["content"] for token in tokens if token.get("lstrip") or token.get("rstrip")]
     if any(token["content"] != token["content"].strip() for token in tokens):
         apart += strips
-    # tokenizers looks for the normalized ones in what the others leave, gigatoken for the leftmost and longest of both:
-    # the same where no normalized one can begin before one of the others and overlap it.
+    # tokenizers looks for normalized tokens in the text between the others; gigatoken takes the leftmost and longest of
+    # all. Both find the same unless a normalized token can begin before another one and overlap it.
     first = [token["content"] for token in tokens if not token.get("normalized")]
-    beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)} if later else set()
+    beginnings: set[str] = set()
+    if later:
+        for text in first:
+            beginnings.update(text[:size] for size in range(1, len(text) + 1))
     for text in later:
-        if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
+        overlaps = any(text[at:] in beginnings for at in range(len(text)))
+        if overlaps or any(other in text for other in first):
             apart.append(text)
     if len(apart) > _MOST_APART:
         return f"its added tokens {apart[0]!r} and {len(apart) - 1} others are looked for in an unusual way"
@@ -292,9 +297,9 @@ def marks_beginnings(spec: Mapping[str, Any]) -> bool:
 def guard(spec: Mapping[str, Any]) -> str:
     """Return a character to put before a text, so that the tokenizer's mark goes to the character; "" without a mark.
 
-    The ids of mark and character come first; without them the ids of the text are left. The character becomes a byte
-    token, and is joined with nothing, since no entry of the vocabulary has it. Code Llama's own tokenizer does so with
-    a smiley.
+    The ids of the mark and the character come first: drop them, and the ids of the text remain. The character becomes a
+    byte token, and is joined with nothing, since no entry of the vocabulary has it. Code Llama's own tokenizer does so
+    with a smiley.
     """
     model = spec["model"]
     if not (marks_beginnings(spec) and model.get("byte_fallback")):

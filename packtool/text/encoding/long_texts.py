@@ -36,8 +36,9 @@ _LAST_FITS = {
     BEFORE: re.compile(f".*{_FITS[BEFORE].pattern}(?=.)", re.DOTALL),
     AT: re.compile(f".*{_FITS[AT].pattern}(?=.)", re.DOTALL),
 }
-"""The last of them in a part of a text, the character at its end left out. One search takes a fifth of the time of a
-loop over places, which took 2 % of the command's CPU time where half of the text was in long documents."""
+"""Patterns for the last such character in a part of a text; the part's own last character does not count. One search
+takes a fifth of the time of a loop over places, which took 2 % of the command's CPU time where half of the text was in
+long documents."""
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
 """Patterns that no added token may match: it would reach over a cut, or strip the whitespace after it."""
 _TAKES_THE_SPACE = re.compile(r"\A(?: ?\w| \Z)|\w\Z")

@@ -97,7 +97,7 @@ def _entries(data: bytes) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw
 
 
 def not_applied(spec: Mapping[str, Any]) -> list[str]:
-    """List what a tokenizer.json asks for that would alter or cut what is stored, and is not applied.
+    """List the settings of a tokenizer.json that are not applied, since they would alter or cut what is stored.
 
     >>> not_applied({"model": {"dropout": 0.1}, "truncation": {"max_length": 128}})
     ['truncation to 128 tokens', 'BPE dropout']

@@ -118,7 +118,7 @@ class Verified:
         return ids, lengths
 
     def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """Encode with the fast encoder, and with the reference what only the reference encodes as it should be."""
+        """Encode with the fast encoder; texts that it would get wrong, with the reference."""
         by_reference = self._for_reference(texts, utf8)
         if any(by_reference):
             return self._encode_apart(texts, by_reference)
@@ -131,8 +131,8 @@ class Verified:
         return self._encode_apart(texts, [bool((part >= vocab_size).any()) for part in _split(ids, lengths)])
 
     def _for_reference(self, texts: Sequence[str], utf8: Sequence[bytes] | None) -> list[bool]:
-        """Mark the texts with a character that is too new for an encoder, or with an added token that it finds
-        otherwise."""
+        """Mark the texts with a character that is too new for the encoder, or with an added token that it may find in
+        another place than the reference."""
         marked = [False] * len(texts)
         if self._newer is not None:
             marked = having(self._newer, texts, utf8 or list(map(str.encode, texts)))
@@ -141,7 +141,7 @@ class Verified:
         return marked
 
     def _encode_apart(self, texts: Sequence[str], by_reference: Sequence[bool]) -> tuple[U32, I64]:
-        """Encode some texts with the reference, the others as ever."""
+        """Encode the marked texts with the reference, and the others with the fast encoder."""
         parts = []
         for apart, group in groupby(zip(by_reference, texts, strict=True), itemgetter(0)):
             neighbours = [text for _, text in group]
@@ -151,7 +151,7 @@ class Verified:
         return np.concatenate(every_ids), np.concatenate(every_length)
 
     def require(self, texts: Sequence[str]) -> None:
-        """Check all of `texts`, but for what only the reference encodes: of that they would prove nothing.
+        """Check all texts but those that only the reference encodes: comparing them would prove nothing.
 
         Raises:
             EncoderMismatchError: on the first difference.
@@ -193,7 +193,7 @@ class Verified:
         return chosen
 
     def _gap(self, checked: int) -> int:
-        """Draw the number of texts between one that is checked and the next, after so many."""
+        """Draw how many texts to skip before the next check, after so many checks."""
         every = self._often if checked < ENOUGH else self._seldom
         return self._chance.randrange(2 * every - 1)  # every - 1 on average
 

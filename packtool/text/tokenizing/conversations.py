@@ -75,14 +75,16 @@ class Conversations:
         if self._apart is not None and any(document.apart for document in batch.rendered):
             ids, lengths, loss = self._apart.encoded(batch, ids, lengths, loss)
         eos = np.array([document.eos for document in batch.rendered], np.uint8)
-        ends = np.cumsum(lengths)
-        last = ends[lengths > 0] - 1
-        over = last[ids[last] == eos_id]
-        ended = np.isin(ends - 1, over) & (lengths > 0)
+        some = np.flatnonzero(lengths)  # a document without ids has no last one
+        last = np.cumsum(lengths)[some] - 1
+        is_eos = ids[last] == eos_id
+        ended, over = some[is_eos], last[is_eos]  # documents that end with EOS, and the places of these EOS
         eos[ended] = loss[over]
+        lengths = lengths.copy()
+        lengths[ended] -= 1
         kept = np.ones(len(ids), np.bool_)
         kept[over] = False
-        return EncodedDocuments(ids[kept], lengths - ended, loss[kept], eos)
+        return EncodedDocuments(ids[kept], lengths, loss[kept], eos)
 
     def count(self, batch: RecordBatch, documents: EncodedDocuments, counts: SpanCounts) -> None:
         """Count conversations, what they hold, the tokens that end their documents, and the context that repeats."""
@@ -178,7 +180,7 @@ class PlainText:
         self._newline: list[int] = self._tokenizer.encode("\n", add_special_tokens=False).ids
 
     def makes(self, token: str) -> bool:
-        """Return whether plain text gives the very token that it is to be told from."""
+        """Return whether the text of a control token, encoded as plain text, still gives the control token."""
         return self._tokenizer.token_to_id(token) in self._plain(token)
 
     def encoded(self, batch: RecordBatch, ids: U32, lengths: I64, loss: LossMask) -> tuple[U32, I64, LossMask]:
@@ -310,8 +312,9 @@ class TrainedTokens:
         parts = [unicodedata.normalize("NFC", text[begin:end]).encode() for begin, end in pairwise(bounds)]
         if b"".join(parts) != spelled:
             return None
-        places = [*accumulate(map(len, parts))]
-        return tuple(zip(places[:-1:2], places[1:-1:2], strict=True))
+        # Parts lie outside of spans and inside them in turn; the last lies behind all spans.
+        *places, _ = accumulate(map(len, parts))
+        return tuple(zip(places[::2], places[1::2], strict=True))
 
     def _by_reference(self, text: str, spans: Spans, ids: U32) -> LossMask:
         encoding = self._reference.tokenizer.encode(text, add_special_tokens=False)
@@ -335,11 +338,14 @@ def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArra
     bounds = bounds[bounds[:, 0] < bounds[:, 1]]
     first = np.searchsorted(ends, bounds[:, 0], side="right")
     last = np.searchsorted(begins, bounds[:, 1], side="left")
-    # Tokens over two spans are the last of one and the first of the next.
+    # Spans that begin at a token, less spans that ended before it. A token over two spans is the last of one and the
+    # first of the next: `at` counts it twice.
     depth = np.zeros(len(begins) + 1, np.int32)
     np.add.at(depth, first, 1)
     np.subtract.at(depth, last, 1)
-    return ((np.cumsum(depth[:-1], out=depth[:-1]) > 0) & (ends > begins)).view(np.uint8)
+    inside = np.cumsum(depth[:-1], dtype=np.int32) > 0
+    trained = inside & (ends > begins)  # a token without a character is in no span
+    return trained.view(np.uint8)
 
 
 def _is_faithful(spec: Mapping[str, Any]) -> bool:

@@ -32,7 +32,7 @@ from packtool.text.tokenizing.tokenizer import Tokenizer
 _CPU_SECONDS = 5.0
 """After which no further place is looked at; one takes a small part of a second."""
 _THINNED = 0.02
-"""How far off, of all tokens, what is read in whole may be where not all of its documents were tokenized."""
+"""The assumed error, as a share of its tokens, of a part that was read in whole but only partly tokenized."""
 _READ_AHEAD = 1 << 15
 """Bytes of a compressed file that are read, and not yet decompressed, on average."""
 _TIMED_CHARACTERS = 1 << 18

@@ -196,16 +196,25 @@ def _pieces(text: str, at: Cut, fim: FillInTheMiddle) -> list[TextPiece]:
     """Return the parts of a text in the order of its form."""
     before, after, *others = fim.ids
     middle, end = tuple(others[:1]), tuple(others[1:])
-    p, m, s = text[: at.begin], text[at.begin : at.end], text[at.end :]
+    prefix, inside, suffix = text[: at.begin], text[at.begin : at.end], text[at.end :]
+    prefix_piece = TextPiece(prefix, (before,))
+    suffix_piece = TextPiece(suffix, (after,), begins=False)
+    middle_piece = TextPiece(inside, middle, begins=not prefix)
     if not at.suffix_first:
-        pieces = [TextPiece(p, (before,)), TextPiece(s, (after,), begins=False), TextPiece(m, middle, begins=not p)]
+        pieces = [prefix_piece, suffix_piece, middle_piece]
     elif fim.suffix_leads and middle:
-        pieces = [TextPiece(s, (after,), begins=False), TextPiece(p, (before,)), TextPiece(m, middle, begins=not p)]
+        pieces = [suffix_piece, prefix_piece, middle_piece]
     else:
-        # P and M are consecutive here. A tokenizer that marks the begin of a text was trained with both as one.
-        first, second = ((after,), (before,)) if fim.suffix_leads else ((before, after), middle)
-        rest = [TextPiece(p + m, second)] if fim.guard else [TextPiece(p, second), TextPiece(m, begins=False)]
-        pieces = [TextPiece(s, first, begins=False), *rest]
+        first: tuple[int, ...] = (before, after)
+        second = middle
+        if fim.suffix_leads:
+            first, second = (after,), (before,)
+        pieces = [TextPiece(suffix, first, begins=False)]
+        # Prefix and middle follow each other. A tokenizer that marks the begin of a text was trained with both as one.
+        if fim.guard:
+            pieces.append(TextPiece(prefix + inside, second))
+        else:
+            pieces += [TextPiece(prefix, second), TextPiece(inside, begins=False)]
     if end:
         pieces.append(TextPiece("", end, begins=False))
     return pieces

@@ -90,7 +90,7 @@ class Rearranged:
 
 
 def _without_first(parts: EncodedDocuments, guarded: npt.NDArray[np.bool_], size: int) -> EncodedDocuments:
-    """Take the first ids off the guarded pieces: they are of the guard, and of the mark before it."""
+    """Remove the first ids of the guarded pieces: they belong to the guard, and to the mark before it."""
     starts = (np.cumsum(parts.lengths) - parts.lengths)[guarded]
     ids = np.delete(parts.ids, (starts[:, None] + np.arange(size)).ravel())
     return parts._replace(ids=ids, lengths=parts.lengths - size * guarded)

@@ -36,7 +36,7 @@ class Look:
         size: of the span, in bytes as they lie in the file.
         in_order: it is read from its beginning, since nothing can be read from its middle.
         most: bytes to read of it then.
-        certain: it is so large that some place falls in it in any case, so it stands for itself alone.
+        certain: it is so large that some place falls in it in any case: so its figures stand for no other span.
     """
 
     span: Span

@@ -128,7 +128,9 @@ class _Composer:
         while below[longest] != longest:
             longest = below[longest]
         while below[limit] != longest:  # so that this path is not followed again
-            below[limit], limit = longest, below[limit]
+            following = below[limit]
+            below[limit] = longest
+            limit = following
         return longest
 
     def _head(self) -> tuple[int, Segment]:

@@ -77,7 +77,8 @@ def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTa
         key = sequence_length - part
         keys[first : first + _BATCH] = key
         key_counts += np.bincount(key, minlength=sequence_length + 1)
-    counts = key_counts[:0:-1].copy()
+    # A key is L minus a tail: key 0 never occurs, and key L means that there is no tail.
+    counts = np.flip(key_counts)[:-1].copy()
     counts[0] = 0
     return CutDocuments(np.concatenate(long), np.concatenate(rows), keys, counts, eos_alone)
 
@@ -172,15 +173,18 @@ class FilledBins:
     def _order(self) -> Ints:
         """Documents, longest tail first."""
         counts = self.documents.counts
-        without_tail = len(self.documents.keys) - int(counts.sum())
-        return stable_order(self.documents.keys, np.concatenate([[0], counts[:0:-1], [without_tail]]))
+        of_keys = np.zeros(self.sequence_length + 1, np.int64)
+        of_keys[1:-1] = np.flip(counts[1:])  # a key is L minus a tail
+        of_keys[-1] = len(self.documents.keys) - int(counts.sum())  # documents without a tail
+        return stable_order(self.documents.keys, of_keys)
 
     def _clipped(self, runs: Runs) -> tuple[I64, I64]:
         """Find the tokens of each item of a bin of each run, and how many of them lie within the first L."""
         items = runs.items()
         tail = np.repeat(runs.length, runs.count)
         ends = offsets_of(tail)
-        before = ends[:-1] - np.repeat(ends[offsets_of(items)[:-1]], items)
+        first = offsets_of(items)[:-1]  # the first item of each run's bin
+        before = ends[:-1] - np.repeat(ends[first], items)  # tokens before each item in its bin
         return tail, np.clip(self.sequence_length - before, 0, tail)
 
     def _beyond(self) -> tuple[int, int]:

@@ -64,7 +64,9 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
             while below[fits] != fits:
                 fits = below[fits]
             while length != fits:  # so that this path is not followed again
-                below[length], length = fits, below[length]
+                following = below[length]
+                below[length] = fits
+                length = following
         for entry in range(ends[-1], len(lengths)):
             length, taken = lengths[entry], bins * counts_of[entry]
             used[length] += taken

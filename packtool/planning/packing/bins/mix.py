@@ -106,8 +106,11 @@ def _mix_block(length: I64, counts: I64, sequence_length: int, draws: np.random.
     inside = sorted_by(new_row.view(np.uint64), _random(len(free), draws))
     dealt = dealt[inside]
     # The places of each length, ascending, take its segments in random order.
+    # Both sorts are by length, and every length occurs equally often in both: so item k of one goes to item k.
+    segments = sorted_by(length[free].view(np.uint64), _random(len(free), draws))
+    places = sorted_by(dealt.view(np.uint64))
     order = np.empty_like(free)
-    order[sorted_by(dealt.view(np.uint64))] = free[sorted_by(length[free].view(np.uint64), _random(len(free), draws))]
+    order[places] = free[segments]
     if fixed.any():
         # Back to the ends of the rows that they were in.
         order, new_row = np.append(order, np.flatnonzero(fixed)), np.append(new_row, row[fixed])
@@ -149,9 +152,12 @@ def _next_of_equal_sum(sums: U64, draws: np.random.Philox) -> I64:
     So a group never stays where it is unless it is the only one of its sum, and one sort is enough.
     """
     order = sorted_by(sums, _random(len(sums), draws))
-    last = np.flatnonzero(np.diff(sums[order], append=~sums[order[-1:]]))  # where each sum ends in this order
+    ordered = sums[order]
+    # Where each sum ends in this order. The complement of the last sum differs from it: so the last sum ends, too.
+    last = np.flatnonzero(np.diff(ordered, append=~ordered[-1:]))
+    first = np.append(0, last[:-1] + 1)
     following = np.append(order[1:], order[:1])
-    following[last] = order[np.append(0, last[:-1] + 1)]  # after the last of a sum comes its first
+    following[last] = order[first]  # after the last group of a sum comes its first
     source = np.empty_like(order)
     source[order] = following
     return source

@@ -200,14 +200,17 @@ def _copy_entries(placed: Ints, order: Ints, entries: I64) -> None:
     Args:
         entries: columns of source, target, bins, items in a bin, and items from one bin to the next.
     """
-    items = entries[2] * entries[3]
+    sources, targets, bins, counts, widths = entries
+    items = bins * counts
     ends = np.cumsum(items)
     first = 0
     while first < len(ends):
         last = int(np.searchsorted(ends, ends[first] + _COPIED, side="right"))
         size = items[first:last]
         inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        source, target, _, count, width = np.repeat(entries[:, first:last], size, axis=1)
+        columns = (sources, targets, counts, widths)
+        source, target, count, width = (np.repeat(column[first:last], size) for column in columns)
+        # Items of an entry follow each other in `order`; in `placed` each bin has `count` of them.
         bin, item = np.divmod(inside, count)
         placed[target + bin * width + item] = order[source + inside]
         first = last
