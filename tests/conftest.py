@@ -22,13 +22,15 @@ settings.load_profile("packtool")
 # What a shell starts in the background ignores Ctrl-C, and so do its children. Tests send it to theirs: undo that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests make objects by the million and few circles of them. By default, a seventh of their time went into the search.
+# What is collected stays, so the search for circles of objects finds little meanwhile.
+SEARCH = gc.get_threshold()
 gc.set_threshold(10_000, 10, 10)
 
 
 def pytest_collection_finish() -> None:
     """What is loaded by now stays: the collector need not look through it again and again."""
     gc.freeze()
+    gc.set_threshold(*SEARCH)
 
 
 @pytest.fixture(autouse=True)
