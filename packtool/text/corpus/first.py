@@ -108,8 +108,10 @@ def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError |
 
 
 def _refused(odd: UnreadLayout, where: str) -> UsageError:
-    code = "preference-pairs" if odd.pair else "unread-layout"
-    return UsageError(code, f"the first record is {odd.what}", remedy=odd.remedy, where=where)
+    what = f"the first record is {odd.what}"
+    if odd.pair:
+        return UsageError("preference-pairs", what, remedy=odd.remedy, where=where)
+    return UsageError("unread-layout", what, remedy=odd.remedy, where=where)
 
 
 def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> FieldLayout:
