@@ -48,7 +48,7 @@ test: $(BIN)/installed  ## lint, formatting, strict types and the tests (minutes
 	@$(MAKE) --no-print-directory --jobs 2 check tests
 
 # Beside `check`, whose types are checked on one core.
-tests: $(BIN)/installed
+tests: $(BIN)/installed  ## the tests alone
 	@files=$$(mktemp -d $(IN_MEMORY:%=-p %)) && echo "Files of tests: $$files, kept if one fails" && \
 		TMPDIR=$$files $(PYTEST) -n 2 --dist worksteal -m "not slow and not torch and not interop and not browser" && { rm -rf "$$files" || true; }
 
