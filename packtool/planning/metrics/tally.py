@@ -51,7 +51,13 @@ class Tally:
 
     >>> one = np.array
     >>> tally = Tally(lengths=one([5, 3, 6]), sequence_length=8)
-    >>> rows = Segments(one([0, 1, 2, PADDING]), one([0, 0, 0, 0]), one([5, 3, 6, 2]), one([0] * 4), one([0, 2, 4]))
+    >>> rows = Segments(
+    ...     document=one([0, 1, 2, PADDING]),
+    ...     start=one([0] * 4),
+    ...     length=one([5, 3, 6, 2]),
+    ...     repeated=one([0] * 4),
+    ...     offsets=one([0, 2, 4]),
+    ... )
     >>> tally.add(rows)
     >>> tally.rows, tally.placed, tally.repeated, tally.eos, tally.padding, tally.output
     (2, 11, 0, 3, 2, 16)
@@ -84,7 +90,7 @@ class Tally:
         """Rows, by the number of distinct documents in them."""
         self.homogeneity = HomogeneityCounts()
         self._overlaps: npt.NDArray[np.bool_] | None = None
-        self._named: list[I64] = []  # numbers of overlapping documents that have no flag in `_overlaps` yet
+        self._overlap_numbers: list[I64] = []  # numbers of overlapping documents that have no flag in `_overlaps` yet
 
     def add(self, rows: Segments) -> None:
         """Count the tokens of rows.
@@ -97,8 +103,8 @@ class Tally:
         self.rows += rows.groups
         rows = self._without_filler(rows)
         text = self.lengths.take(rows.document).astype(np.int64) - 1  # without the stored EOS
-        # A segment that reaches the end of its document has the EOS. If the segment is a copy, its EOS counts as an EOS
-        # that is written, not as repeated text.
+        # A segment that reaches the end of its document has the EOS. `rows.repeated`, the number of first tokens that
+        # an earlier row already has, may include that EOS: it counts as an EOS, not as repeated text.
         has_eos = rows.start + rows.length > text
         again = np.minimum(rows.repeated, rows.length - has_eos)
         stored_eos, repeated = int(np.count_nonzero(has_eos)), int(again.sum())
@@ -113,7 +119,7 @@ class Tally:
         self._count_documents(rows)
         copies = rows.repeated > 0
         if copies.any():
-            self._name(distinct(rows.document[copies]))
+            self._record_overlaps(distinct(rows.document[copies]))
         self.homogeneity.add(rows)
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
@@ -154,8 +160,8 @@ class Tally:
     def _count_documents(self, rows: Segments) -> None:
         """Count the distinct documents in each row."""
         documents = max(1, len(self.lengths))  # it divides below
-        # One number for every segment, equal for segments of one document in one row. Segments come row by row, so long
-        # stretches are sorted already: NumPy's stable sort uses that, and takes a quarter of the default's time.
+        # One number for every segment, equal for segments of one document in one row. Segments come row by row, so the
+        # numbers are largely sorted: NumPy's stable sort uses that, and takes a quarter of the default's time.
         pairs = rows.group_of() * documents + rows.document
         pairs.sort(kind="stable")
         again = np.flatnonzero(pairs[1:] == pairs[:-1])
@@ -187,7 +193,7 @@ class Tally:
             homogeneity=replace(self.homogeneity),  # a copy: later rows are added in place
             piece_lengths=_listed(self.piece_lengths),
             documents_in_row=_listed(self.documents_in_row),
-            overlaps=self._named_documents().tolist(),
+            overlaps=self._overlapping_documents().tolist(),
         )
 
     def include(self, part: TallyCounts) -> None:
@@ -199,34 +205,36 @@ class Tally:
             (self.piece_lengths, part.piece_lengths),
             (self.documents_in_row, part.documents_in_row),
         ):
-            histogram[values] += np.array(times, np.int64)
+            histogram[values] += np.array(times, np.int64)  # values differ: of equal ones NumPy would add one alone
         if part.overlaps:
-            self._name(np.array(part.overlaps, np.int64))
+            self._record_overlaps(np.array(part.overlaps, np.int64))
 
-    def _name(self, documents: I64) -> None:
+    def _record_overlaps(self, documents: I64) -> None:
         """Record documents with repeated tokens: by their numbers while they are few, then by flags."""
-        self._named.append(documents)
-        if sum(map(len, self._named)) > max(len(self.lengths) // 64, _FEW):
+        self._overlap_numbers.append(documents)
+        # A number takes 8 bytes, so a list of 1/64 of the documents takes an eighth of the memory of flags.
+        if sum(map(len, self._overlap_numbers)) > max(len(self.lengths) // 64, _FEW):
             self._mark()
 
     def _mark(self) -> None:
         """Set the flags of the documents that are listed by number, and clear the list."""
         if self._overlaps is None:
             self._overlaps = np.zeros(len(self.lengths), np.bool_)
-        for documents in self._named:
+        for documents in self._overlap_numbers:
             self._overlaps[documents] = True
-        self._named.clear()
+        self._overlap_numbers.clear()
 
-    def _named_documents(self) -> I64:
+    def _overlapping_documents(self) -> I64:
         """Return the numbers of documents with repeated tokens, ascending."""
         if self._overlaps is not None:
             return np.flatnonzero(self.overlaps)  # the property: it sets the flags of documents that are still listed
-        return distinct(np.concatenate([np.empty(0, np.int64), *self._named]))  # NumPy can't concatenate no arrays
+        # NumPy can't concatenate no arrays.
+        return distinct(np.concatenate([np.empty(0, np.int64), *self._overlap_numbers]))
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:
         """Whether each document has repeated tokens: a flag for every document; no flags if none has."""
-        if self._named:
+        if self._overlap_numbers:
             self._mark()
         if self._overlaps is None:
             return np.zeros(0, np.bool_)

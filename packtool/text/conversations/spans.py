@@ -185,6 +185,7 @@ def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, m
             before = out.pop()
             turns, thoughts = [*before.turns, *turns], [*before.thoughts, *thoughts]
         out.append(_Turns(upto, turns, thoughts))
+    # `_chosen` raises if no message trains, so `out` is not empty.
     if whole.text.startswith(out[-1].rendering.text):
         # Messages after the last that trains stay in its document, as context that is read and does not train.
         out[-1] = out[-1]._replace(rendering=whole)
@@ -272,7 +273,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     '<b>Ho</b>'
     """
     try:
-        before = render(conversation, template, number, prompt=True).text
+        before = render(conversation, template, count=number, prompt=True).text
     except ConversationError:
         if number:
             raise
@@ -285,7 +286,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     if opened and _CLOSES.match(before, shared):
         shared = opened.start()
     # All earlier messages must lie in the common prefix, or the answer would begin in the middle of one of them.
-    if shared < len(render(conversation, template, number).text):
+    if shared < len(render(conversation, template, count=number).text):
         raise UnsuitedTemplateError(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
             "can't be told which tokens train"
@@ -317,7 +318,7 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     """
     upto = text
     if number < len(conversation.messages) - 1:
-        upto = render(conversation, template, number + 1).text
+        upto = render(conversation, template, count=number + 1).text
     # First, for its error: where that fails, the remedy below would not help.
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):

@@ -80,7 +80,7 @@ class ChatTemplate:
         except (TemplateError, SyntaxError, RecursionError, MemoryError) as error:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
             raise UnsuitedTemplateError(f"invalid chat template: {_said(error)}") from None
-        self.marks = self._environment.marks
+        self.marks = self._environment.marks  # known only once the template is parsed
         # Transformers gives every template `documents`, too.
         self._names = {**self._environment.globals, "documents": None, **(tokens or {})}
         self.begin()
@@ -100,7 +100,9 @@ class ChatTemplate:
         """Render messages.
 
         Args:
-            messages, tools, arguments: see `Conversation`.
+            messages: as in `Conversation`.
+            tools: JSON schemas of functions; None for no tools.
+            arguments: further variables of the template, by name.
             prompt: add the generation prompt, which comes before the assistant's next message.
 
         Raises:
@@ -225,6 +227,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
         elif kind == "}" and before == "{" and control is not None and control.fullmatch(said):
             apart[-1] = (at - len(said), at)  # the span that its brace opened, which was empty until now
         elif kind in ("{", "}") and control is not None:
+            # Empty until its closing brace follows; it stays empty if the template split the token, or cut off a brace.
             apart.append((at, at))
         else:
             raise UnsuitedTemplateError(_CUT)
