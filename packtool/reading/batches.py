@@ -82,7 +82,7 @@ class GlobalBatches:
         drop_last: leave out samples at the end of a pass that do not fill a global batch. Otherwise the last one is
             smaller, and ranks may differ by a row in it.
         balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
-            step, ``turn`` where they meet at every micro-batch, as FSDP makes them. Global batches and states stay the
+            step, ``turn`` where they meet at every micro-batch, as with FSDP. Global batches and states stay the
             same. A last batch that ranks can't share equally is dealt as without it.
         fill: if ranks can't share a global batch equally, give ranks with fewer rows its first row again: only in the
             turns of `begin`, which have the number of these rows in `filled`.
@@ -303,6 +303,7 @@ class GlobalBatches:
                 # Groups double. A group may be small because a block ended, so the larger of the two is doubled.
                 group, size, most = [], 0, min(2 * max(size, most), rows)
             if not group:
+                # `reweight` may still change the samples behind this block before the next turn is read.
                 settled = self.stream.order.next_block(turn.ahead)
             group.append(turn)
             size += len(turn.addresses)
@@ -343,7 +344,9 @@ class GlobalBatches:
                 place stays as it is.
         """
         samples, over = restore(self.stream, state)
-        if over:  # but with another number of epochs in a pass it may lie inside one
+        if over:
+            # The run that stopped may have had another number of epochs in a pass: its end of a pass may lie inside a
+            # pass of this loader, which is then continued.
             number = self.stream.order.pass_of(samples)
             if samples == self.stream.order.bounds(number)[0]:
                 self._go_to(samples, number)
@@ -462,7 +465,7 @@ class GlobalBatches:
     def _next_batches(self, consumed: int, end: int) -> list[_Global]:
         """Return the next global batches, whose rows are located at once: many take little more time than one.
 
-        All of them lie in one block of a blend. Behind the block weights may have changed before they are read.
+        All of them lie in one block of a blend: for later blocks `reweight` may still change the weights.
         """
         most = _DEALT if self.balance else _LOCATED
         batches: list[_Global] = []
@@ -488,7 +491,7 @@ class GlobalBatches:
             shares.append(share)
         if self.balance is None:
             return shares
-        # Batches of as many rows, of the same length: an array of (batches, rows) can hold their costs.
+        # Batches with equally many rows of one length go together: their costs are one array (batches, rows).
         groups: dict[tuple[int, int], list[int]] = {}
         for number, (batch, share) in enumerate(zip(batches, shares, strict=True)):
             if batch.rows % self.world_size == 0:
@@ -504,11 +507,11 @@ class GlobalBatches:
     def _require_even(self, batch: _Global, length: int) -> None:
         """Refuse a batch that ranks can't share evenly, of a dataset with several row lengths.
 
-        The last batch of a length in an epoch may be smaller than the others, and is not refused.
+        The last batch of a length in an epoch may be smaller than a full one, and is not refused. If the size of a full
+        batch is unknown (None), every uneven batch is refused.
         """
         if not self.stream.several or batch.rows % self.world_size == 0:
             return
-        # None: the size of full batches is unknown, so any batch may be a full one.
         if self.stream.source(0).full_rows(length) in (None, batch.rows):
             ranks = f"{self.world_size} ranks"
             what = f"batch {batch.first} has {batch.rows} rows, which can't be divided evenly among {ranks}"

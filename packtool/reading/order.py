@@ -139,7 +139,8 @@ class Dealt:
         return cls(blend, schedule_of(blend, extents, length), extents, gone)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_dealing": None}  # a line for every block of the run, and soon computed again
+        # The dealing is large, with counts for every block of the run, and is computed again in little time.
+        return {**self.__dict__, "_dealing": None}
 
     @property
     def schedule(self) -> Schedule:
@@ -175,7 +176,7 @@ class Dealt:
         return (0, last) if number == 0 else (last, last)
 
     def pass_of(self, sample: int) -> int:
-        del sample  # also of the end of the run, since a blend that was made longer goes on there
+        del sample  # the end of the run is in pass 0, too: a blend that was made longer goes on there
         return 0
 
     def may_begin(self, sample: int) -> bool:
@@ -186,6 +187,7 @@ class Dealt:
         """Return where the stage that a place lies in, maybe between two samples, is written, for messages."""
         if not self.blend.stages:
             return self.blend.name
+        # Both lists have the same stages, and the first begins with sample 0: so at least one has begun.
         begun = sum(stage.first <= sample for stage in self._written.stages)
         return self.blend.stages[begun - 1].where
 
@@ -228,8 +230,8 @@ class Dealt:
     def resume(self, added: Sequence[Stage], base: Base | None, now: Base) -> None:
         """Go on where a run stopped.
 
-        If this blend, dealt as that run was, gives the same rows up to there, it is dealt so: then the rest of the run
-        is as if it had not stopped. Otherwise dealing begins anew at this sample.
+        Dealing begins where it began in that run if every source has then given as many rows at this sample: the rest
+        of the run is as if it had not stopped. Otherwise dealing begins anew at this sample.
 
         Args:
             added, base: of the run that stopped.

@@ -31,7 +31,7 @@ class Source:
 
     Args:
         dataset: as it is stored.
-        shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
+        shuffle: compute for each epoch the order that ``packtool shuffle --seed --epoch`` would write; else read every
             epoch in stored order.
         seed: of these orders; None for the seed that the dataset was packed or shuffled with.
         repack: the documents are packed again for each epoch; for a dataset without tokens.
@@ -135,6 +135,7 @@ class Source:
     @property
     def columns(self) -> dict[str, list[str] | None]:
         """The kept columns of documents, as `Dataset.columns`."""
+        # All epochs have the same columns, so the epoch that is open stays open.
         if self._opened is None:
             return self.epoch(0).columns
         return self._opened[1].columns
@@ -144,16 +145,19 @@ class Source:
         if not self._repack:
             return epoch * self.items
         while len(self._begins) <= epoch:
-            self._begins.append(self._begins[-1] + len(self.epoch(len(self._begins) - 1)))
+            last = len(self._begins) - 1
+            self._begins.append(self._begins[last] + len(self.epoch(last)))
         return self._begins[epoch]
 
     def epochs_of(self, items: I64) -> tuple[I64, I64]:
         """Return the epochs of some items, and the numbers of the items in their epochs."""
+        # Without items there is no largest one, up to which epochs would be planned below.
         if not self._repack or not len(items):
             epoch, inside = np.divmod(items, self.items)
             return epoch, inside
         while self._begins[-1] <= items.max():
             self.begin_of(len(self._begins))
+        # "right": the item with which an epoch begins is of this epoch, not of the one before.
         epoch = np.searchsorted(self._begins, items, side="right") - 1
         return epoch, items - np.array(self._begins)[epoch]
 

@@ -32,10 +32,11 @@ _VERSION = 1
 _LARGEST = 1 << 53  # above it JSON's numbers are no longer exact everywhere
 _WEIGHT = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17})?")  # a huge exponent would take hours to read as a fraction
 _EPOCHS = 1 << 32  # `Stream` joins source and epoch in one number, with 32 bits for the epoch
-_REPACKED = 1 << 14  # most epochs that are packed anew: all before a sample must be planned to find it
+_REPACKED = 1 << 14  # most epochs that are packed anew: to find a sample, every epoch before it is planned
 
 Stretch: TypeAlias = tuple[str, str, dict[str, tuple[str, str]]]
-"""First and last sample of a stretch, and the shares of the sources at both ends; as `Schedule.past` writes them."""
+"""First and last place of a stretch, and the shares of the sources at both, as decimals that `Schedule.past` writes. A
+place may lie between two samples, where a source stops."""
 
 
 class SavedBase(msgspec.Struct, forbid_unknown_fields=True):

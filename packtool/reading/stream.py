@@ -44,7 +44,7 @@ class Stream:
         source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, in which every source
             has its own epochs, shuffle, seed, repack and stores.
         epochs: number of epochs in a pass; an epoch has every sample once.
-        shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
+        shuffle: compute for each epoch the order that ``packtool shuffle --seed --epoch`` would write; else read every
             epoch in stored order.
         seed: of these orders; by default the seed that the dataset was packed or shuffled with.
         batch_tokens: tokens in a global batch; for rows of several lengths by default as the dataset's own batches.
@@ -121,7 +121,8 @@ class Stream:
             self.names = list(self.sources)
             fields = first.fields
             if options.get("labels") != "same":
-                # The losses of Transformers' models have a parameter of that name: model(**batch) would fail on it.
+                # Labels are ``same`` for the models of Transformers. Their losses have a parameter `source`, so
+                # model(**batch) would fail on a field of that name.
                 fields = (*fields, "source")
             self.options = {"fields": fields, **options}
         self.batch_size = _batch_size(self.blend, batch_tokens, self._length, several=self.several)
@@ -349,7 +350,10 @@ def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, s
 
 
 def _require_one_size(blend: Blend | None, batch_tokens: int | None) -> None:
-    """Refuse a blend of row lengths whose batch-tokens differ from `batch_tokens`, or that has a batch-size in rows."""
+    """Refuse a blend that has a batch-size in rows, or batch-tokens other than `batch_tokens`.
+
+    For a dataset with rows of several lengths: its batches have equally many tokens, not rows.
+    """
     if blend is None:
         return
     if blend.batch_size is not None:
