@@ -208,8 +208,9 @@ def _copy_entries(placed: Ints, order: Ints, entries: I64) -> None:
         last = int(np.searchsorted(ends, ends[first] + _COPIED, side="right"))
         size = items[first:last]
         inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        columns = (sources, targets, counts, widths)
-        source, target, count, width = (np.repeat(column[first:last], size) for column in columns)
+        part = slice(first, last)
+        source, target = np.repeat(sources[part], size), np.repeat(targets[part], size)
+        count, width = np.repeat(counts[part], size), np.repeat(widths[part], size)
         # Items of an entry follow each other in `order`; in `placed` each bin has `count` of them.
         bin, item = np.divmod(inside, count)
         placed[target + bin * width + item] = order[source + inside]
