@@ -143,7 +143,9 @@ def breaches(path: str, source: str) -> list[str]:
             or (not standard(imported) and imported not in NAMES_ONLY and not within(imported, LIGHT_MAY_USE))
         ):
             found.append(f"{path} imports {imported} when it is loaded, which slows packtool --help")
-    for node in ast.walk(parsed(source)) if within(name, PURE) else ():
+    if not within(name, PURE):
+        return found
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "np.load", "np.save"):
             found.append(f"{path} plans, but reads or writes files (line {node.lineno})")
     return found

@@ -78,9 +78,9 @@ def windows_of_documents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corp
 
 
 WINDOWS = 6
-WINDOW = 6_000
+WINDOW = 10_000
 """Documents planned together: enough that their arrays outweigh the objects that stand for them."""
-OBJECTS = 200_000
+OBJECTS = 160_000
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
