@@ -9,9 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from packtool.commands.count_rows import neighbours_in_rows, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_fields, with_documents
+from packtool.commands.document_choice import EVERYTHING, Chosen
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
-from packtool.formats.names import LENGTHS, REPORT
+from packtool.formats.names import LENGTHS, REPORT, categories_file, column_file
 from packtool.formats.schema import (
     Choice,
     KeptColumn,
@@ -21,6 +22,7 @@ from packtool.formats.schema import (
     Shuffle,
 )
 from packtool.formats.token_store import Corpus
+from packtool.options.kinds import KeptField
 from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import MappedFile
@@ -28,7 +30,7 @@ from packtool.planning.metrics.ledger import Ledger, balance
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
-from packtool.planning.plan import Ints, Plan
+from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.packed import packed_sources, report_of_rows, stages_of
 from packtool.writing.shards import write_shards
@@ -44,21 +46,19 @@ def write_corpus(
     strategy: Strategy,
     options: Options,
     order: Shuffle | None,
-    choice: Choice | None = None,
-    columns: Sequence[KeptColumn] = (),
-    groups: Ints | None = None,
+    kept: Sequence[KeptField],
+    chosen: Chosen = EVERYTHING,
     facts: Mapping[str, Any] | None = None,
 ) -> DatasetResult:
     """Write the rows of each plan; finish the dataset.
 
     Args:
         options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
-        choice: which documents of the corpus are packed, without a file yet; None if every document is packed once.
-        columns: that were kept of the documents, and written.
-        groups: of each document of the stores, by the first field that documents are ordered by; None where they are
-            not.
+        kept: columns of the stores that travel with the rows.
+        chosen: the documents of the corpus that are packed, and their order.
         facts: for `run.json`.
     """
+    choice, columns = chosen.choice, _keep(output, corpus, kept)  # before the rows: a value may be refused
     index_only = job.options.index_only
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
@@ -82,8 +82,8 @@ def write_corpus(
     ledger = _ledger(corpus, plans, tallies, choice)
     mix = source_mix(output, buckets, corpus.dtype, corpus.store_documents, order)
     neighbours: Neighbours | UnsetType = UNSET
-    if groups is not None and with_segments:
-        neighbours = neighbours_in_rows(output, buckets, corpus, options["order_by"], groups)
+    if chosen.order is not None and with_segments:
+        neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
     inputs = job.input_entries()
     report = report_of_rows(
         strategy=strategy.name,
@@ -116,6 +116,28 @@ def write_corpus(
         **index_fields(job.inputs if index_only else None, output, columns, has_loss=corpus.has_loss),
     )
     return job.finish(output, manifest, report, facts or {})
+
+
+def _keep(output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptColumn]:
+    """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest.
+
+    Raises:
+        DataError: a value is no number, where numbers are wanted.
+        UsageError: a column has too many different values.
+    """
+    if not fields:
+        return []
+    from packtool.writing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
+
+    columns = []
+    for number, field in enumerate(fields):
+        kept = kept_values(corpus, field)
+        categories = None
+        if kept.categories is not None:
+            categories = output.file(categories_file(number), manifests.encode(kept.categories))
+        values = output.array(column_file(number), kept.values)
+        columns.append(KeptColumn(name=kept.name, values=values, missing=kept.missing, categories=categories))
+    return columns
 
 
 def _files_read(corpus: Corpus, *, tokens: bool) -> Iterator[MappedFile]:

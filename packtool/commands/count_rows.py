@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from packtool.commands.document_choice import StoredOrder
 from packtool.engines import Engine, Worker
 from packtool.formats.packed import PackedBucket
 from packtool.formats.schema import Bucket, Shuffle
 from packtool.formats.token_store import Corpus
-from packtool.options.order import order_keys
 from packtool.outputs.output import Output
 from packtool.planning.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
 from packtool.planning.metrics.neighbours import NeighbourCounts, Neighbours
@@ -87,20 +87,17 @@ def source_mix(
     return mixes
 
 
-def neighbours_in_rows(
-    output: Output, buckets: Sequence[Bucket], corpus: Corpus, order_by: Sequence[str], groups: Ints
-) -> Neighbours:
+def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus, order: StoredOrder) -> Neighbours:
     """Measure what share of rows has the same value of the first field that documents are ordered by.
 
     Args:
         output: holds the files of the buckets.
-        groups: of each document of the stores, by its value of that field.
+        order: of the documents of the stores, with their groups by the value of that field.
     """
-    first, *_ = order_keys(order_by)
-    counts = NeighbourCounts(first.field)
+    counts = NeighbourCounts(order.field)
 
     def group_of(documents: I64) -> Ints:
-        return groups[corpus.stored(documents)]
+        return order.groups[corpus.stored(documents)]
 
     for bucket in buckets:
         rows = PackedBucket(output.place, bucket, corpus.dtype, None, keep=1)

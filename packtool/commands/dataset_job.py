@@ -15,7 +15,7 @@ from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
-from packtool.formats.names import CHOSEN, categories_file, column_file
+from packtool.formats.names import CHOSEN
 from packtool.formats.schema import (
     Choice,
     DatasetEntry,
@@ -23,8 +23,6 @@ from packtool.formats.schema import (
     PackedManifest,
     packed_version,
 )
-from packtool.formats.token_store import Corpus
-from packtool.options.kinds import KeptField
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.outputs.claim import key_of, open_output
@@ -88,25 +86,6 @@ class DatasetJob:
         """
         without_tokens = ["index-only"] if self.options.index_only else []
         return key_of(__version__, *options, *without_tokens, self.input_entries())
-
-    def keep(self, output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptColumn]:
-        """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest.
-
-        Raises:
-            DataError: a value is no number, where numbers are wanted.
-            UsageError: a column has too many different values.
-        """
-        from packtool.writing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
-
-        columns = []
-        for number, field in enumerate(fields):
-            kept = kept_values(corpus, field)
-            categories = None
-            if kept.categories is not None:
-                categories = output.file(categories_file(number), manifests.encode(kept.categories))
-            values = output.array(column_file(number), kept.values)
-            columns.append(KeptColumn(name=kept.name, values=values, missing=kept.missing, categories=categories))
-        return columns
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[Output]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from packtool.commands.document_choice import NO_GROUP, StoredOrder
 from packtool.errors import DataError, UsageError
 from packtool.formats.columns import first_unread, mask_of
 from packtool.formats.token_store import TokenStore, read_column
@@ -20,23 +21,6 @@ from packtool.planning.arrays import Arrays
 from packtool.planning.plan import I64, Ints, Mask, offsets_of
 from packtool.planning.selecting.mixture import Passes
 from packtool.writing.sorting import DOCUMENT, sorted_documents
-
-NO_VALUE = -1
-"""The group of documents without a value of the first key."""
-
-
-@dataclass(frozen=True)
-class StoredOrder:
-    """An order of the documents of several stores, which are numbered store by store.
-
-    Attributes:
-        documents: the numbers of the packed documents, every document once, in this order.
-        groups: for each document of the stores a number that it shares with those of the same value of the first key;
-            `NO_VALUE` for documents that have none, or are not packed.
-    """
-
-    documents: I64
-    groups: Ints
 
 
 def documents_in_order(
@@ -61,8 +45,8 @@ def documents_in_order(
     """
     firsts = offsets_of(np.array([store.documents for store in stores], np.int64)).tolist()
     taken: list[Mask | None] = [None] * len(stores)
-    if chosen is not None:
-        taken = list(map(_taken, chosen))
+    for number, passes in enumerate(chosen or ()):
+        taken[number] = passes.taken
     for store, some in zip(stores, taken, strict=True):
         if some is None or some.any():
             _require_kept(store, keys)
@@ -75,7 +59,7 @@ def documents_in_order(
     for store, some in zip(stores, taken, strict=True):
         documents += store.documents if some is None else int(np.count_nonzero(some))
     ordered: I64 = arrays.empty(documents, np.int64)
-    groups: Ints = arrays.filled(firsts[-1], np.int64, lambda a, b: np.full(b - a, NO_VALUE))
+    groups: Ints = arrays.filled(firsts[-1], np.int64, lambda a, b: np.full(b - a, NO_GROUP))
     done, last = 0, _Last()
     for table in sorted_documents(tables, [key.descending for key in keys], memory, work):
         here = table[DOCUMENT].to_numpy()
@@ -83,7 +67,7 @@ def documents_in_order(
         done += len(here)
         numbers = last.numbered(table.column(0))
         groups[here[: len(numbers)]] = numbers
-    return StoredOrder(ordered, groups)
+    return StoredOrder(keys[0].field, ordered, groups)
 
 
 @dataclass
@@ -115,13 +99,6 @@ class _Last:
             self.value = known[-1].as_py()
             self.number = int(numbers[-1])
         return numbers
-
-
-def _taken(passes: Passes) -> Mask:
-    """Mark the documents of a store that are packed."""
-    if passes.whole:
-        return passes.kept
-    return passes.part
 
 
 def _require_kept(store: TokenStore, keys: Sequence[OrderKey]) -> None:

@@ -14,6 +14,7 @@ import xxhash
 from packtool.commands.document_origins import listed_documents
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import TokenStore
 from packtool.planning.arrays import Arrays, blocks
 from packtool.planning.plan import Mask
@@ -80,7 +81,7 @@ def read_exclusions(paths: Sequence[Path | str]) -> Exclusions:
                 raise UsageError(
                     "bad-exclude", f"{path} is a directory, and no token store", remedy=remedy, where="--exclude"
                 )
-            TokenStore(path)  # says what else it is
+            manifests.read_as(path, StoreManifest)  # says what else it is
             stores.append(path)
         else:
             lists[str(path)] = _read_list(path)

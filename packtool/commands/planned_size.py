@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from packtool.commands.pack_recipe import PackRecipe
 from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
-from packtool.formats.schema import Shuffle
 from packtool.formats.token_store import Corpus
-from packtool.options.kinds import KeptField
-from packtool.options.pack import PackArguments
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.writing.layout import BATCH_TOKENS, Layout
@@ -21,20 +19,15 @@ _CHOSEN = 8
 """Bytes of the number of a document in its store, where documents were chosen."""
 
 
-def planned_size(
-    corpus: Corpus, plans: Sequence[Plan], options: PackArguments, kept: Sequence[KeptField], order: Shuffle | None
-) -> dict[str, int]:
+def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: PackRecipe) -> dict[str, int]:
     """Count the rows and tokens that `pack` would write, padding included, and the bytes of all arrays.
-
-    Args:
-        kept: columns that travel with the rows.
-        order: of the rows, as the manifest records it; None for the order of the plans.
 
     Returns:
         rows, tokens and bytes; these but for headers, the manifest, the report and names of categories.
     """
     rows = tokens = segments = 0
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    options, order = recipe.options, recipe.shuffle
     if order is not None:
         shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
     for plan, shuffle in zip(plans, shuffles, strict=True):
@@ -50,7 +43,7 @@ def planned_size(
         size += segments * SEGMENT.itemsize + rows * OFFSET.itemsize + corpus.documents * _OF_A_DOCUMENT
     if options.segments and corpus.chosen is not None:
         size += corpus.documents * _CHOSEN
-    for field in kept:
+    for field in recipe.kept:
         bytes_of_value = CATEGORY.itemsize
         if field.number:
             bytes_of_value = NUMBER.itemsize

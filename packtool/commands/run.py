@@ -25,7 +25,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from packtool.commands import pack, shuffle
+from packtool.commands import shuffle
+from packtool.commands.pack_recipe import PackRecipe, padding_id
 from packtool.commands.places import names_of, require_distinct
 from packtool.commands.result import Preview
 from packtool.config import INPUT, StageTable, read
@@ -185,7 +186,7 @@ def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
             raise UsageError("missing-option", what, remedy=remedy, where=where)
         options = checked(STAGES[stage.name](*stage.arguments(), **_without_made(stage)))
         if isinstance(options, PackArguments):
-            pack.check_options(options)
+            PackRecipe.of(options)
             _check_inputs(options, stage.inputs, stores)
         elif isinstance(options, ShuffleArguments):
             shuffle.check_options(options)
@@ -220,7 +221,7 @@ def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping
             what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"
             raise UsageError("no-provenance", what, remedy=remedy, where=by_origin[0].flag)
         if options.pad_token is not None:
-            pack.padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
+            padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
 
 
 def _tokenizer(store: str, stage: PipelineStage | None) -> TokenizerInfo:

@@ -189,7 +189,6 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             return job.kept(output)
         with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
             corpus.work_in(arrays)
-            columns = job.keep(output, corpus, kept)
             plan = partial.plan(
                 corpus.lengths(),
                 sequence_length=sequence_length,
@@ -202,5 +201,5 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             )
             strategy = packing.strategy("concat")
             return write_corpus(
-                job, output, corpus, [plan], strategy=strategy, options=options, order=record, columns=columns
+                job, output, corpus, [plan], strategy=strategy, options=options, order=record, kept=kept
             )

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.commands.document_order import NO_VALUE, documents_in_order
+from packtool.commands.document_choice import NO_GROUP
+from packtool.commands.document_order import documents_in_order
 from packtool.errors import PacktoolError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
@@ -99,8 +100,8 @@ def test_the_order_is_that_of_sorted(stores: list[Path], tmp_path: Path, cases: 
         first = order_keys(keys)[0]
         every = [sort_key(record, first.field, number=first.number) for part in RECORDS for record in part]
         numbers = found.groups[wanted].tolist()
-        assert [number == NO_VALUE for number in numbers] == [every[n] is None for n in wanted]
-        pairs = {(number, every[n]) for number, n in zip(numbers, wanted, strict=True) if number != NO_VALUE}
+        assert [number == NO_GROUP for number in numbers] == [every[n] is None for n in wanted]
+        pairs = {(number, every[n]) for number, n in zip(numbers, wanted, strict=True) if number != NO_GROUP}
         assert len(pairs) == len({number for number, _ in pairs}) == len({value for _, value in pairs})
 
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import packtool
-from packtool.commands.pack import check_options
+from packtool.commands.pack_recipe import PackRecipe
 from packtool.engines import Processes, Worker
 from packtool.errors import UsageError
 from packtool.options.check import checked
@@ -136,7 +136,7 @@ def test_the_command_gives_the_options_tried(name: str) -> None:
     words = tried.arguments()
     typed: dict[str, Any] = dict(zip((w[2:].replace("-", "_") for w in words[::2]), words[1::2], strict=True))
     options = checked(PackArguments("store", "packed", **typed))
-    assert check_options(options).name == name
+    assert PackRecipe.of(options).strategy.name == name
     assert all(getattr(options, option) == getattr(tried.options, option) for option in declared(PackOptions))
 
 

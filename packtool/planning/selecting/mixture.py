@@ -46,6 +46,13 @@ class Passes:
         """Number of passes, a partial one included."""
         return self.whole + bool(self.part.any())
 
+    @property
+    def taken(self) -> Mask:
+        """Whether each document of the store is packed at least once."""
+        if self.whole:
+            return self.kept
+        return self.part
+
     def documents(self, arrays: Arrays = IN_MEMORY) -> I64:
         """List their numbers in the store, in the order in which they are packed."""
         count, every = len(self.kept), []

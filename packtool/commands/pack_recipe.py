@@ -1,0 +1,131 @@
+"""What `pack` is asked for, checked and read once, before a store is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from packtool.commands.document_choice import check_choice
+from packtool.errors import UsageError
+from packtool.formats.schema import Options, Shuffle, TokenizerInfo
+from packtool.options.kinds import KeptField, parse_kept
+from packtool.options.names import listed
+from packtool.options.order import OrderKey, order_keys
+from packtool.options.pack import PackArguments
+from packtool.options.record import recorded
+from packtool.options.shared import DEFAULT_SEED
+from packtool.planning import packing
+from packtool.planning.packing import STRATEGIES, Strategy
+from packtool.planning.packing.strategy import draws, mixes
+from packtool.warnings import warn
+
+
+@dataclass(frozen=True)
+class PackRecipe:
+    """How documents become rows.
+
+    Attributes:
+        options: as the user gave them.
+        strategy: plans the rows.
+        shuffle: of the atoms, as the manifest records it; None to leave rows in the order of the plan.
+        kept: the columns of the stores that travel with the rows.
+        ordered_by: the fields that order documents before they are planned; empty for corpus order.
+    """
+
+    options: PackArguments
+    strategy: Strategy
+    shuffle: Shuffle | None
+    kept: Sequence[KeptField]
+    ordered_by: Sequence[OrderKey]
+
+    @classmethod
+    def of(cls, options: PackArguments) -> PackRecipe:
+        """Read options.
+
+        Raises:
+            UsageError: they make no sense, alone or together.
+            DataError: a list of exclusions can't be read.
+        """
+        strategy = packing.strategy(options.strategy)
+        packing.check(strategy, options)
+        check_choice(options)
+        _check_segments(options)
+        shuffle = None
+        if options.shuffle:
+            shuffle = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
+        return cls(options, strategy, shuffle, parse_kept(options.keep), order_keys(options.order_by or ()))
+
+    @property
+    def longest_row(self) -> int:
+        """The length of the rows in tokens; the largest, where there are several."""
+        return self.options.sequence_length or max(self.options.buckets)
+
+    def recorded(self, tokenizer: TokenizerInfo) -> Options:
+        """Return the options that the output depends on, in full: a manifest leaves no default to guess.
+
+        An atom size that was not given is left out: atoms are rows. Mixing is left out if nothing is mixed, as in
+        datasets written before there was a choice.
+
+        Args:
+            tokenizer: of the stores, which knows the padding token.
+
+        Raises:
+            UsageError: it has no such token.
+        """
+        options, strategy = self.options, self.strategy
+        pad_id = padding_id(options.pad_token, tokenizer)
+        mixed = mixes(strategy, options)
+        found = recorded(replace(options, pad_token=pad_id, mix_rows=mixed), strategy.name)
+        if "extra_capacity" in found:
+            found["extra_capacity"] = options.extra
+        if not mixed:
+            found.pop("mix_rows", None)
+        if not strategy.windowed:
+            found.pop("window_tokens", None)
+        found = {name.replace("pad_token", "pad_id"): value for name, value in found.items()}
+        if options.epoch:
+            found["epoch"] = options.epoch
+        # A shuffle records its own seed. For unshuffled rows, record the seed for later epochs.
+        drawn = draws(strategy, mixed=mixed, reordered=options.epoch > 0)
+        if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
+            found["seed"] = options.seed
+        return found
+
+    def warn_of_order(self) -> None:
+        """Warn where an order of documents has no effect on which of them share rows."""
+        if not self.ordered_by or self.strategy.neighbours:
+            return
+        what = f"{self.strategy.name} does not put documents in a row for being next to each other"
+        near = tuple(name for name, each in STRATEGIES.items() if each.neighbours)
+        remedy = f"take {listed(near)} to keep neighbours together, or leave it out"
+        warn("order-without-effect", what, remedy=remedy, where="--order-by")
+
+
+def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
+    """Return the id of the padding token: EOS unless another is given by id, or by the text of an added token."""
+    if token is None:
+        return tokenizer.eos_id
+    if isinstance(token, str) and token in tokenizer.added_tokens:
+        return tokenizer.added_tokens[token]
+    if str(token).isdecimal():
+        number = int(token)
+        if number < tokenizer.vocab_size:
+            return number
+        remedy = f"give an id below {tokenizer.vocab_size}"
+        raise UsageError("bad-option", f"{number} is out of range", remedy=remedy, where="--pad-token")
+    known = ", ".join(tokenizer.added_tokens) or "none"
+    what = f"{token!r} is not an added token of the tokenizer (it has: {known})"
+    raise UsageError("unknown-token", what, remedy="give one of them, or an id", where="--pad-token")
+
+
+def _check_segments(options: PackArguments) -> None:
+    """Refuse to leave out the segment table where something needs it."""
+    if options.segments:
+        return
+    remedy = "leave one of the two out"
+    if options.index_only:
+        what = "a dataset without tokens needs its segment table"
+        raise UsageError("bad-option", what, remedy=remedy, where="--index-only")
+    if options.keep:
+        what = "columns are looked up by the segment table"
+        raise UsageError("bad-option", what, remedy=remedy, where="--keep")

@@ -1,0 +1,72 @@
+"""Keep conversations whole when documents are packed: `--too-long` says what becomes of one longer than a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from packtool.commands.pack_recipe import PackRecipe
+from packtool.errors import DataError, UsageError
+from packtool.formats.token_store import Corpus, TokenStore
+from packtool.planning.packing import STRATEGIES
+from packtool.planning.selecting.mixture import Passes
+from packtool.support.sizes import plural
+
+
+def longest_conversation(corpus: Corpus, recipe: PackRecipe) -> int | None:
+    """Return the length in tokens above which conversations are dropped; None to drop none.
+
+    Raises:
+        UsageError: the strategy would cut conversations without `--too-long cut`; or there are none.
+    """
+    options = recipe.options
+    stores = _with_conversations(corpus)
+    if not stores and options.too_long != "error":
+        remedy = "leave it out; --max-tokens leaves out texts"
+        raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
+    if not stores or options.too_long == "cut":
+        return None
+    strategy = recipe.strategy
+    if not (strategy.whole and strategy.keeps_eos):
+        cuts = "cuts" if strategy.keeps_eos else "leaves out the EOS of"
+        what = f"{strategy.name} {cuts} documents that would fit a row, and {stores[0].place} holds conversations"
+        keeping = ", ".join(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
+        remedy = f"give --too-long cut, or a strategy that keeps documents whole: {keeping}"
+        raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
+    if options.too_long == "drop":
+        return _room(recipe)
+    return None
+
+
+def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | None) -> None:
+    """Require that the chosen conversations fit rows, if no option says what becomes of longer ones.
+
+    Args:
+        chosen: the documents of each store; None for all.
+
+    Raises:
+        DataError: one of them is too long for a row.
+    """
+    if recipe.options.too_long != "error":
+        return
+    for number, store in enumerate(corpus.stores):
+        if not store.manifest.conversations:
+            continue
+        row, lengths = _room(recipe), store.lengths()
+        if chosen is not None:
+            lengths = lengths[chosen[number].taken]
+        longer = int(np.count_nonzero(lengths > row))
+        if longer:
+            what = f"{plural(longer, 'conversation')} of {len(lengths):,} do not fit a row of {row:,} tokens"
+            remedy = f"give --too-long drop or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
+            raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
+
+
+def _with_conversations(corpus: Corpus) -> list[TokenStore]:
+    return [store for store in corpus.stores if store.manifest.conversations]
+
+
+def _room(recipe: PackRecipe) -> int:
+    """Return the most tokens of a conversation that stays whole. Buckets, of several lengths, take no conversations."""
+    return min(recipe.options.atom, recipe.options.row_length)
