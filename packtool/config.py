@@ -17,8 +17,8 @@ from typing import Any
 
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.check import suggest
+from packtool.options.commands import STAGES, arguments_of
 from packtool.options.declare import declared, flag
-from packtool.options.run import STAGES
 from packtool.options.shared import Terminal
 from packtool.options.values import read_value
 from packtool.support.toml_file import TomlFile, read_toml
@@ -82,7 +82,7 @@ def read(path: Path | str, only: str | None = None) -> list[StageTable]:
     for name, value in file.values.items():
         where = file.place(name)
         if name not in STAGES:
-            remedy = suggest(name, list(STAGES))
+            remedy = suggest(name, STAGES)
             raise UsageError("unknown-key", f"there is no table {name!r}", remedy=remedy, where=where)
         several = isinstance(value, list)
         entries = value if several else [value]
@@ -91,14 +91,14 @@ def read(path: Path | str, only: str | None = None) -> list[StageTable]:
         if only in (None, name):
             for number, entry in enumerate(entries):
                 tables.append(_table(file, name, entry, number if several else None))
-    return sorted(tables, key=lambda table: list(STAGES).index(table.stage))
+    return sorted(tables, key=lambda table: STAGES.index(table.stage))
 
 
 def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | None) -> StageTable:
     """Check the entries of a table: the only one of its stage, or the one of this number."""
     keys = (stage,) if number is None else (stage, number)
     table = StageTable(file.path, stage, file.line(*keys))
-    options = declared(STAGES[stage])
+    options = declared(arguments_of(stage))
     known = {declaration.key: declaration for declaration in options.values() if declaration.option.in_file}
     elsewhere = {*options, *declared(Terminal)} - known.keys()
     for key, value in entries.items():

@@ -26,7 +26,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -294,10 +293,13 @@ def names_blend(path: str | Path) -> bool:
 
 def _require_no_options(file: TomlFile) -> None:
     """Refuse a file with options of commands, which `packtool run` takes, in place of a blend."""
-    from packtool.options.declare import declared  # here, so that reading rows does not load options
-    from packtool.options.run import STAGES
+    from packtool.options.commands import STAGES, arguments_of  # here, so that reading rows does not load options
+    from packtool.options.declare import declared
 
-    options = {*STAGES, *chain.from_iterable(map(declared, STAGES.values()))} - {*_KEYS}
+    options = set(STAGES)
+    for stage in STAGES:
+        options |= set(declared(arguments_of(stage)))
+    options -= set(_KEYS)
     for key in file.values:
         if key.replace("-", "_") in options:
             what = f"{key} is for packtool run, and this is no blend, which has [sources]"

@@ -7,7 +7,6 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +15,7 @@ from typer.completion import get_completion_inspect_parameters, install_callback
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from packtool.cli import terminal as effects
+from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
@@ -58,15 +58,12 @@ class Definition:
 
     Attributes:
         name, summary: as the list of commands has them.
-        arguments: where its arguments are declared, as ``MODULE:CLASS`` in `packtool.options`. Loaded with this command
-            only, so that the others cost nothing.
         terminal: names of the options of `Terminal` that it has.
         handler: called with the arguments of a function, and how the command was called; its docstring is the help.
     """
 
     name: str
     summary: str
-    arguments: str
     terminal: Sequence[str]
     handler: Handler
 
@@ -101,8 +98,7 @@ class Command(TyperCommand):
     """A command built from a definition."""
 
     def __init__(self, definition: Definition) -> None:
-        module, _, kind = definition.arguments.partition(":")
-        own = declared(getattr(import_module(f"packtool.options.{module}"), kind))
+        own = declared(arguments_of(definition.name))
         self._handler = definition.handler
         self._quiet = "quiet" in own  # the function has one of its own
         self._own = {name: declaration for name, declaration in own.items() if not declaration.option.python_only}

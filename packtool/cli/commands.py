@@ -37,18 +37,18 @@ _STAGE = ("config", *_LONG)
 """Options of the terminal: of commands that print, that take long, and that a file may configure."""
 
 
-def _command(summary: str, arguments: str, terminal: Sequence[str]) -> Callable[[Handler], Handler]:
-    """Make a function a command: what it is for, its arguments as ``MODULE:CLASS``, its options of the terminal."""
+def _command(summary: str, terminal: Sequence[str]) -> Callable[[Handler], Handler]:
+    """Make a function a command: what it is for, and its options of the terminal."""
 
     def add(handler: Handler) -> Handler:
         name = handler.__name__.removesuffix("_")
-        COMMANDS[name] = Definition(name, summary, arguments, terminal, handler)
+        COMMANDS[name] = Definition(name, summary, terminal, handler)
         return handler
 
     return add
 
 
-@_command("Turn text files into a token store.", "tokenize:TokenizeArguments", _STAGE)
+@_command("Turn text files into a token store.", _STAGE)
 def tokenize(values: GivenValues, terminal: Terminal) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
 
@@ -64,7 +64,7 @@ def tokenize(values: GivenValues, terminal: Terminal) -> None:
     show_store(packtool.tokenize(**values), terminal)
 
 
-@_command("Pack token stores into rows of equal length.", "pack:PackArguments", _STAGE)
+@_command("Pack token stores into rows of equal length.", _STAGE)
 def pack(values: GivenValues, terminal: Terminal) -> None:
     """Pack token stores into rows of equal length, shuffled, with every token accounted for.
 
@@ -81,7 +81,7 @@ def pack(values: GivenValues, terminal: Terminal) -> None:
     show_dataset(packtool.pack(**values), terminal, sources=True)
 
 
-@_command("Shuffle into another order or epoch, at any size.", "shuffle:ShuffleArguments", _STAGE)
+@_command("Shuffle into another order or epoch, at any size.", _STAGE)
 def shuffle(values: GivenValues, terminal: Terminal) -> None:
     """Write the rows of a packed dataset in another order: exact, reproducible, within --memory.
 
@@ -98,7 +98,7 @@ def shuffle(values: GivenValues, terminal: Terminal) -> None:
     show_dataset(packtool.shuffle(**values), terminal)
 
 
-@_command("Write the tokens of rows packed with --index-only.", "shuffle:MaterializeArguments", _STAGE)
+@_command("Write the tokens of rows packed with --index-only.", _STAGE)
 def materialize(values: GivenValues, terminal: Terminal) -> None:
     """Write the tokens of a dataset that was packed with --index-only: the same files as without it.
 
@@ -113,9 +113,7 @@ def materialize(values: GivenValues, terminal: Terminal) -> None:
     show_dataset(packtool.materialize(**values), terminal)
 
 
-@_command(
-    "Export documents or rows to another tool's format.", "exchange:ExportArguments", ("quiet", "verbose", "json")
-)
+@_command("Export documents or rows to another tool's format.", ("quiet", "verbose", "json"))
 def export(values: GivenValues, terminal: Terminal) -> None:
     """Write token stores or a packed dataset in the format of another trainer.
 
@@ -137,7 +135,7 @@ def export(values: GivenValues, terminal: Terminal) -> None:
     show_exchange(result, terminal, {"manifest": manifest}, lines)
 
 
-@_command("Import token ids of other tools as a token store.", "exchange:ImportArguments", _PRINTING)
+@_command("Import token ids of other tools as a token store.", _PRINTING)
 def import_(values: GivenValues, terminal: Terminal) -> None:
     """Make a token store of token ids that another tool has written.
 
@@ -171,7 +169,7 @@ def _left_out_of_import(counts: Mapping[str, int]) -> list[str]:
     return lines
 
 
-@_command("Measure a corpus, dataset or blend; compare strategies.", "stats:StatsArguments", (*_STAGE, "full"))
+@_command("Measure a corpus, dataset or blend; compare strategies.", (*_STAGE, "full"))
 def stats(values: GivenValues, terminal: Terminal) -> None:
     """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
 
@@ -202,7 +200,6 @@ def stats(values: GivenValues, terminal: Terminal) -> None:
 
 @_command(
     "Show one row of a packed dataset, or document of a token store, decoded.",
-    "inspecting:ShowArguments",
     ("ids", "json"),
 )
 def show(values: GivenValues, terminal: Terminal) -> None:
@@ -230,7 +227,7 @@ def show(values: GivenValues, terminal: Terminal) -> None:
         print_row(shown, results_console(), ids=terminal.ids)
 
 
-@_command("Find a document in rows or in a store; list documents that overlap.", "inspecting:FindArguments", ("json",))
+@_command("Find a document in rows or in a store; list documents that overlap.", ("json",))
 def find(values: GivenValues, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
 
@@ -260,7 +257,7 @@ def find(values: GivenValues, terminal: Terminal) -> None:
         raise typer.Exit(1)
 
 
-@_command("Run all stages of one TOML file, where needed.", "run:RunArguments", (*_LONG, "full"))
+@_command("Run all stages of one TOML file, where needed.", (*_LONG, "full"))
 def run(values: GivenValues, terminal: Terminal) -> None:
     """Run the stages of a configuration file: tokenize, pack, shuffle, materialize, export, stats.
 
@@ -280,7 +277,7 @@ def run(values: GivenValues, terminal: Terminal) -> None:
         print_stages(stages, full=terminal.full)
 
 
-@_command("Say what a path is, and what to do next.", "inspecting:InfoArguments", ("json",))
+@_command("Say what a path is, and what to do next.", ("json",))
 def info(values: GivenValues, terminal: Terminal) -> None:
     """Say what a path is, whether it is complete or unfinished, and what to do next.
 
@@ -299,7 +296,7 @@ def info(values: GivenValues, terminal: Terminal) -> None:
     raise typer.Exit(1 if result.state == "damaged" else 0)
 
 
-@_command("Check files, checksums, segments and ledger.", "inspecting:VerifyArguments", _LONG)
+@_command("Check files, checksums, segments and ledger.", _LONG)
 def verify(values: GivenValues, terminal: Terminal) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
 
@@ -346,7 +343,7 @@ def _compared(check: TokenizerCheck) -> dict[str, Any]:
     return {"name": check.tokenizer, "drawn": check.drawn, "told": check.told, "equal": check.equal}
 
 
-@_command("Show versions, and what is missing.", "inspecting:DoctorArguments", ("json",))
+@_command("Show versions, and what is missing.", ("json",))
 def doctor(values: GivenValues, terminal: Terminal) -> None:
     """Report versions, and what is missing, with the command that installs it. Changes nothing.
 

@@ -11,6 +11,7 @@ from typing import Any
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.options.arguments import command_line
+from packtool.options.commands import WRITING
 from packtool.places.place import Place
 
 
@@ -19,8 +20,6 @@ def command_again(place: Place) -> str | None:
 
     Paths are absolute, as the command was given them on the machine that ran it.
     """
-    from packtool.options.run import WRITING  # the options of all commands
-
     run = _run(place)
     command, arguments = run.get("command"), run.get("arguments")
     if command not in WRITING or not isinstance(arguments, dict) or not arguments:

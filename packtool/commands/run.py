@@ -36,9 +36,10 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
 from packtool.options.check import checked
+from packtool.options.commands import arguments_of
 from packtool.options.declare import declared, given
 from packtool.options.pack import PackArguments
-from packtool.options.run import STAGES, RunArguments
+from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.options.where import condition_of, needs_origins
@@ -153,7 +154,7 @@ def _stages(planned: Sequence[PipelineStage], options: RunArguments) -> list[Sta
             options.announce(number, len(planned), stage)
         values = {"quiet": options.quiet, **stage.options}
         for name in ("workers", "scheduler", "staging", "staging_limit"):
-            if getattr(options, name) is not None and name in declared(STAGES[stage.name]):
+            if getattr(options, name) is not None and name in declared(arguments_of(stage.name)):
                 values.setdefault(name, getattr(options, name))
         try:
             if options.dry_run:
@@ -184,7 +185,7 @@ def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
             remedy = f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}'
             what, where = "pack needs the option strategy", stage.table.place()
             raise UsageError("missing-option", what, remedy=remedy, where=where)
-        options = checked(STAGES[stage.name](*stage.arguments(), **_without_made(stage)))
+        options = checked(arguments_of(stage.name)(*stage.arguments(), **_without_made(stage)))
         if isinstance(options, PackArguments):
             PackRecipe.of(options)
             _check_inputs(options, stage.inputs, stores)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from packtool.options.commands import arguments_of
 from packtool.options.declare import declared, flag
 from packtool.options.kinds import OF_PLACES, Records
 
@@ -77,11 +78,9 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     >>> command_line("pack", {"stores": ["a"], "keep": ["n", "lang"], "exclude": ["/eval", "/list"]}, "b")
     'packtool pack a -o b --exclude /eval --exclude /list --keep n,lang'
     """
-    from packtool.options.run import WRITING  # the options of all commands, of which others need their own
-
     positional: list[str] = []
     named: list[str] = []
-    for name, declaration in declared(WRITING[command]).items():
+    for name, declaration in declared(arguments_of(command)).items():
         if name not in given:
             continue
         value = given[name]

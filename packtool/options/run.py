@@ -1,4 +1,4 @@
-"""The options of `run`, and the stages that it runs."""
+"""The options of `run`."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -6,13 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packtool.options.declare import Option
-from packtool.options.exchange import ExportArguments, ImportArguments
 from packtool.options.kinds import CALL, FLAG, PATH, PLACE, PLACES
-from packtool.options.pack import PackArguments
 from packtool.options.shared import DryRun, Many, Quiet, Staging, StagingLimit, Working
-from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
-from packtool.options.stats import StatsArguments
-from packtool.options.tokenize import TokenizeArguments
 
 
 @dataclass(frozen=True)
@@ -48,16 +43,3 @@ class RunArguments(Working):
             python_only=True,
         ),
     ] = None
-
-
-STAGES: dict[str, type] = {
-    "tokenize": TokenizeArguments,
-    "pack": PackArguments,
-    "shuffle": ShuffleArguments,
-    "materialize": MaterializeArguments,
-    "export": ExportArguments,
-    "stats": StatsArguments,
-}
-"""The commands that are stages, in the order in which `packtool run` goes through them."""
-WRITING = {**STAGES, "import": ImportArguments}
-"""The stages, and `import`, which is not one."""

@@ -16,28 +16,16 @@ import pytest
 import packtool
 from packtool.cli import commands
 from packtool.options import kinds
+from packtool.options.commands import ARGUMENTS, arguments_of
 from packtool.options.declare import Declared, declared
-from packtool.options.exchange import ExportArguments, ImportArguments
-from packtool.options.inspecting import FindArguments, InfoArguments, ShowArguments, VerifyArguments
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.order import ORDER
 from packtool.options.pack import PackArguments
-from packtool.options.run import STAGES, RunArguments
 from packtool.options.shared import Terminal
-from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+from packtool.options.shuffle import ShuffleArguments
 from packtool.options.where import WHERE
 
-COMMANDS: dict[str, type] = {
-    **STAGES,
-    "export": ExportArguments,
-    "import_": ImportArguments,
-    "info": InfoArguments,
-    "materialize": MaterializeArguments,
-    "run": RunArguments,
-    "show": ShowArguments,
-    "find": FindArguments,
-    "verify": VerifyArguments,
-}
+COMMANDS = {name.replace("import", "import_"): arguments_of(name) for name in ARGUMENTS}
 OPTIONS = [(command, each) for command, arguments in COMMANDS.items() for each in declared(arguments).values()]
 PLAIN = {
     kinds.FLAG: {bool},
@@ -82,7 +70,7 @@ def members(hint: Any) -> set[Any]:
 
 def test_every_command_is_declared() -> None:
     names = {name.replace("import", "import_") for name in commands.COMMANDS}
-    assert names - {"doctor"} == set(COMMANDS)
+    assert names == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

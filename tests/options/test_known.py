@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.options import exchange, inspecting
+from packtool.options.commands import ARGUMENTS, arguments_of
 from packtool.options.declare import declared, flag
 from packtool.options.pack import PackOptions
-from packtool.options.run import WRITING
 from packtool.options.stats import StatsArguments
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {each.__name__: each for each in (*WRITING.values(), exchange.ImportArguments, StatsArguments)}
-COMMANDS |= {name: each for name, each in vars(inspecting).items() if name.endswith("Arguments")}
+COMMANDS = {arguments_of(name).__name__: arguments_of(name) for name in ARGUMENTS}
 NOT_COMPARED = {"remainder", "window_tokens"}
 """Options of plans that `stats --compare` leaves at their defaults."""
 

@@ -15,10 +15,10 @@ import packtool
 from packtool.formats.manifest import read_as
 from packtool.formats.schema import StoreManifest
 from packtool.options.check import checked
+from packtool.options.commands import WRITING, arguments_of
 from packtool.options.declare import Option, declared
 from packtool.options.kinds import SHARE
 from packtool.options.record import as_recorded, recorded
-from packtool.options.run import WRITING
 from packtool.planning.packing import STRATEGIES
 from tests.stores import write_store
 
@@ -56,7 +56,7 @@ def test_what_is_not_set_is_left_out() -> None:
 @pytest.mark.parametrize("command", WRITING)
 def test_every_command(command: str) -> None:
     """What each would record: with defaults, and with the words of the command line for each share."""
-    arguments = WRITING[command]
+    arguments = arguments_of(command)
     given: dict[str, Any] = {name: "x" for name, each in declared(arguments).items() if each.required}
     for strategy in STRATEGIES if command == "pack" else [""]:
         if strategy:
