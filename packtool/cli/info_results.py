@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from packtool.support.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
-    from packtool.commands.info import Info
+    from packtool.commands.path_info import Info
 
 
 def plain_info(result: Info) -> dict[str, Any]:

@@ -1,0 +1,158 @@
+"""Describe files that packtool did not write: whether they hold texts or conversations, and what reads them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+from packtool.commands.path_info import Info, free_name
+from packtool.errors import PacktoolError
+from packtool.formats.fields import CONVERSATION
+from packtool.text.conversations.conversation import ConversationError
+from packtool.text.conversations.message import known_role
+from packtool.text.conversations.record import conversation_of
+from packtool.text.corpus.find import find_files
+from packtool.text.corpus.first import FirstRecord, held_by
+from packtool.text.corpus.read import SpanReader
+from packtool.text.corpus.records import CorpusFile, Fields, Span
+
+MOST_FILES = 10_000
+"""Most files to count in a directory that packtool did not write."""
+_OTHERS = "records that can't be used"
+_TRIED = 3
+"""Files to try before a command is advised."""
+MOST_BYTES = 1 << 30
+"""Most bytes to read of a file of conversations, to count them."""
+
+
+def file_info(path: Path) -> Info:
+    """Describe a file that packtool did not write."""
+    facts: dict[str, Any] = {"bytes": path.stat().st_size}
+    talks = _conversations(path)
+    if talks is not None:
+        command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')} --tokenizer MODEL"
+        usable = any(name != _OTHERS for name in talks) or not talks
+        following = [_rendering(command, skip=_OTHERS in talks)] if usable else []
+        return Info(path, "conversations", "unknown", facts | talks, next=following)
+    advice, problem = _advice(path)
+    return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
+
+
+def directory_info(path: Path) -> Info:
+    """Describe a directory that packtool did not write."""
+    files = [child for child in islice(path.rglob("*"), MOST_FILES) if child.is_file()]
+    if not files:
+        following = [f"packtool tokenize corpus.jsonl -o {shlex.quote(str(path))}"]
+        return Info(path, "empty directory", "unknown", next=following)
+    kinds = Counter("".join(child.suffixes[-2:]) or "no suffix" for child in files)
+    facts = {
+        "files": len(files),
+        "bytes": sum(child.stat().st_size for child in files),
+        "kinds": ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5)),
+    }
+    advice, problem = _advice(path)
+    return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
+
+
+def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
+    """Return a command that reads a file or directory, tried on its first documents; else what is in the way."""
+    command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')}"
+    with catch_warnings():
+        simplefilter("ignore")
+        try:
+            files = find_files(path, None)
+            held = held_by(files, "text")
+            if held.layout is not None:
+                command += f" {held.layout.shown()}"
+            if held.chats:
+                found, problems = _count(files[:_TRIED], held, batches=1)
+                facts = {"to tokenize it": f"{problems[0]}: fix the conversations"} if problems else {}
+                advised = [_rendering(f"{command} --tokenizer MODEL", skip=bool(problems))]
+                return advised if found else [], facts
+            for file in files[:_TRIED]:
+                for batch in SpanReader(file, Span(0, 0, 1), Fields()):
+                    if not batch.rejects:
+                        break
+                    reject = batch.rejects[0]
+                    remedy = held.remedy if reject.code == "missing-text" else reject.remedy
+                    skipping = [f"{command} --on-error skip   leaves it out"] if batch.documents else []
+                    return skipping, {"to tokenize it": f"{reject.reason}: {remedy}"}
+        except PacktoolError as error:
+            return [], {"to tokenize it": f"{error.what}: {error.remedy}"}
+    return [command], {}
+
+
+def _conversations(path: Path) -> dict[str, Any] | None:
+    """Count the conversations of a file, and name their fields; None if its first record holds no conversation.
+
+    A large file is not read, so nothing is counted there.
+    """
+    try:
+        files = find_files(path, None)
+        held = held_by(files, "text")
+        if not held.chats:
+            return None
+        if path.stat().st_size > MOST_BYTES:
+            return {}
+        fields, problems = _count(files, held)
+    except PacktoolError:
+        return None
+    counted: dict[str, Any] = dict(fields.most_common())
+    if problems:
+        counted[_OTHERS] = f"{len(problems):,}, such as: {problems[0]}"
+    return counted
+
+
+def _count(
+    files: Sequence[CorpusFile], held: FirstRecord, batches: int | None = None
+) -> tuple[Counter[str], list[str]]:
+    """Count conversations by the field that holds them, and list what is wrong with others.
+
+    Args:
+        batches: to look at in each file; None for all.
+    """
+    fields: Counter[str] = Counter()
+    problems: list[str] = []
+    for file in files:
+        reader = SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout))
+        for batch in islice(reader, batches):
+            problems += [reject.reason for reject in batch.rejects]
+            for record in batch.documents:
+                problem = _problem(record)
+                if problem:
+                    problems.append(problem)
+                else:
+                    fields[f"with {held.field or _field_of(record)}"] += 1
+    return fields, problems
+
+
+def _problem(record: Mapping[str, Any]) -> str:
+    """Say why no template can render a conversation, or why nothing in it would train; "" if neither is the case."""
+    try:
+        messages = conversation_of(record).messages
+        roles = [known_role(message["role"], number) for number, message in enumerate(messages, 1)]
+    except ConversationError as error:
+        return str(error)
+    return "" if "assistant" in roles else "no message of the assistant, to train on"
+
+
+def _rendering(command: str, *, skip: bool) -> str:
+    """Write a command that renders conversations, and what it does.
+
+    Args:
+        skip: some can't be used.
+    """
+    if skip:
+        return f"{command} --on-error skip   renders the others by the chat template of MODEL"
+    return f"{command}   renders them by the chat template of MODEL"
+
+
+def _field_of(record: Mapping[str, Any]) -> str:
+    """Name the fields of a record that hold its conversation."""
+    first = next(name for name in CONVERSATION if record.get(name) is not None)
+    return "prompt and completion" if first == "prompt" else first

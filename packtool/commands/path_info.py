@@ -1,0 +1,40 @@
+"""The description of a path that `info` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Info:
+    """A description of a path.
+
+    Attributes:
+        path: as given.
+        kind: ``token store``, ``packed dataset`` and so on; ``directory of datasets``; ``configuration``;
+            ``blend``; ``tokenizer``; ``not written by packtool``.
+        state: ``whole``, ``unfinished``, ``damaged`` (files missing or of the wrong size), or ``unknown``.
+        facts: what to know about it, in order.
+        missing: names of files that are missing or have the wrong size.
+        parts: of a directory of datasets: what each of them is.
+        next: commands that make sense now.
+    """
+
+    path: Path | str
+    kind: str
+    state: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    parts: list[Info] = field(default_factory=list)
+    next: list[str] = field(default_factory=list)
+
+
+def free_name(name: str) -> str:
+    """Return a name for an output in the working directory that nothing has yet."""
+    found, number = name, 1
+    while Path(found).exists():
+        number += 1
+        found = f"{name}-{number}"
+    return found
