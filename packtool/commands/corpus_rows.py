@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from packtool.commands.chosen import EVERYTHING, Chosen
 from packtool.commands.count_rows import neighbours_in_rows, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_fields, with_documents
-from packtool.commands.document_choice import EVERYTHING, Chosen
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LENGTHS, REPORT, categories_file, column_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from packtool.commands import holdout
+from packtool.commands.chosen import EVERYTHING, Chosen
 from packtool.commands.exclusions import Exclusions, read_exclusions
 from packtool.commands.left_out import REASONS, Codes, ends_of, origins_of, reasons_of
 from packtool.commands.places import names_of
 from packtool.errors import UsageError
-from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
+from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
@@ -39,56 +40,6 @@ _RECORDED = (
     *("where", "drop_duplicates", "exclude_xxh3_128", "sample", "sample_interval", "seed"),
 )
 """The options of a choice, as a manifest has them."""
-NO_GROUP = -1
-"""The group of documents without a value of the first field of an order."""
-
-
-@dataclass(frozen=True)
-class StoredOrder:
-    """An order of the documents of several stores, which are numbered store by store.
-
-    Attributes:
-        field: the name of the first of the fields that decide it.
-        documents: the numbers of the packed documents, every document once, in this order.
-        groups: for each document of the stores a number that it shares with those of the same value of that field;
-            `NO_GROUP` for documents that have none, or are not packed.
-    """
-
-    field: str
-    documents: I64
-    groups: Ints
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The documents taken from the stores: each once and in the order of the stores, unless something else is asked.
-
-    Attributes:
-        choice: its account, for the manifest; None to take all documents once.
-        passes: the documents of each store; None as for `choice`.
-        order: of the documents; None for the order of the stores.
-    """
-
-    choice: Choice | None = None
-    passes: Sequence[Passes] | None = None
-    order: StoredOrder | None = None
-
-    def count(self, corpus: Corpus) -> int:
-        """Count the documents that are taken from a corpus, each as often as it is taken."""
-        if self.passes is None:
-            return corpus.documents
-        return sum(map(len, self.passes))
-
-    @property
-    def options(self) -> list[Options]:
-        """The options of the choice, for the key of an output; empty where everything is taken."""
-        if self.choice is None:
-            return []
-        return [self.choice.options]
-
-
-EVERYTHING = Chosen()
-"""All documents of all stores, each once and in their order."""
 
 
 def check_choice(options: DocumentOptions) -> None:
@@ -133,7 +84,7 @@ def choose(
     if whole is not None:
         asked["too_long"] = "drop"
     if not asked:
-        return Chosen()
+        return EVERYTHING
     stores = corpus.stores
     corpus.work_in(arrays)
     names = names_of([store.place for store in stores])

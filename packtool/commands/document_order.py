@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from packtool.commands.document_choice import NO_GROUP, StoredOrder
+from packtool.commands.chosen import NO_GROUP, StoredOrder
 from packtool.errors import DataError, UsageError
 from packtool.formats.columns import first_unread, mask_of
 from packtool.formats.token_store import TokenStore, read_column

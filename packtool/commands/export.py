@@ -8,7 +8,8 @@ from itertools import chain
 
 from msgspec import UNSET
 
-from packtool.commands.document_choice import Chosen, check_choice, choose
+from packtool.commands.chosen import EVERYTHING, Chosen
+from packtool.commands.document_choice import check_choice, choose
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
 from packtool.commands.result import CommandResult
 from packtool.engines import Processes, Worker
@@ -132,7 +133,7 @@ def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
     if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
         return choose(Corpus(sources), options)
     check_input(options, "packed datasets")
-    return Chosen()
+    return EVERYTHING
 
 
 def _write(output: Output, format: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[ExportedFile]:

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from packtool.commands.chosen import Chosen
 from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
-from packtool.commands.document_choice import Chosen, choose
+from packtool.commands.document_choice import choose
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.commands.planned_size import MOST_DOCUMENTS, planned_size

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.commands.document_choice import NO_GROUP
+from packtool.commands.chosen import NO_GROUP
 from packtool.commands.document_order import documents_in_order
 from packtool.errors import PacktoolError
 from packtool.formats.packed import PackedDataset

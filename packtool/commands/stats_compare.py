@@ -1,0 +1,80 @@
+"""Plan the documents of `stats` with other strategies: which ones are asked for, and what each makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.engines import Engine
+from packtool.options.declare import declared
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import parse_amount
+from packtool.options.pack import PackOptions
+from packtool.options.stats import StatsArguments
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.plan import Ints
+from packtool.report.compare import Candidate, PlannedDocuments, candidates, compare
+from packtool.report.schema import (
+    Comparison,
+)
+from packtool.support.progress import Progress
+
+_OF_PLANS = tuple(
+    name
+    for name in declared(PackOptions)
+    if name in declared(StatsArguments) and name not in ("sequence_length", "seed")
+)
+"""Options of plans that strategies are compared with, other than the sequence length."""
+CHOOSING = tuple(name for name in declared(DocumentOptions) if name != "seed")
+"""Options that choose the documents."""
+
+
+def strategies_tried(options: StatsArguments) -> list[Candidate]:
+    """List every strategy to try, at each row length, with the options given."""
+    if options.compare is None:
+        return []
+    chosen = {name: getattr(options, name) for name in _OF_PLANS}
+    asked = {name: value for name, value in chosen.items() if value is not None}
+    tried = candidates(listed(options.compare), listed(options.sequence_length), asked)
+    return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
+
+
+def comparison_of(
+    lengths: Ints,
+    counts: LengthCounts,
+    tried: Sequence[Candidate],
+    command: str,
+    options: StatsArguments,
+    engine: Engine,
+    conversations: npt.NDArray[np.bool_] | None = None,
+    passes: PlannedDocuments | None = None,
+) -> Comparison | None:
+    """Compare what each candidate would make of documents, which `command` would pack."""
+    if not tried:
+        return None
+    parameters = None
+    if options.parameters is not None:
+        parameters = parse_amount(options.parameters)
+    with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
+        return compare(
+            lengths,
+            tried,
+            counts,
+            options.batch_size,
+            command=command,
+            parameters=parameters,
+            conversations=conversations,
+            too_long=options.too_long,
+            passes=passes,
+            exact=options.exact,
+            advance=progress.advance,
+            engine=engine,
+        )
+
+
+def listed(values: Any) -> list[Any]:
+    return list(dict.fromkeys(values or ()))

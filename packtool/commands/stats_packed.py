@@ -1,0 +1,100 @@
+"""`stats` of a packed dataset: counted from its segment table, with how well mixed its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from packtool.commands.count_rows import batch_tokens, count_rows
+from packtool.commands.made_by import command_again, tokenizer_named
+from packtool.engines import Engine
+from packtool.formats.manifest import input_names
+from packtool.formats.packed import PackedDataset
+from packtool.options.kinds import parse_amount
+from packtool.options.stats import StatsArguments
+from packtool.places.place import Place
+from packtool.planning.metrics.mixing import BatchMix, Mixed, Mixing
+from packtool.planning.metrics.summary import training_cost
+from packtool.planning.metrics.tally import Tally
+from packtool.report.compare import spread_rows
+from packtool.report.packed import packed_sources, read_report, report_of_rows, sample_rows
+from packtool.report.schema import (
+    MeasuredReport,
+    PackedSourceFigures,
+    SampleRow,
+)
+from packtool.support.progress import Progress
+
+
+def packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
+    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are."""
+    dataset = PackedDataset(place)
+    manifest = dataset.manifest
+    tallies: list[Tally] = []
+    mixing: list[Mixed] = []
+    if dataset.has_segments:
+        tallies, mixing = _counted(dataset, options, engine)
+    written = read_report(dataset.place, manifest)
+    report = report_of_rows(
+        tallies,
+        manifest.ledger,
+        strategy=manifest.strategy,
+        options=manifest.options,
+        shuffle=manifest.shuffle,
+        sources=_sources(dataset),
+        source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
+        stages=written.stages,
+        choice=written.choice,
+        neighbours=written.neighbours,  # which follow from fields that the stores have
+        batch_size=options.batch_size,
+    )
+    training = None
+    if options.parameters is not None and report.metrics is not None:
+        training = training_cost(report.metrics, report.ledger.output, parse_amount(options.parameters))
+    return MeasuredReport(
+        **msgspec.structs.asdict(report),
+        path=str(place),
+        command=command_again(dataset.place),
+        tokenizer=manifest.tokenizer,
+        tokenizer_name=tokenizer_named([dataset.place]),
+        mixing=mixing,
+        training=training,
+        sample_rows=_drawn(dataset, tallies),
+    )
+
+
+def _counted(dataset: PackedDataset, options: StatsArguments, engine: Engine) -> tuple[list[Tally], list[Mixed]]:
+    """Count the rows of each length, and how well mixed they are."""
+    manifest, lengths = dataset.manifest, dataset.lengths()
+    tallies, mixing = [], []
+    sizes = [bucket.sequence_length for bucket in dataset.buckets]
+    tokens = batch_tokens(sizes, manifest.shuffle, options.batch_size)
+    with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
+        for bucket in dataset.buckets:
+            size = bucket.sequence_length
+            tally = Tally(lengths, size, manifest.multiple)
+            mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
+            count_rows(bucket, tally, mixed, engine, progress.advance)
+            tallies.append(tally)
+            mixing.append(mixed.result())
+    return tallies, mixing
+
+
+def _drawn(dataset: PackedDataset, tallies: Sequence[Tally]) -> list[SampleRow]:
+    """Choose rows to draw, of the length with the most tokens; nothing where segments are not known."""
+    if not tallies:
+        return []
+    counted = zip(dataset.buckets, tallies, strict=True)
+    bucket, tally = max(counted, key=lambda pair: pair[1].output)
+    return sample_rows(spread_rows(bucket.segments, bucket.rows), tally.lengths)
+
+
+def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
+    """Count the packed documents of each store, from the rows if their boundaries are known."""
+    manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
+    if dataset.has_segments:
+        lengths, trained = dataset.lengths(), manifest.ledger.trained_stored
+        return packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, names, trained)
+    reported = read_report(dataset.place, manifest).sources
+    return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]

@@ -1,0 +1,182 @@
+"""`stats` of token stores, or of the documents that are chosen from them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from packtool.commands.document_choice import check_choice, choose
+from packtool.commands.made_by import tokenizer_named
+from packtool.commands.places import require_distinct
+from packtool.commands.ranked_documents import longest, most_repeated
+from packtool.commands.stats_compare import CHOOSING, comparison_of, listed
+from packtool.engines import Engine
+from packtool.errors import UsageError
+from packtool.formats.manifest import input_entry
+from packtool.formats.token_store import Corpus
+from packtool.options.arguments import as_flags
+from packtool.options.check import refuse
+from packtool.options.stats import StatsArguments
+from packtool.places.place import Place
+from packtool.planning.metrics.lengths import LengthCounts
+from packtool.planning.metrics.ratios import ratio
+from packtool.planning.packing import STRATEGIES
+from packtool.planning.plan import Ints, offsets_of
+from packtool.planning.selecting.mixture import Passes, by_pass
+from packtool.planning.selecting.subsets import first_of_each
+from packtool.report.compare import Candidate, PlannedDocuments
+from packtool.report.packed import lengths_of
+from packtool.report.schema import (
+    StoredSourceFigures,
+    StoreReport,
+)
+
+NEW_STORE = "tokens"
+"""The store of text files that are not tokenized yet."""
+
+
+def store_report(
+    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine, before: str = ""
+) -> StoreReport:
+    """Report on token stores, or on the documents that are chosen from them, as `pack` takes them.
+
+    Args:
+        before: the command that makes the store.
+    """
+    check_choice(options)
+    require_distinct(places)
+    corpus = Corpus(places)
+    known: Counter[str] = Counter()
+    for store in corpus.stores:
+        known.update(store.manifest.counts)
+    rows = {candidate.options.sequence_length or max(candidate.options.buckets) for candidate in tried}
+    chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None)
+    if chosen.passes is not None:
+        corpus.choose([passes.documents() for passes in chosen.passes])
+        known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
+    lengths = corpus.lengths()
+    conversations = _conversations(corpus, options, tried)
+    if conversations is not None and options.too_long == "drop":
+        tried = _keeping_whole(tried, options)
+    counts = LengthCounts.of(lengths)
+    stores = [NEW_STORE] if before else list(map(str, places))
+    command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, CHOOSING)])
+    listed: dict[str, Any] = {}
+    if options.longest is not None:
+        listed["longest"] = longest(corpus, options.longest)
+    if options.most_repeated is not None:
+        listed["most_repeated"] = most_repeated(corpus, options.most_repeated)
+    return StoreReport(
+        path=" ".join(map(str, places)),
+        tokenizer=corpus.tokenizer,
+        tokenizer_name=tokenizer_named(places),
+        dtype=corpus.dtype.str,
+        counts=dict(known),
+        sources=_stored_sources(corpus, counts),
+        batch_size=options.batch_size,
+        lengths=lengths_of(counts, "tokens"),
+        comparison=comparison_of(
+            lengths,
+            counts,
+            tried,
+            command,
+            options,
+            engine,
+            conversations,
+            _pass_by_pass(lengths, conversations, chosen.passes),
+        ),
+        **listed,
+    )
+
+
+def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
+    """Mark the documents that are conversations; None if there are none.
+
+    Raises:
+        UsageError: `--too-long` for a store without conversations.
+    """
+    conversations = [store.manifest.conversations for store in corpus.stores]
+    if not any(conversations):
+        refuse(options, ("too_long",), "no store holds conversations", "leave it out; --max-tokens leaves out texts")
+    if not any(conversations) or not tried:
+        return None
+    return np.repeat(conversations, corpus.store_documents)
+
+
+def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
+    """Leave out strategies that cut documents which fit a row, since `pack` does not do that to conversations.
+
+    Raises:
+        UsageError: one of them was named.
+    """
+    keeping = [name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos]
+    for candidate in tried:
+        if candidate.strategy.name not in keeping and candidate.strategy.name in listed(options.compare):
+            cuts = "cuts" if candidate.strategy.keeps_eos else "leaves out the EOS of"
+            what = f"{candidate.strategy.name} {cuts} documents that would fit a row, and these are conversations"
+            remedy = f"give --too-long cut, or strategies that keep documents whole: {', '.join(keeping)}"
+            raise UsageError("conversations-cut", what, remedy=remedy, where="--compare")
+    return [candidate for candidate in tried if candidate.strategy.name in keeping]
+
+
+def _pass_by_pass(
+    lengths: Ints, conversations: npt.NDArray[np.bool_] | None, passes: Sequence[Passes] | None
+) -> PlannedDocuments | None:
+    """Return the documents in the order in which `pack` plans them, if some come several times."""
+    if passes is None or all(taken.number < 2 for taken in passes):
+        return None
+    order, ends = by_pass(passes)
+    if conversations is not None:
+        conversations = conversations[order]
+    return PlannedDocuments(lengths[order], ends, conversations)
+
+
+def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
+    """Count the stores one by one; `counts` has the lengths of all of them."""
+    stores, lengths = corpus.stores, corpus.lengths()
+    firsts = _firsts(corpus)
+    trained: Sequence[int | msgspec.UnsetType] = [msgspec.UNSET] * len(stores)
+    if corpus.has_loss:
+        trained = corpus.trained()
+    ends = offsets_of(np.array(corpus.store_documents, np.int64)).tolist()
+    sources = []
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        its_lengths = lengths[begin:end]
+        tokens = int(its_lengths.sum(dtype=np.int64))
+        its_counts = counts
+        if len(stores) > 1:
+            its_counts = LengthCounts.of(its_lengths)
+        duplicates = None
+        if firsts is not None:
+            duplicates = int(np.count_nonzero(~firsts[begin:end]))
+        figures = StoredSourceFigures(
+            name=stores[number].place.name,
+            digest=input_entry(stores[number].place).xxh3_128,
+            documents=end - begin,
+            document_share=ratio(end - begin, corpus.documents),
+            tokens=tokens,
+            token_share=ratio(tokens, corpus.tokens),
+            lengths=lengths_of(its_counts, "tokens"),
+            duplicates=duplicates,
+            trained_tokens=trained[number],
+        )
+        sources.append(figures)
+    return sources
+
+
+def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
+    """Mark the documents that are the first with their text; None if a store does not know the hashes of texts."""
+    if not all(store.has_origins for store in corpus.stores):
+        return None
+    hashes = [store.origins()["hash"] for store in corpus.stores]
+    if corpus.chosen is not None:
+        chosen = np.split(corpus.chosen, np.cumsum(corpus.store_documents)[:-1])
+        hashes = [of_store[documents] for of_store, documents in zip(hashes, chosen, strict=True)]
+    return np.concatenate(first_of_each(hashes))
