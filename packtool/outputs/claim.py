@@ -1,4 +1,4 @@
-"""Open the output of a command: look at what lies there, decide whether and how to go on, and mark the place.
+"""Open the output of a command: look at what lies there, decide what the run does there, and mark the place.
 
 Four things may lie at a place: nothing, work that was begun, a finished output, or anything else. `look` tells which,
 and `decide` has the table of what a command does there.
@@ -27,7 +27,7 @@ from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
-from packtool.outputs.output import Lies, Made, Mark, Output, State, Way, read_mark
+from packtool.outputs.output import Made, Mark, Occupancy, Output, State, Way, read_mark
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
@@ -55,16 +55,16 @@ class There:
 
     @property
     def last(self) -> State | None:
-        """The command that worked here last, as far as it is known. `packtool run` refuses another command's output."""
+        """The command that worked here last, as far as it is known: `packtool run` refuses what another one wrote."""
         return self.mark
 
 
 class Nothing(There):
-    """No file, or only the lock and the partial marker of a run that was killed before its marker was complete."""
+    """No file, or only a lock and a marker that was written in part: their run was killed before it had begun."""
 
 
 class Begun(There):
-    """Unfinished work with a marker: its run goes on, or was killed.
+    """Unfinished work with a marker: its run is still working, or was killed.
 
     `mark` is None if the marker is damaged, or was removed after the files were listed.
     """
@@ -72,10 +72,10 @@ class Begun(There):
 
 @dataclass(frozen=True)
 class Finished(There):
-    """A dataset, an export or an order.
+    """A dataset, an export or an order (what `shuffle --order-only` writes).
 
-    A marker may lie beside it: the marker of the run that made it, killed just before it removed the marker; or the
-    marker of a run that was to replace it, killed before it removed anything.
+    A marker may lie beside it: of the run that made it, killed before it cleaned up; or of a run that was going to
+    replace it, killed before it removed anything.
 
     Attributes:
         digest: xxh3-128 of the manifest; of `run.json` if it is an order.
@@ -97,7 +97,7 @@ class Other(There):
 def look(place: Place) -> There:
     """Look at a place, without touching it."""
     names = place.names()
-    if not any(map(is_begun, names)):
+    if not any(map(is_begun, names)):  # true of every file but a lock and a marker that was written in part
         return Nothing()
     marker = _marker(place, names)
     finished = _finished(place, names, marker)
@@ -116,7 +116,7 @@ def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
         return place.read(MARKER)
     except FileNotFoundError:  # its run has ended since the files were listed
         return None
-    except OSError:  # listed, but unreadable: the place must not pass for one without a marker
+    except OSError:  # listed, but unreadable: as a damaged marker, so the place does not pass for one without
         return b""
 
 
@@ -125,10 +125,10 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
     if manifests.MANIFEST in names:
         return _dataset(place, names, marker)
     # An order has no manifest: its `run.json` comes last. Beside a marker, `run.json` may be an earlier run's. So an
-    # order whose run was killed before it removed its marker is made again, which is faster than telling the two apart.
+    # order whose run was killed before it removed its marker is made again, in less time than it takes to check it.
     if marker is not None or manifests.order_at(place) is None:
         return None
-    raw = place.read(manifests.RUN)
+    raw = place.read(manifests.RUN)  # which `order_at` has found to be whole
     return Finished(names, marker, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Made))
 
 
@@ -149,7 +149,8 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
     digest = xxhash.xxh3_128_hexdigest(raw)
     by = _made_by(place)
     # `run.json` is written before the manifest, and has its digest. A manifest with another digest arrived late, from a
-    # run that has lost the place to another one: by now its files may have been overwritten. (0.1 wrote no digest.)
+    # run that has lost the place to another one. (0.1 wrote no digest.) Beside the marker of that other run it is a
+    # leftover. Without a marker it is a dataset, whose files may have been overwritten: `verify` tells.
     late = by is not None and by.manifest not in ("", digest)
     if marker is not None and (late or manifests.RUN not in names):
         return None
@@ -187,39 +188,42 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
 
     Raises:
         UsageError: both `overwrite` and `resume`; output inside an input or the other way round; not empty; unfinished
-            or finished with another key; other files than packtool's.
+            or finished with another key; other files than packtool's. A dry run raises nothing.
         DataError: not a directory, or it can't be created; another run writes there.
     """
     output = _output(place, State(command, key), options)
     if options.dry_run:
         output.way, output.preview = Way.LOOK, preview(place, output.state)
         return output
-    require_apart(place, options, inputs)
+    _require_apart(place, options, inputs)
     there = _decided(output, options)
+    # Below `unfinished` lie a lock, a marker and scratch files. If they are gone, nothing is left to do.
     if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in there.names):
-        return output  # nothing is left to do, and no lock is needed
+        return output
     try:
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
             if isinstance(place, LocalPlace):
-                # The decision above was made without the lock, and another run may have changed the place since. A
-                # store has no lock: there `_begin` looks again once the marker is there.
+                # The decision above was made without the lock, and another run may have changed the place since. The
+                # lock of a store keeps out the runs of this machine alone: there `_begin` looks again once the marker
+                # is there.
                 there = _decided(output, options)
             if not output.finished:
                 _begin(output, options, there)
             elif isinstance(place, LocalPlace) or there.marker is None or output.state.same(there.mark):
                 # A killed run had finished, but not removed its unfinished files and marker. In a directory a marker
-                # of another run goes, too: this run holds the lock, so the other was killed.
+                # of another run goes, too: this run holds the lock, so the other was killed. In a store the marker
+                # goes only if it is of this very command and key, which has nothing left to do there.
                 output.leave()
             else:
-                output.release()  # a store has no lock: the run of this marker may still work
+                output.release()  # the run of this marker may still work, on another machine
     except BaseException:
         output.release()
         raise
     return output
 
 
-def preview(place: Place, state: State) -> Lies:
+def preview(place: Place, state: State) -> Occupancy:
     """Tell what a run with this command and key would find at a place, without touching it."""
     try:
         there = look(place)
@@ -278,8 +282,8 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Way:
     | finished by another                                | refuse         | refuse   | replace     |
     | other files                                        | refuse         | refuse   | refuse      |
 
-    "The same" is the same command with the same key. Replacing is refused where a file is not packtool's; if all files
-    are leftovers of unfinished work, it is not.
+    "The same" is the same command with the same key. `overwrite` is refused, too, where any file is not packtool's. The
+    last row has one exception: if all other files are leftovers of unfinished work, `overwrite` replaces them.
 
     Raises:
         UsageError: it is refused.
@@ -315,30 +319,31 @@ def _resumed(place: Place, there: There, state: State) -> Way:
 def _begin(output: Output, options: Writing, there: There) -> None:
     """Mark the place for this run, then look again; remove what is to be replaced.
 
-    In a directory a lock keeps other runs out, and the marker only tells what was begun. An object store has no locks,
-    and a request may be on its way for long. There the marker decides, and three rules keep what others have finished:
+    In a directory a lock keeps other runs out, and the marker only tells what was begun. An object store has no lock
+    that other machines see, and a request may be on its way for long. There the marker decides, and three rules keep
+    what others have finished:
 
-    1. A marker is created only if there is none, or exchanged for the very one that was seen (`replaces=`). So of two
-       runs that begin at the same time, or take the same work over, one goes on, and the other stops with an error.
+    1. A marker is created only if there is none, or exchanged for the very one that was seen. So of two runs that begin
+       at the same time, or take the same work over, one goes on, and the other stops with an error.
     2. A run looks again once its marker is there. If it saw an empty place and was slow to mark it, a faster run may
        have finished since: then it removes its own marker and stops.
        A manifest that a killed run had sent may arrive late. If it arrives before the second look, the dataset is
-       whole, and --resume keeps it. If it arrives after, `run.json` has another digest, by which `_dataset` knows it
-       for a leftover, and this run removes it before it writes its own.
-       --overwrite removes only the manifest that was seen before the marker was made. The marker has the digest of
-       that manifest, so that a run which resumes knows it, too.
+       whole, and --resume keeps it. If it arrives after, `run.json` is missing or has another digest, by which
+       `_dataset` knows the manifest for a leftover, and `Output.finish` removes it before it writes its own.
     3. The manifest of a dataset that is replaced is removed first. Without a manifest the place holds unfinished work;
        with one it holds a dataset. So files of the old dataset are never taken for files of the new one.
+       --overwrite removes only the manifest that was seen before the marker was made. The marker has the digest of
+       that manifest, so that a run which resumes knows it, too.
 
     Whoever lost the place notices before it delivers a file, and when it ends (`delivery.require_mark`).
     """
     place = output.place
-    replaces = ""
+    old_digest = ""  # of the manifest that this run replaces
     if output.way is Way.REPLACE and isinstance(there, Finished):
-        replaces = there.digest
+        old_digest = there.digest
     elif output.way is Way.GO_ON and there.mark is not None:
-        replaces = there.mark.replaces
-    output.mark = _mark(output.state, options, replaces)
+        old_digest = there.mark.replaces
+    output.mark = _mark(output.state, options, old_digest)
     if not place.create(MARKER, output.mark, replaces=there.marker):  # rule 1
         raise taken(place)
     now = look(place)  # rule 2
@@ -347,22 +352,23 @@ def _begin(output: Output, options: Writing, there: There) -> None:
         output.way = Way.KEEP  # the manifest of the killed run was still on its way
         output.leave()
         return
-    if finished is not None and finished.digest != replaces:
-        # A faster run finished here in the meantime: its dataset stays, and must not look like unfinished work.
+    if finished is not None and finished.digest != old_digest:
+        # A faster run finished here in the meantime: its dataset stays, and must not look like unfinished work. (If a
+        # third run has exchanged this marker for its own, it finds out, and marks the place again.)
         place.remove([MARKER])
         raise taken(place)
     if finished is not None:  # rule 3
         place.remove([manifests.MANIFEST])
     # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
     if finished is not None or output.way is not Way.GO_ON:
-        keep = (MARKER, f"{UNFINISHED}/{LOCK}")
+        keep = (MARKER, f"{UNFINISHED}/{LOCK}")  # the manifest may be among the others, and gone: that is no error
         place.remove(name for name in now.names if is_ours(name) and name not in keep)
     _clear_scratch(output)
 
 
-def _mark(state: State, options: Writing, replaces: str) -> bytes:
+def _mark(state: State, options: Writing, old_digest: str) -> bytes:
     """Return the marker of a run. Its random part tells runs with the same options apart."""
-    return manifests.sealed(Mark(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, replaces))
+    return manifests.sealed(Mark(state.command, state.key, plain_arguments(options), uuid.uuid4().hex, old_digest))
 
 
 def _clear_scratch(output: Output) -> None:
@@ -377,11 +383,11 @@ def _clear_scratch(output: Output) -> None:
         return
     for scratch in output.work.glob("*/"):
         if scratch != output.scratch:
-            shutil.rmtree(scratch)  # of a run with another key, whose work this run has replaced
+            shutil.rmtree(scratch)  # of a run with another key, whose work is not in the store any more
 
 
-def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
-    """Require not both options, and an output that lies apart from its inputs, whatever lies at the output.
+def _require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
+    """Refuse `overwrite` together with `resume`, and an output that overlaps an input, whatever lies at the output.
 
     Raises:
         UsageError: it overlaps an input; both `overwrite` and `resume`.
@@ -394,12 +400,12 @@ def require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) 
 def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
     """Refuse an output that is an input, lies inside an input, or contains one. A URL never overlaps a local path."""
     local = isinstance(place, LocalPlace)
-    target: PurePath = PurePosixPath(str(place))
+    target: PurePath = PurePosixPath(str(place))  # of a URL it makes one slash of two, as of the inputs below
     if isinstance(place, LocalPlace):
         target = place.path.resolve()
-    folder = functools.cache(os.path.realpath)
+    resolved = functools.cache(os.path.realpath)
     for each in inputs:
-        if is_remote(str(each)) == local:
+        if is_remote(str(each)) == local:  # one is a URL, the other is not
             continue
         name = os.fspath(each)
         head, tail = os.path.split(name)
@@ -409,7 +415,7 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
         if local and (Path(name).is_symlink() or tail in ("", ".", "..")):
             source = Path(name).resolve()
         elif local:
-            source = Path(folder(head), tail)
+            source = Path(resolved(head), tail)
         if target == source:
             what = "the output is the input"
         elif source in target.parents:
@@ -423,8 +429,8 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 
 def _require_whole(place: Place) -> None:
     """Require all files of a finished output to be there with the sizes that they were written with."""
+    files = manifests.files_at(place)
     try:
-        files = manifests.files_at(place)
         place.require(files)
     except DataError as error:
         what = "listed, but not there as it was written"
@@ -440,9 +446,11 @@ def _not_resumed(place: Place, there: There, state: State, by: State | None) -> 
     """
     if by is None:
         what = "not empty, and not the output of an interrupted run"
-        if MARKER in there.names:
-            what = "holds unfinished work whose marker is damaged"
         remedy = "give --overwrite, or give another output"
+        if isinstance(there, Begun):
+            what = "holds unfinished work whose marker is damaged"
+        elif isinstance(there, Other) and not all(map(_is_work, there.names)):
+            remedy = "choose another output, or move it away"  # which --overwrite would not remove
         return UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
     what = "begun with other options or inputs"
     if by.command != state.command:
@@ -476,7 +484,7 @@ def _require_ours(place: Place, there: There) -> None:
         known = _known(place)
     for name in sorted(there.names):
         ours = name in known or _is_work(name)
-        if isinstance(there, Begun):  # nothing lists its files yet, so their names must tell
+        if isinstance(there, Begun):  # nothing lists its files yet, so their names alone must tell
             ours = is_ours(name)
         if not ours:
             what, remedy = f"holds {name}, which packtool did not write", "move it away, or choose another output"
@@ -498,12 +506,12 @@ def _known(place: Place) -> set[str]:
 
 
 def _is_work(name: str) -> bool:
-    """Return whether a file is one of unfinished work, by its name."""
+    """Return whether a file is a leftover of unfinished work, by its name: a scratch file, or one written in part."""
     return (name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)) and is_ours(name)
 
 
 def _require_no_links(path: Path) -> None:
-    """Refuse an output with symbolic links to directories, or with any in `unfinished`.
+    """Refuse an output with symbolic links to directories, or with any link at all as or in `unfinished`.
 
     packtool makes no links, and would write or remove files through them, outside of the output. Elsewhere a link to a
     file does no harm: the link is replaced or removed, and the file that it leads to stays.
@@ -511,8 +519,8 @@ def _require_no_links(path: Path) -> None:
     for directory, folders, files in os.walk(path):
         for name in (*folders, *files):
             file = Path(directory, name)
-            relative = file.relative_to(path).as_posix()
-            if file.is_symlink() and (relative.startswith(UNFINISHED) or file.is_dir()):
+            relative = file.relative_to(path)
+            if file.is_symlink() and (relative.parts[0] == UNFINISHED or file.is_dir()):
                 what = f"holds the symbolic link {relative}, which packtool did not make"
                 raise DataError("link-in-output", what, remedy="remove it, or choose another output", where=str(path))
 

@@ -40,7 +40,10 @@ from packtool.support.temporary import own_directory
 
 
 class State(msgspec.Struct, frozen=True):
-    """Which command works here (or worked, in `run.json`), and the key of its options and inputs."""
+    """Which command works at an output, or has finished there, and the key of its options and inputs.
+
+    `Mark` is a state in a marker, of work that was begun; `Made` one in `run.json`, of a finished output.
+    """
 
     command: str
     key: str
@@ -54,9 +57,9 @@ class Mark(State, frozen=True):
     """The contents of the marker.
 
     Attributes:
-        arguments: of the command, as `packtool.options.arguments` has them.
+        arguments: of the command, as `packtool.options.arguments` has them: `info` shows how to go on.
         run: identifies this run.
-        replaces: the digest of the manifest that `--overwrite` lets it remove.
+        replaces: the digest of the manifest that `--overwrite` lets it remove; "" for none.
     """
 
     arguments: dict[str, Any] = {}
@@ -94,7 +97,7 @@ class Way(Enum):
     KEEP = "leave what an earlier run with the same key has finished"
 
 
-Lies = Literal["nothing", "unfinished", "finished", "other"]
+Occupancy = Literal["nothing", "unfinished", "finished", "other"]
 """What lies at an output: nothing, unfinished or finished work with the same command and key, or anything else."""
 
 
@@ -120,7 +123,7 @@ class Output:
     way: Way = Way.BEGIN
     mark: bytes = b""
     lock: Lock | None = None
-    preview: Lies | None = None
+    preview: Occupancy | None = None
 
     @property
     def resumed(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import MARKER
 from packtool.options.shared import Writing
@@ -15,7 +15,7 @@ from packtool.outputs.claim import Begun, Finished, Nothing, Other, There, decid
 from packtool.outputs.delivery import mark_again, require_mark, state_of_mark
 from packtool.outputs.output import State, Way
 from packtool.places.local import LocalPlace
-from tests.formats.outputs import STORE, code, finish, names, piece, prepare
+from tests.formats.outputs import STORE, finish, names, piece, prepare
 
 
 def begun(out: Path, key: str = "k") -> None:
@@ -134,8 +134,24 @@ def test_a_damaged_marker_alone_is_resumed_under_the_lock(tmp_path: Path) -> Non
 
 def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").touch()
-    assert code(tmp_path, resume=True) == "nothing-to-resume"
+    with pytest.raises(UsageError, match=r"an interrupted run\. Choose another output, or move it away"):
+        prepare(tmp_path, "tokenize", key="k", resume=True)
     assert names(tmp_path) == ["letter.txt"]
+
+
+def test_what_overwrite_would_remove_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "unfinished" / "scratch").mkdir(parents=True)
+    (tmp_path / "unfinished" / "scratch" / "a").touch()
+    with pytest.raises(UsageError, match=r"an interrupted run\. Give --overwrite, or give another output"):
+        prepare(tmp_path, "tokenize", key="k", resume=True)
+    prepare(tmp_path, "tokenize", key="k", overwrite=True)
+
+
+def test_a_finished_output_of_nobody_beside_a_marker_is_not_said_to_be_damaged(tmp_path: Path) -> None:
+    to_be_replaced(tmp_path / "o")
+    (tmp_path / "o" / manifests.RUN).write_text("{")
+    with pytest.raises(UsageError, match="not empty, and not the output of an interrupted run"):
+        prepare(tmp_path / "o", "tokenize", key="k2", resume=True)
 
 
 def test_keys_depend_on_every_part() -> None:
