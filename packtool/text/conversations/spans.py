@@ -1,11 +1,11 @@
 """Render conversations, and find which characters of them train.
 
     <user>Hi<assistant>Ho<end>
-    ╰── before ───────╯╰ turn ╯   what comes before a message, with the generation prompt, then what the message adds
+    ╰──── before ─────╯╰─turn╯   what comes before a message, with the generation prompt, then what the message adds
 
-A template that marks what is generated shows where turns are. With any other template, the beginnings of the
-conversation are rendered, too, and a turn is what one more message adds to the text. Then every turn gets its end
-(`ends.py`), and reasoning that is not to train is cut out.
+A template that marks what is generated shows where turns are. With any other template, the conversation is also
+rendered up to one message and up to the next, and a turn is what this message adds to the text. Then `ends.py` makes
+the turn longer by the token that ends it, and reasoning that is not to train is cut out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from packtool.text.conversations.template import ChatTemplate, Rendered
 Spans = tuple[TextSpan, ...]
 """(begin, end) in characters, ascending, without overlaps."""
 _OPENED = re.compile(r"[<\[][^<>\[\]\s]*\Z")
+"""The beginning of a tag at the end of a text, such as `<thi`."""
 _CLOSES = re.compile(r"[^<>\[\]\s]*[>\]]")
-"""The beginning of a tag at the end of a text, and the rest of that tag."""
+"""The rest of that tag, such as `nk>`."""
 
 
 class Document(NamedTuple):
@@ -41,10 +42,10 @@ class Document(NamedTuple):
     Attributes:
         text: the rendering.
         spans: the parts of the text that train.
-        apart: control tokens that the conversation spells, to be encoded as plain text; see `Rendered`.
-        eos: whether the EOS that the store adds after the text trains.
-        end: the token that ends the last turn that trains; empty if no token ends it.
-        open: number of turns that train and have no end.
+        apart: control tokens that a message contains as plain text, to be encoded as such; see `Rendered`.
+        eos: whether the EOS trains that a token store has after every document.
+        end: the token that ends the last of the turns that train; empty if no token ends it.
+        open: how many of the turns that train have no end.
     """
 
     text: str
@@ -83,8 +84,8 @@ def documents_of(
         masked: tags of reasoning that does not train; no tags if reasoning trains.
 
     Returns:
-        One document. With `each`, one for every rendering up to a message that trains. If that is the beginning of the
-        next rendering, both share a document; the last has all messages if the whole rendering begins with it.
+        One document. With `each`, one for every rendering up to a message that trains. A rendering with which the next
+        one begins is joined with it. If the rendering of all messages begins with the last one, its document has all.
 
     Raises:
         ConversationError: nothing would train, or what trains can't be found in the text.
@@ -105,6 +106,7 @@ def documents_of(
         found = [_whole(conversation, template, whole, train_on, masked)]
     documents = []
     for rendering, turns, thoughts in found:
+        # Turns that are longer by the tokens that end them; which token ends the last one, and whether the EOS does.
         ended = ends.ended(rendering, turns, marked=template.marks)
         spans = _without(ended.turns, thoughts)
         if spans:
@@ -140,19 +142,21 @@ def _whole(
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
-        return _Turns(whole, [(0, len(whole.text))], [])  # masked reasoning is refused with `all`
+        return _Turns(whole, [(0, len(whole.text))], [])  # `choose.py` refuses to mask reasoning then
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
-    if train_on == "completion" and chosen == _completion(conversation) and not masked:
-        # All that follows the prompt trains, and what the template writes between its messages, too.
+    # Whether all messages after the prompt are the assistant's, and train. Masked reasoning needs turns to look in.
+    all_after_prompt = train_on == "completion" and chosen == _completion(conversation)
+    if all_after_prompt and not masked:
+        # What the template writes between these messages trains, too.
         begin = _begin(conversation, template, whole.text, chosen[0])
         return _Turns(whole, [(begin, len(whole.text))], [])
     thoughts = thoughts_in(conversation, template, whole.text, chosen, masked)
     if not template.marks:
         turns = [_of_prefixes(conversation, template, whole.text, number) for number in chosen]
     elif len(said) == len(chosen) and not masked:
-        # All that is marked trains, whichever message it belongs to. Thoughts are looked for in chosen messages alone,
-        # so with masks every mark must belong to one of them.
+        # All that is marked trains, whichever message it belongs to. With masks that would not do: a mark outside of
+        # the assistant's messages may hold reasoning that nobody looks for. So then marks are matched to messages.
         turns = list(whole.marked)
     else:
         turns = _of_marks(whole, said, chosen)
@@ -199,8 +203,8 @@ def _said(conversation: Conversation) -> list[int]:
 
 def _completion(conversation: Conversation) -> list[int]:
     """List the numbers of the messages that follow the prompt, from 0."""
-    begin = conversation.prompt or 0  # `_chosen` has refused None
-    return list(range(begin, len(conversation.messages)))
+    assert conversation.prompt is not None  # `_chosen` has refused others
+    return list(range(conversation.prompt, len(conversation.messages)))
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
@@ -247,7 +251,8 @@ def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text:
     asked = replace(conversation, messages=({"role": "user", "content": "?"},))
     before, asking = render(asked, template).text, render(asked, template, prompt=True).text
     prompt = asking.removeprefix(before)
-    # If they are equal, nothing was removed: the question is not the beginning, and the prompt can't be told from it.
+    # If `prompt` is all of `asking`, it does not begin with `before`: the template renders a question otherwise once it
+    # asks for the answer, so the prompt can't be told from the question.
     if not prompt or prompt == asking or prompt not in text:
         raise UnsuitedTemplateError("it can't be told where the first message begins in the text: nothing is before it")
     return text.index(prompt) + len(prompt)  # the first place: later ones belong to later messages
@@ -319,7 +324,7 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     upto = text
     if number < len(conversation.messages) - 1:
         upto = render(conversation, template, count=number + 1).text
-    # First, for its error: where that fails, the remedy below would not help.
+    # Before the check below, since its error says more: where it fails, `--train-on each` would fail, too.
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):
         raise UnsuitedTemplateError(

@@ -30,8 +30,8 @@ class Rendered:
     Attributes:
         text: what the template made.
         marked: (begin, end) of the parts that it marks as generated, in characters, ascending.
-        apart: (begin, end) of control tokens that the conversation spells, to be encoded as plain text; an empty span
-            at each end that is left of one that the template split.
+        apart: (begin, end) of control tokens that a message contains as plain text, to be encoded as such. If the
+            template split a control token, every end that is left of it is an empty span: encoding begins anew there.
     """
 
     text: str
@@ -40,21 +40,21 @@ class Rendered:
 
 
 class ChatTemplate:
-    """A compiled chat template, for one thread.
+    """A compiled chat template, for one thread, whose CPU time is measured.
 
     Args:
         source: Jinja, as in `chat_template` of tokenizer_config.json or chat_template.jinja.
         tokens: texts of special tokens, by the names that templates have for them, such as bos_token.
         now: the time that `strftime_now` tells; None refuses a template that asks, since the same input must give the
             same text.
-        control: texts of control tokens; where the conversation spells one, it is in `Rendered.apart`.
+        control: texts of control tokens; where a message contains one as plain text, it is in `Rendered.apart`.
         seconds: CPU time for all renderings of one conversation.
 
     Attributes:
         marks: whether the template marks what is generated, with `{% generation %}`.
 
     Raises:
-        ConversationError: it is not a valid template.
+        UnsuitedTemplateError: it is not a valid template.
 
     >>> source = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
     >>> template = ChatTemplate(source)
@@ -72,14 +72,14 @@ class ChatTemplate:
         seconds: float = SECONDS,
     ) -> None:
         texts = tuple(control)
-        self._control = any_of(texts) if texts else None
+        self._control = any_of(texts) if texts else None  # None: no marks are put, so none are looked for
         self._seconds = seconds
         self._environment = Sandbox(now)
         try:
             self._template = self._environment.from_string(source)
         except (TemplateError, SyntaxError, RecursionError, MemoryError) as error:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
-            raise UnsuitedTemplateError(f"invalid chat template: {_said(error)}") from None
+            raise UnsuitedTemplateError(f"invalid chat template: {_message(error)}") from None
         self.marks = self._environment.marks  # known only once the template is parsed
         # Transformers gives every template `documents`, too.
         self._names = {**self._environment.globals, "documents": None, **(tokens or {})}
@@ -112,12 +112,13 @@ class ChatTemplate:
         size = 0
         given: dict[str, Any] = {"messages": messages, "tools": tools, **(arguments or {})}
         try:
-            if self._control is not None:
-                given = _replaced(given, self._apart)
+            if self._control is not None:  # a template may write any of these into its text
+                given = _replaced(given, self._set_apart)
             given["messages"] = list(given["messages"])  # templates add lists to it, which a tuple does not take
             self._environment.tick()  # a template without loops and macros does not look at the time itself
             names = {**self._names, **given, "add_generation_prompt": prompt}
-            # Part by part, to stop at the limit of characters. `names` has the globals: shared, it is not copied.
+            # Part by part, to stop at the limit of characters. `names` has the globals, so with `shared` Jinja takes it
+            # as it is, without a copy.
             for part in self._template.root_render_func(self._template.new_context(names, shared=True)):
                 parts.append(part)
                 size += len(part)
@@ -130,25 +131,26 @@ class ChatTemplate:
                 f"the chat template takes more than {self._seconds:g} seconds for this conversation"
             ) from None
         except Exception as error:  # a template can raise whatever Python can
-            raise UnsuitedTemplateError(f"the chat template failed: {_said(error)}") from None
+            raise UnsuitedTemplateError(f"the chat template failed: {_message(error)}") from None
         text = "".join(parts)
         if not self.marks and self._control is None:
             return Rendered(text, ())
-        key = self._environment.key  # a reserved character, digits, and another reserved character
-        said = "".join(texts_of([messages, tools, arguments]))
-        if key in said:
+        key = self._environment.key  # 18 random digits between two characters that Unicode keeps out of texts
+        given_texts = "".join(texts_of([messages, tools, arguments]))
+        if key in given_texts:
             raise ConversationError("a message spells the mark of generated text")
         rendered = _unmarked(text, key, self._control)
-        # If the text has a part of the key that no message has, the template cut or escaped a mark.
-        if any(part in rendered.text and part not in said for part in (key[0], key[1:-1], key[-1])):
+        # If the text has a part of the key that no message has, the template cut or escaped a mark. (That it writes
+        # these very digits by itself is a chance of 1 in 10^18.)
+        if any(part in rendered.text and part not in given_texts for part in (key[0], key[1:-1], key[-1])):
             raise UnsuitedTemplateError(_CUT)
         return rendered
 
-    def _apart(self, text: str) -> str:
+    def _set_apart(self, text: str) -> str:
         """Put marks round the control tokens that a text spells: `*{<end>*}`, where * is the key; see `_unmarked`."""
         assert self._control is not None
         key = self._environment.key
-        return self._control.sub(f"{key}{{\\g<0>{key}}}", text)
+        return self._control.sub(key + r"{\g<0>" + key + "}", text)
 
 
 def any_of(texts: Iterable[str]) -> re.Pattern[str]:
@@ -163,7 +165,8 @@ def any_of(texts: Iterable[str]) -> re.Pattern[str]:
 def literals(source: str) -> str:
     """Return the texts that a template may write: outside of expressions, and constants inside them.
 
-    Added tokens in them are control tokens. NUL joins the texts, so that no token is found across two of them.
+    Tokens of the tokenizer that occur in them count as control tokens. NUL joins the texts, so that no token is found
+    across two of them.
 
     >>> literals("<a>{{ m ~ '<b>' if x }}").split(chr(0))
     ['<a>', '<b>']
@@ -173,8 +176,8 @@ def literals(source: str) -> str:
     """
     try:
         parsed = Sandbox(None).parse(source)
-    except TemplateError as error:
-        raise ConversationError(f"invalid chat template: {_said(error)}") from None
+    except TemplateError as error:  # Python raises others only where a template is compiled
+        raise ConversationError(f"invalid chat template: {_message(error)}") from None
     data = [node.data for node in parsed.find_all(nodes.TemplateData)]
     return "\0".join([*data, *(node.value for node in parsed.find_all(nodes.Const) if isinstance(node.value, str))])
 
@@ -194,7 +197,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     """Return a text without its marks, and the spans that they enclose. A mark is the key, here *, and one character.
 
     *(Ho *(ho*)*)        generated, (0, 5): marks may be nested, and the outermost counts
-    *{<end>*}            a control token that the conversation spells is kept apart, (0, 5)
+    *{<end>*}            a control token that a message contains as plain text is kept apart, (0, 5)
     *{<en    d>*}        one that the template split: encoding begins anew at empty spans, so no token joins over them
 
     >>> _unmarked("Hi *(Ho *(ho*)*)", "*", None)
@@ -204,7 +207,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
 
     Raises:
         UnsuitedTemplateError: a damaged mark, or a parenthesis without its partner: the template cut what it marks. A
-            brace may lack its partner, where a template splits at a control token.
+            brace may lack its partner: templates do split at a token such as </think>, and write one half alone.
     """
     # A key that ends the text has lost its character: it is found, too, and refused.
     marks = re.compile(f"{re.escape(key)}(.?)", re.DOTALL)
@@ -213,8 +216,8 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     at = last = depth = begin = 0  # `at` in the text without marks, `last` in the text with them
     before = ""
     for mark in marks.finditer(text):
-        said, kind = text[last : mark.start()], mark[1]
-        at += len(said)
+        between, kind = text[last : mark.start()], mark[1]
+        at += len(between)
         last = mark.end()
         if kind == "(":
             if depth == 0:
@@ -224,8 +227,8 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
             depth -= 1
             if depth == 0:
                 marked.append((begin, at))
-        elif kind == "}" and before == "{" and control is not None and control.fullmatch(said):
-            apart[-1] = (at - len(said), at)  # the span that its brace opened, which was empty until now
+        elif kind == "}" and before == "{" and control is not None and control.fullmatch(between):
+            apart[-1] = (at - len(between), at)  # the span that its brace opened, which was empty until now
         elif kind in ("{", "}") and control is not None:
             # Empty until its closing brace follows; it stays empty if the template split the token, or cut off a brace.
             apart.append((at, at))
@@ -237,6 +240,6 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     return Rendered(marks.sub("", text), tuple(marked), tuple(apart))
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the message of an error in one line, or the name of its type if it has no message."""
     return re.sub(r"\s+", " ", str(error)[:_REASON]).strip().rstrip(".") or type(error).__name__
