@@ -1,4 +1,4 @@
-"""Deliver finished files to the output, from the worker that made them, on whatever machine that is.
+"""Deliver finished files to the output: the worker that made them, on whatever machine, moves or uploads them.
 
 Every try at a task has a directory of its own, its *attempt*: a task may run twice at once, if its first worker was
 taken for dead and was not.
@@ -25,9 +25,10 @@ class Delivery:
     """How the finished files of a task get to their places; it is pickled and sent to workers.
 
     Attributes:
-        place: where the files go: the output, a directory in it, or a scratch directory.
+        place: where the files go: the output, a directory in it, or, for files that only other tasks read, a scratch
+            directory.
         scratch: directory for attempts, on the file system of a local `place`, so that files are only renamed; None for
-            a temporary directory of each worker's own.
+            a temporary directory of each worker's own, where workers share no directory and files are uploaded.
         output: the whole output, where the marker is.
         mark: contents of the marker that this run made; empty if a lock keeps other runs out.
         durable: files must survive a crash of the machine.
@@ -62,7 +63,8 @@ class Delivery:
         Raises:
             DataError: another run has taken the output over.
         """
-        # Before any file is sent, since the files of a run that lost the output must not overwrite the new owner's.
+        # Before any file is sent, since the files of a run that lost the output must not overwrite the new owner's. The
+        # time in which one task's files are uploaded stays: no request to a store checks another object.
         require_mark(self.output, self.mark)
         for entry in entries:
             file = attempt / entry.name.rpartition("/")[2]
@@ -78,6 +80,8 @@ def require_mark(place: Place, mark: bytes) -> None:
     | another                        | any      | stop: the output is another run's                                |
     | gone                           | none     | mark again, and go on: a killed run's removal arrived late       |
     | gone                           | there    | stop: another run took the output over, and has finished         |
+
+    A manifest is never one that this run is to replace: that one is removed before any file is delivered.
 
     Args:
         mark: contents of the marker that this run made; empty if a lock keeps others out, so that no marker is needed.

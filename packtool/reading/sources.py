@@ -41,13 +41,13 @@ def open_sources(
     batch_tokens: int | None,
     *,
     drop_rest: bool = False,
-    weights: Blend | None = None,
+    blend: Blend | None = None,
 ) -> dict[str, Source | None]:
     """Open the sources of a run, in the order of their names.
 
     Args:
         batch_tokens, drop_rest: for rows of several lengths, as in `Source`.
-        weights: the blend; the weights of a blend of one dataset are weights of its row lengths.
+        blend: in which they stand; None for a dataset alone. If it has one source, its weights are of row lengths.
 
     Returns:
         The sources by name; None for a source without a path, whose rows all lie in the past of a run that is resumed.
@@ -74,11 +74,11 @@ def open_sources(
             repack=source.repack,
             batch_tokens=batch_tokens,
             drop_rest=drop_rest,
-            blend=weights,
+            blend=blend,
         )
-    if weights is not None and all(source is None for source in sources.values()):
+    if blend is not None and all(source is None for source in sources.values()):
         what, remedy = "no source has a path", "give a packed dataset"
-        raise UsageError("missing-option", what, remedy=remedy, where=weights.name)
+        raise UsageError("missing-option", what, remedy=remedy, where=blend.name)
     return sources
 
 

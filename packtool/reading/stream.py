@@ -1,6 +1,6 @@
 """One stream of the samples to train on: of a dataset, or of several datasets in a blend.
 
-    sample n  ──order──▶  source, item  ──source──▶  address: source, epoch, row length, row  ──worker──▶  tokens
+    sample n  ──Order──▶  source, item  ──Source──▶  address: source, epoch, row length, row  ──worker──▶  tokens
 
 A sample is an item of a source: a row, or a batch of rows if the rows of a dataset have several lengths. The rows of a
 sample depend on its number alone, not on ranks, workers or batch sizes. The process that trains turns numbers into
@@ -35,24 +35,25 @@ _AHEAD = 1 << 21  # tokens of all sources that are read at once, at most
 
 
 class Stream:
-    """The samples of a dataset, pass after pass; or of a blend, from the first to the last.
+    """The samples of a dataset, pass after pass; or of a blend, from the first to the last, which is one pass.
 
-    It is pickled with its arguments, without open files; a worker process opens the epochs of its sources when it needs
-    them.
+    A pass of a dataset is one or more of its epochs, in which every sample comes once.
+
+    It is pickled without open files, since `Source` leaves them out: a worker process opens an epoch when it reads it.
 
     Args:
         source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, in which every source
             has its own epochs, shuffle, seed, repack and stores.
-        epochs: number of epochs in a pass; an epoch has every sample once.
+        epochs: number of epochs in a pass.
         shuffle: compute for each epoch the order that ``packtool shuffle --seed --epoch`` would write; else read every
             epoch in stored order.
         seed: of these orders; by default the seed that the dataset was packed or shuffled with.
-        batch_tokens: tokens in a global batch; for rows of several lengths by default as the dataset's own batches.
+        batch_tokens: tokens in a global batch; for rows of several lengths, by default, what the dataset was made for.
         drop_rest: for rows of several lengths: leave out rows that do not fill a batch.
         repack: pack the documents again for each epoch; for a dataset without tokens.
         cache, cache_bytes, fetch, stores: as in `packtool.open`.
-        options: of `packtool.reading.make_batch`. The fields of a blend may include ``source``, and do by default,
-            unless labels are ``same``.
+        options: of `packtool.reading.make_batch`. Batches of a blend have the field ``source`` by default, unless
+            labels are ``same``.
 
     Raises:
         UsageError: options that make no sense, or that a blend does not take; sources that don't go together.
@@ -60,15 +61,15 @@ class Stream:
 
     Attributes:
         blend: as it was written; None for a dataset.
-        sources: opened, by name; None for a source without a path, whose rows all lie in the past of a resumed run. The
-            source of a dataset has the name "".
-        past_identities: `Source.identity` of the sources without a path, by name, from the state that was loaded.
+        sources: opened, by name; None for a source whose path is left out of the blend, since a resumed run has read
+            all of its rows. The source of a dataset has the name "".
+        past_identities: `Source.identity` of the sources without a path, by name; `state.py` sets it when it loads one.
         order: which source each sample is from.
         names: what the numbers in the field `source` of a batch stand for: the sources of a blend, or the token stores
             of a dataset.
         several: whether rows have several lengths, so that samples are batches.
         options: of `packtool.reading.make_batch`.
-        batch_size: samples in a global batch, and what fixes that number.
+        batch_size: samples in a global batch, and for messages which option says so.
         rows_ahead: rows to read at once, for several batches; 0 to read every batch when it is needed.
     """
 
@@ -99,14 +100,16 @@ class Stream:
             alone = WrittenSource(str(source), source, repack=repack, shuffle=shuffle, seed=seed, stores=stored)
             self.sources = open_sources({"": alone}, kept, batch_tokens, drop_rest=drop_rest)
         else:
-            _require_unsaid({"shuffle": shuffle, "seed": seed, "repack": repack, "stores": stores})
+            _refuse_in_blend({"shuffle": shuffle, "seed": seed, "repack": repack, "stores": stores or ()})
             tokens = self.blend.batch_tokens if batch_tokens is None else batch_tokens
-            self.sources = open_sources(self.blend.sources, kept, tokens, drop_rest=drop_rest, weights=self.blend)
+            self.sources = open_sources(self.blend.sources, kept, tokens, drop_rest=drop_rest, blend=self.blend)
         self.past_identities: dict[str, dict[str, int | str | bool | None]] = {}
-        first = next(opened for opened in self.sources.values() if opened is not None)  # one has a path; all are alike
+        # At least one has a path, and all are alike in row length and tokenizer: `open_sources` sees to both.
+        first = next(opened for opened in self.sources.values() if opened is not None)
         self.several = first.several
         if self.several:
-            # Several row lengths have only one source. Its weights are of row lengths: they only order its batches.
+            # A dataset with several row lengths is the only source. In a blend, it has a weight for each row length in
+            # place of one for each source. `Source` orders its batches by them; all else is as without a blend.
             self.sources = {"": first}
         self._opened = list(self.sources.values())
         self._length = first.lengths[-1]  # the longest: lengths ascend
@@ -116,7 +119,7 @@ class Stream:
             self.names = first.names
             self.options = {"fields": first.fields, **options}
         else:
-            _require_unsaid({"epochs": epochs})  # not above: weights of row lengths go with them
+            _refuse_in_blend({"epochs": epochs})  # not above: a blend that weights row lengths takes epochs
             self.order = Dealt.of(self.blend, self.sources)
             self.names = list(self.sources)
             fields = first.fields
@@ -130,7 +133,7 @@ class Stream:
         # Rows of several lengths can't be read in one call. Of a URL, every further row may be one more shard to fetch.
         if self.near and not self.several:
             self.rows_ahead = min(len(self._opened) * _CALL, _AHEAD) // self._length
-        self._joined: BlendedColumns | None = None
+        self._columns_read: BlendedColumns | None = None
         self.batch(np.empty((0, 4), np.int64))  # so bad options are found here, rather than in a worker later
         for opened in self._opened:
             if opened is not None:
@@ -138,7 +141,8 @@ class Stream:
 
     def __len__(self) -> int:
         """Count the samples of the first pass."""
-        return self.order.bounds(0)[1]
+        _, after_last = self.order.bounds(0)
+        return after_last
 
     def __repr__(self) -> str:
         if not isinstance(self.order, Dealt):
@@ -176,16 +180,16 @@ class Stream:
 
     def located(self, samples: I64) -> I64:
         """Return the addresses of the rows of some samples, as `addresses` does, in the order of the samples."""
-        number, item = self.order.locate(samples)
+        sources, items = self.order.locate(samples)
         if self.several:
-            inside = self.source(0).addresses(item)
+            inside = self.source(0).addresses(items)
             out = np.zeros((len(inside), 4), np.int64)
             out[:, EPOCH:] = inside
             return out
         out = np.empty((len(samples), 4), np.int64)
-        out[:, SOURCE] = number
-        for source, places in by_value(number):
-            out[places, EPOCH:] = self.source(source).addresses(item[places])
+        out[:, SOURCE] = sources
+        for source, places in by_value(sources):  # the places of its samples among these
+            out[places, EPOCH:] = self.source(source).addresses(items[places])
         return out
 
     def rows_of(self, first: int, last: int) -> int:
@@ -200,11 +204,11 @@ class Stream:
         Args:
             number: of the pass, from 0.
         """
-        first, last = self.order.bounds(number)
         source = self.source(0)
-        # The sample after a pass begins the epoch after its last one, so `range` ends before that epoch.
-        begin, end = map(int, source.epochs_of(np.array([first, last]))[0])
-        return sum(map(source.left_out, range(begin, end)))
+        epochs, _ = source.epochs_of(np.array(self.order.bounds(number)))
+        # The first sample after a pass is in the first epoch after the pass.
+        first, after_last = epochs.tolist()
+        return sum(map(source.left_out, range(first, after_last)))
 
     def read(self, addresses: I64, options: Mapping[str, Any] | None = None, *, length: int | None = None) -> RawBatch:
         """Read rows of one length, in the given order.
@@ -220,7 +224,7 @@ class Stream:
             options = {**options, "fields": [name for name in options["fields"] if name != "source"]}
         wanted = columns_in(options["fields"])
         if wanted:
-            self._blended.require(options["fields"])
+            self._all_columns.require(options["fields"])
         if len(addresses):
             parts = ((part.places, self._read(part, wanted, options)) for part in _parts(addresses))
             raw = joined(len(addresses), parts)
@@ -228,7 +232,7 @@ class Stream:
             if length is None:
                 length = self._length
             raw = of_no_rows(length)
-            raw = raw._replace(columns={name: self._blended.empty(name) for name in wanted})
+            raw = raw._replace(columns={name: self._all_columns.empty(name) for name in wanted})
         if not isinstance(self.order, Dealt):
             return raw
         return raw._replace(source=addresses[:, SOURCE].astype(np.int32))
@@ -242,20 +246,22 @@ class Stream:
         raw = self.source(part.source).read(part.epoch, part.length, part.rows, options)
         if not wanted:
             return raw
-        name, found, columns = list(self.sources)[part.source], raw.columns or {}, {}
-        # A source that lacks a column gives a missing value for each of its segments.
-        count = 0 if raw.segments is None else len(raw.segments)
+        name = list(self.sources)[part.source]
+        found = raw.columns or {}
+        assert raw.segments is not None  # `require` has refused datasets without
+        count = len(raw.segments)  # a source that lacks a column gives a missing value for each of its segments
+        columns = {}
         for column in wanted:
-            columns[column] = self._blended.translated(column, name, found.get(column), count)
+            columns[column] = self._all_columns.translated(column, name, found.get(column), count)
         return raw._replace(columns=columns)
 
     @property
-    def _blended(self) -> BlendedColumns:
+    def _all_columns(self) -> BlendedColumns:
         """The columns of all sources, read when they are first needed."""
-        if self._joined is None:
+        if self._columns_read is None:
             opened = {name: source for name, source in self.sources.items() if source is not None}
-            self._joined = BlendedColumns({name: source.columns for name, source in opened.items()})
-        return self._joined
+            self._columns_read = BlendedColumns({name: source.columns for name, source in opened.items()})
+        return self._columns_read
 
     @property
     def columns(self) -> dict[str, Names]:
@@ -264,7 +270,7 @@ class Stream:
         In a blend a list has the categories of all sources. A column of numbers in one source and categories in another
         can't be in a batch.
         """
-        return dict(self._blended.names)
+        return dict(self._all_columns.names)
 
     def batch(self, addresses: I64, length: int | None = None) -> Batch:
         """Build a training batch of rows of one length, in the given order; `length` as in `read`."""
@@ -301,7 +307,7 @@ def _parts(addresses: I64) -> Iterator[_Part]:
     """Yield rows of one length in parts, by source and epoch; the rows of a part stay in their order."""
     if not len(addresses):
         return
-    # An epoch has less than 32 bits, so one number stands for both.
+    # The number of an epoch has less than 32 bits, so one number can stand for both.
     alike = (addresses[:, SOURCE] << 32) | addresses[:, EPOCH]
     length = int(addresses[0, LENGTH])
     for both, places in by_value(alike):
@@ -313,7 +319,7 @@ class BatchSize(NamedTuple):
 
     Attributes:
         samples: number of samples; None if neither the caller nor the blend gives it.
-        said: what a message says before the number, such as "batch_tokens make".
+        said: what a message says before the number, such as "batch_tokens make" before "8".
     """
 
     samples: int | None
@@ -324,7 +330,7 @@ def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, s
     """Return the samples in a global batch, from `batch_tokens` or from the blend.
 
     Raises:
-        UsageError: the two contradict each other, or are no whole number of rows.
+        UsageError: `batch_tokens` contradicts the blend, or the blend itself; or they are no whole number of rows.
     """
     if several:
         _require_one_size(blend, batch_tokens)
@@ -381,13 +387,13 @@ def _blend_of(source: Typed | Blend) -> Blend | None:
     return None
 
 
-_UNSAID = {"epochs": 1, "shuffle": True, "seed": None, "repack": False, "stores": ()}
+_DEFAULTS = {"epochs": 1, "shuffle": True, "seed": None, "repack": False, "stores": ()}
 """The defaults of the options that a blend has in its own file: any other value contradicts it."""
 
 
-def _require_unsaid(options: Mapping[str, Any]) -> None:
+def _refuse_in_blend(options: Mapping[str, Any]) -> None:
     """Refuse options that a blend has in its own file, for every source."""
     for name, value in options.items():
-        if value != _UNSAID[name]:
+        if value != _DEFAULTS[name]:
             what, remedy = "a blend says this itself, of each source", "write it in the blend, or leave it out"
             raise UsageError("option-not-taken", what, remedy=remedy, where=name)

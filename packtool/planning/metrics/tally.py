@@ -70,7 +70,7 @@ class Tally:
         self.rows = 0
         self.stored_eos = 0
         self.eos_inserted = 0
-        """EOS tokens that no stored document has."""
+        """EOS tokens that packing inserted: no stored document has them."""
         self.padding = 0
         self.rounding = 0
         """Padding tokens between the end of a piece and the next multiple; the rest of the padding fills rows."""
@@ -96,15 +96,16 @@ class Tally:
         """Count the tokens of rows.
 
         Args:
-            rows: their segments, padding included, as `packtool.writing.layout.Layout.segments` returns them.
+            rows: their segments, padding included, a group for every row. A segment has the tokens of `document` from
+                `start` on, `length` of them, EOS included; an earlier row already has the first `repeated` ones.
         """
         if rows.groups == 0:
             return
         self.rows += rows.groups
-        rows = self._without_filler(rows)
-        text = self.lengths.take(rows.document).astype(np.int64) - 1  # without the stored EOS
-        # A segment that reaches the end of its document has the EOS. `rows.repeated`, the number of first tokens that
-        # an earlier row already has, may include that EOS: it counts as an EOS, not as repeated text.
+        rows = self._count_filler(rows)
+        text = self.lengths.take(rows.document).astype(np.int64) - 1  # of the whole document, without its EOS
+        # A segment that ends behind the text has the EOS. It may be one of the repeated tokens: even then it counts as
+        # an EOS, not as repeated text.
         has_eos = rows.start + rows.length > text
         again = np.minimum(rows.repeated, rows.length - has_eos)
         stored_eos, repeated = int(np.count_nonzero(has_eos)), int(again.sum())
@@ -117,7 +118,7 @@ class Tally:
         self.intact += int(np.count_nonzero(intact))
         self.piece_lengths += np.bincount(rows.length, minlength=self.sequence_length + 1)
         self._count_documents(rows)
-        copies = rows.repeated > 0
+        copies = rows.repeated > 0  # here an EOS that is repeated counts, too
         if copies.any():
             self._record_overlaps(distinct(rows.document[copies]))
         self.homogeneity.add(rows)
@@ -140,7 +141,7 @@ class Tally:
             places = ranges(offsets_of(rows.length)[some], count, offsets_of(count))
             self.trained_again += int(np.count_nonzero(loss[places]))
 
-    def _without_filler(self, rows: Segments) -> Segments:
+    def _count_filler(self, rows: Segments) -> Segments:
         """Count padding and inserted EOS; return the segments of documents."""
         own = rows.document >= 0  # `PADDING` and `INSERTED_EOS` are negative
         filler = np.flatnonzero(~own)

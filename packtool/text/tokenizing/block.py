@@ -248,13 +248,12 @@ class Attempt:
         tokens, trained = self.writer.tokens, self.writer.trained
         counts.count_special(documents.ids, self.recipe.special_ids, self.recipe.tokenizer.vocab_size)
         self._count_gaps(batch, documents, counts)
-        kept = self.writer.add(documents)
-        if self.conversations is not None:
-            self.conversations.count(batch, documents, counts)
         sources = None
         if self.recipe.provenance:
             sources = origins(counts.file, counts.records, batch.numbers, utf8)
-        self.writer.describe(kept, sources, batch.columns)
+        kept = self.writer.add(documents, sources, batch.columns)
+        if self.conversations is not None:
+            self.conversations.count(batch, documents, counts)
         for name, values in zip(self.recipe.fields.columns, batch.columns, strict=True):
             counts.filled[name] = counts.filled.get(name, 0) + len(values) - values.count(None)
         counts.documents += int(kept.sum())
@@ -263,7 +262,6 @@ class Attempt:
         counts.trained += self.writer.trained - trained
         counts.records += batch.records
         counts.bytes += batch.bytes
-        self.writer.close_full()
 
     def _count_gaps(self, batch: RecordBatch, documents: EncodedDocuments, counts: SpanCounts) -> None:
         """Count what the tokenizer has no token for."""

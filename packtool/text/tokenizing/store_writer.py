@@ -1,4 +1,4 @@
-"""Collect encoded documents and write them as shards of bounded size."""
+"""Collect encoded documents, and write them as the shards of a token store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.tokenizing.origins import OriginArray
 
 SHARD_TOKENS = 1 << 25
-"""Tokens at which a shard is full: it closes after the batch that reaches them. This bounds the memory of a worker."""
+"""Tokens at which a shard is full. It is written with the whole batch that reaches them, so it may be somewhat larger.
+This bounds the memory of a worker."""
 
 
 class ShardWriter:
@@ -28,7 +29,7 @@ class ShardWriter:
         directory: an existing directory.
         block: number of the block, the part of the corpus that one task tokenizes; it is in the names of the shards.
         tokenizer: its EOS ends every document, and its BOS, if it has one, begins every document.
-        columns: names of the scalars that are kept with the tokens.
+        column_names: fields of the records that are kept with the tokens, as text.
 
     Attributes:
         tokens: number of tokens stored so far, EOS and BOS included.
@@ -36,11 +37,11 @@ class ShardWriter:
         shards: entries of the shards written so far, numbered from 0.
     """
 
-    def __init__(self, directory: Path, block: int, tokenizer: TokenizerInfo, columns: Sequence[str] = ()) -> None:
+    def __init__(self, directory: Path, block: int, tokenizer: TokenizerInfo, column_names: Sequence[str] = ()) -> None:
         self._directory = directory
         self._block = block
         self._tokenizer = tokenizer
-        self._names = columns
+        self._column_names = column_names
         self.tokens = 0
         self.trained = 0
         self.shards: list[TokenShard] = []
@@ -53,16 +54,40 @@ class ShardWriter:
         self._lengths: list[I64] = []
         self._loss: list[npt.NDArray[np.uint8]] = []
         self._origins: list[OriginArray] = []
-        self._columns: list[list[str | None]] = [[] for _ in self._names]
+        self._columns: list[list[str | None]] = [[] for _ in self._column_names]
 
-    def add(self, documents: EncodedDocuments) -> npt.NDArray[np.bool_]:
-        """Add documents, with their loss, if they have any: 1 for a token that trains, 0 for one that does not.
+    def add(
+        self,
+        documents: EncodedDocuments,
+        origins: OriginArray | None = None,
+        columns: Sequence[Sequence[str | None]] = (),
+    ) -> npt.NDArray[np.bool_]:
+        """Add documents; write a shard if it is full.
 
-        No rule of a chat template marks BOS, so it takes the loss of the token after it.
+        Args:
+            origins: where the documents came from; None if the store has no origins.
+            columns: the values of every kept field, in the order of the names; None for a document without a value.
+
+        Returns:
+            Whether each document has ids, and so is kept: (documents).
+        """
+        kept = self._add_tokens(documents)
+        if origins is not None:
+            self._origins.append(origins[kept])
+        for column, values in zip(self._columns, columns, strict=True):
+            column.extend(value for value, keep in zip(values, kept.tolist(), strict=True) if keep)
+        if self._held >= SHARD_TOKENS:
+            self.close()
+        return kept
+
+    def _add_tokens(self, documents: EncodedDocuments) -> npt.NDArray[np.bool_]:
+        """Add the tokens of documents, and their loss, if they have any: 1 for a token that trains, 0 for another.
 
             ids      7 8 | | 9           three documents, the second one without ids: it is left out
             text     . x x . . x .       where ids go; the other places are of BOS and EOS
             tokens   B 7 8 E B 9 E
+            loss     0 0 1 1 1 1 1       of ids and of EOS as given; BOS trains if the token after it does, since no
+                                         rule of a chat template says it of BOS
 
         Returns:
             Whether each document has ids, and so is kept: (documents).
@@ -87,7 +112,7 @@ class ShardWriter:
         self._held += len(tokens)
         self.tokens += len(tokens)
         if documents.loss is not None:
-            assert documents.eos is not None  # the loss of the EOS of each document, which has no place in `loss`
+            assert documents.eos is not None  # the loss of every document's EOS, which has no place in `loss`
             loss = np.empty(len(text), np.uint8)
             loss[text] = documents.loss
             loss[last] = documents.eos[kept]
@@ -97,41 +122,22 @@ class ShardWriter:
             self.trained += int(np.count_nonzero(loss))
         return kept
 
-    def describe(
-        self, kept: npt.NDArray[np.bool_], origins: OriginArray | None, columns: Sequence[Sequence[str | None]]
-    ) -> None:
-        """Add the origins and columns of the documents that `add` has just added.
-
-        Args:
-            kept: which documents have ids, as `add` returned it.
-            origins: where the documents came from; None if the store has no origins.
-            columns: values of the kept scalars, a list for each name, in the order of the names.
-        """
-        if origins is not None:
-            self._origins.append(origins[kept])
-        for column, scalars in zip(self._columns, columns, strict=True):
-            column.extend(value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep)
-
-    def close_full(self) -> None:
-        """Write a shard if it is full; only after `describe`, or the last documents would lack origins and columns."""
-        if self._held >= SHARD_TOKENS:
-            self.close()
-
     def close(self) -> None:
         """Write the documents that were added since the last shard, if any, as a shard."""
         if not self._held:
             return
-        directory, number = self._directory, (self._block, len(self.shards))
-        offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *self._lengths]))
-        entries = write_shard(directory, number, self._parts, offsets, self._tokenizer.vocab_size)
+        directory, number = self._directory, (self._block, len(self.shards))  # unique, whichever task is first
+        ends = offsets_of(np.concatenate(self._lengths))
+        tokens, offsets = write_shard(directory, number, self._parts, ends, self._tokenizer.vocab_size)
         origins = columns = None
         if self._origins:
             origins = write_array(directory / shard_file("documents", number), np.concatenate(self._origins))
-        if self._names:
-            columns = write_columns(directory / shard_file("columns", number), self._names, self._columns)
-        assert len(self._loss) in (0, len(self._parts))  # a loss is as long as the tokens of its shard
+        if self._column_names:
+            columns = write_columns(directory / shard_file("columns", number), self._column_names, self._columns)
+        assert len(self._loss) in (0, len(self._parts))  # every batch of documents had a loss, or none had
         # UNSET, unlike None, leaves the field out of the manifest, as versions before there was a loss wrote it.
         loss = write_loss(directory, number, self._loss) if self._loss else UNSET
-        # Which document of the store comes first is known only when the blocks before this one are done.
-        self.shards.append(TokenShard(*entries, first_document=0, documents=origins, columns=columns, loss=loss))
+        # Which document of the store comes first is known once the blocks before this one are done: it is set then.
+        shard = TokenShard(tokens, offsets, first_document=0, documents=origins, columns=columns, loss=loss)
+        self.shards.append(shard)
         self._begin()

@@ -72,7 +72,6 @@ def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.Monk
     writer = ShardWriter(tmp_path, 0, tokenizer())
     for _ in range(3):
         writer.add(EncodedDocuments(np.array([5, 6], np.uint32), np.array([2])))
-        writer.close_full()
     writer.close()
     assert [shard.tokens.shape for shard in writer.shards] == [(6,), (3,)]
 
