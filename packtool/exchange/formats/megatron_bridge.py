@@ -22,7 +22,7 @@ from packtool.exchange.files import FileWriter, write_json
 from packtool.exchange.formats.tables import described, lists
 from packtool.exchange.model import Contents, Format, Part, SequenceBlock, pieces
 from packtool.formats.schema import ExportedFile
-from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of, ranges
+from packtool.planning.plan import I64, PADDING, Segments, offsets_of, ranges
 from packtool.reading.batch import IGNORED
 
 METADATA = "packed_metadata.jsonl"
@@ -63,27 +63,53 @@ def _columns(block: SequenceBlock) -> list[pa.Array]:
 
 
 def _padded_columns(block: SequenceBlock) -> list[pa.Array]:
-    """Write each piece with its padding and a token that the reader leaves out; the last column is its own length."""
+    """Return the columns of rows whose documents begin at multiples: a piece is part of a document, and its padding.
+
+    Each piece gets one token more at its end, the one that the reader leaves out. The last column has the pieces' own
+    lengths, without padding.
+    """
     assert block.segments is not None
-    row = offsets_of(block.lengths)
-    document, ends = block.segments.document, offsets_of(block.segments.length)
-    begins = ends[:-1][document >= 0]
-    own = np.where(document == INSERTED_EOS, 1, np.where(document >= 0, block.segments.length, 0))
-    own = np.add.reduceat(own, np.flatnonzero(document >= 0))
-    counts = np.diff(np.searchsorted(begins, row))
-    trains = np.ones(len(block.tokens), np.int64) if block.loss is None else block.loss.astype(np.int64)
-    mask = np.zeros(len(block.tokens), np.int64)
-    ahead = ranges(begins, own - 1, offsets_of(own - 1))  # a place whose next token is of the same document
-    mask[ahead] = trains[ahead + 1]
-    lasts = np.append(begins[1:], row[-1])
+    row_offsets = offsets_of(block.lengths)
+    begins = _piece_begins(block.segments)
+    ends = np.append(begins[1:], row_offsets[-1])  # padding goes with the piece before it
+    counts = np.diff(np.searchsorted(begins, row_offsets))
+    own = _own_lengths(block.segments)
+    # Within a row, every piece before another one moves it by its additional token.
+    number_in_row = ranges(np.zeros_like(counts), counts, offsets_of(counts))
+    starts = begins - np.repeat(row_offsets[:-1], counts) + number_in_row
     lengths = block.lengths + counts
-    starts = begins - np.repeat(row[:-1], counts) + ranges(np.zeros_like(counts), counts, offsets_of(counts))
+    mask = _mask_of_labels(block, begins, own)
     return [
-        lists(np.insert(block.tokens, lasts, block.tokens[lasts - 1]), lengths),
+        # What the additional token is does not matter, as long as the vocabulary has it: the one before it again.
+        lists(np.insert(block.tokens, ends, block.tokens[ends - 1]), lengths),
         lists(starts, counts),
-        lists(np.insert(mask, lasts, 0), lengths, np.int8),
+        lists(np.insert(mask, ends, 0), lengths, np.int8),
         lists(own, counts),
     ]
+
+
+def _piece_begins(segments: Segments) -> I64:
+    """Return the places at which documents, or parts of them, begin in rows laid end to end: (pieces)."""
+    return offsets_of(segments.length)[:-1][segments.document >= 0]
+
+
+def _own_lengths(segments: Segments) -> I64:
+    """Return the tokens of each piece without its padding, but with an EOS that the strategy inserted: (pieces)."""
+    not_padding = np.where(segments.document == PADDING, 0, segments.length)
+    own: I64 = np.add.reduceat(not_padding, np.flatnonzero(segments.document >= 0))
+    return own
+
+
+def _mask_of_labels(block: SequenceBlock, begins: I64, own: I64) -> I64:
+    """Return 1 for each token whose label trains, the token after it in the same piece; else 0: (tokens).
+
+    Args:
+        begins, own: of pieces, as `_piece_begins` and `_own_lengths` return them.
+    """
+    mask = np.zeros(len(block.tokens), np.int64)
+    labeled = ranges(begins, own - 1, offsets_of(own - 1))  # the last token of a piece has no label
+    mask[labeled] = 1 if block.loss is None else block.loss[labeled + 1]
+    return mask
 
 
 def finish(directory: Path, contents: Contents, _: list[ExportedFile]) -> list[ExportedFile]:
@@ -128,9 +154,9 @@ def _read_sizes(lengths: I64, segments: Segments | None, *, padded: bool) -> tup
     if not padded:
         sizes, counts = pieces(segments)
         return sizes - 1, counts
-    row = offsets_of(lengths)
-    begins = offsets_of(segments.length)[:-1][segments.document >= 0]
-    return np.diff(np.append(begins, row[-1])), np.diff(np.searchsorted(begins, row))
+    row_offsets = offsets_of(lengths)
+    begins = _piece_begins(segments)
+    return np.diff(np.append(begins, row_offsets[-1])), np.diff(np.searchsorted(begins, row_offsets))
 
 
 FORMAT = Format(

@@ -252,25 +252,26 @@ class RowsPlan(Plan):
         {'filled': 1, 'added': 1}
         """
         bins = self._bins
-        first = self._first_pieces()
-        begin = np.flatnonzero(first)
-        offsets = np.searchsorted(begin, bins.offsets)  # of bins, in whole segments
+        is_first = self._first_pieces()
+        first_piece = np.flatnonzero(is_first)  # of each segment as the row counts it
+        offsets = np.searchsorted(first_piece, bins.offsets)  # of bins, in these segments
         counts = np.diff(offsets)
         if counts.max(initial=0) <= most:
             return self._with(bins, {"filled": self.rows, "added": 0})
-        lengths = np.add.reduceat(self.bin_lengths().astype(np.int64), begin)
-        bin = np.repeat(np.arange(len(counts)), counts)
-        longest_first = np.lexsort((-lengths, bin))
-        moved = np.zeros(len(bin), np.bool_)
-        moved[longest_first] = np.arange(len(bin)) - np.repeat(offsets[:-1], counts) >= most
-        order = np.append(np.flatnonzero(~moved), np.flatnonzero(moved))
-        kept, added = offsets_of(np.minimum(counts, most)), int(np.count_nonzero(moved))
-        more = kept[-1] + np.append(np.arange(most, added, most), added)
+        lengths = np.add.reduceat(self.bin_lengths().astype(np.int64), first_piece)
+        moves = _beyond_longest(lengths, offsets, most)
+        # What stays remains in its bin. What moves comes after all of that: every `most` segments fill a new bin.
+        staying, moving = np.flatnonzero(~moves), np.flatnonzero(moves)
+        order = np.append(staying, moving)
+        old_offsets = offsets_of(np.minimum(counts, most))
+        new_ends = np.append(np.arange(most, len(moving), most), len(moving))
+        new_offsets = np.append(old_offsets, old_offsets[-1] + new_ends)
         # From whole segments back to their pieces.
-        pieces = np.diff(begin, append=len(first))[order]
-        ends = offsets_of(pieces)
-        limited = bins.at(ranges(begin[order], pieces, ends), ends[np.append(kept, more)])
-        return self._with(limited, {"filled": self.rows, "added": len(limited.offsets) - len(bins.offsets)})
+        pieces = np.diff(first_piece, append=len(is_first))[order]
+        piece_offsets = offsets_of(pieces)
+        places = ranges(first_piece[order], pieces, piece_offsets)
+        limited = bins.at(places, piece_offsets[new_offsets])
+        return self._with(limited, {"filled": self.rows, "added": len(new_ends)})
 
     def _first_pieces(self) -> Mask:
         """Mark the segments of bins that do not continue the segment before them in the bin."""
@@ -369,6 +370,22 @@ class RowsPlan(Plan):
         length = rows.length - np.maximum(excess, 0)
         kept = length > 0
         return replace(rows, length=length).where(kept)
+
+
+def _beyond_longest(lengths: I64, offsets: I64, most: int) -> Mask:
+    """Mark the segments of each bin other than its longest `most`; of equally long segments the last ones are marked.
+
+    Args:
+        lengths: of the segments, bin after bin, in tokens.
+        offsets: (bins + 1), where the segments of each bin begin.
+    """
+    counts = np.diff(offsets)
+    bin = np.repeat(np.arange(len(counts)), counts)
+    longest_first = np.lexsort((-lengths, bin))
+    rank = np.arange(len(bin)) - np.repeat(offsets[:-1], counts)  # in its bin, of each place in that order
+    beyond = np.zeros(len(bin), np.bool_)
+    beyond[longest_first] = rank >= most
+    return beyond
 
 
 def _chain(offsets: list[I64], arrays: Arrays) -> I64:
