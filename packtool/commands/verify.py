@@ -411,42 +411,66 @@ def _check_once(dataset: PackedDataset) -> None:
 
 
 def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> None:
-    """Apply `_check_once` to the places from `low` up to `high`."""
-    fresh_parts: tuple[list[I64], list[I64]] = [], []
-    again_parts: tuple[list[I64], list[I64]] = [], []
+    """Apply `_check_once` to the places from `low` up to `high`; a place is a token's number on the documents' line."""
+    fresh, again = _Intervals(low, high), _Intervals(low, high)
     for _, _, rows in _batches(dataset):
         real = rows.document >= 0
         begin = starts[rows.document[real]] + rows.start[real]
-        fresh, end = begin + rows.repeated[real], begin + rows.length[real]
-        for first, last, keep in ((fresh, end, fresh_parts), (begin, fresh, again_parts)):
-            here = (np.maximum(first, low) < np.minimum(last, high)) & (first < last)
-            keep[0].append(np.maximum(first[here], low))
-            keep[1].append(np.minimum(last[here], high))
-    begin, end = map(_joined, fresh_parts)
+        end = begin + rows.length[real]
+        first_fresh = begin + rows.repeated[real]  # repeated tokens are a segment's first ones
+        fresh.add(first_fresh, end)
+        again.add(begin, first_fresh)
+    begin, end = fresh.joined()
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
+    # If any two intervals overlap, two that are neighbours in this order do.
     twice = np.flatnonzero(begin[1:] < end[:-1])
     if twice.size:
         raise _placed(dataset, starts, int(begin[twice[0] + 1]), "is placed twice, without being marked as repeated")
     covered = offsets_of(end - begin)
-    first, last = map(_joined, again_parts)
-    lost = np.flatnonzero(_before(last, begin, end, covered) - _before(first, begin, end, covered) != last - first)
+    first, last = again.joined()
+    covered_inside = _before(last, begin, end, covered) - _before(first, begin, end, covered)
+    lost = np.flatnonzero(covered_inside != last - first)
     if lost.size:
         raise _placed(dataset, starts, int(first[lost[0]]), "is marked as repeated, but placed nowhere")
 
 
+class _Intervals:
+    """Intervals of places, collected part by part: only what lies from `low` up to `high` is kept."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self._low = low
+        self._high = high
+        self._begins: list[I64] = []
+        self._ends: list[I64] = []
+
+    def add(self, begin: I64, end: I64) -> None:
+        """Add intervals ``begin:end``; empty ones are left out."""
+        begin = np.maximum(begin, self._low)
+        end = np.minimum(end, self._high)
+        inside = begin < end
+        self._begins.append(begin[inside])
+        self._ends.append(end[inside])
+
+    def joined(self) -> tuple[I64, I64]:
+        """Return the begins and the ends of all intervals, in the order in which they were added."""
+        none = np.empty(0, np.int64)
+        return np.concatenate([none, *self._begins]), np.concatenate([none, *self._ends])
+
+
 def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
-    """Count the places before each given one that disjoint stretches ``begin:end`` cover."""
-    at = np.searchsorted(begin, place, side="right")  # stretches that begin before each place
+    """Count the places before each given one that disjoint intervals ``begin:end`` cover.
+
+    Args:
+        begin, end: of the intervals, ascending.
+        covered: (intervals + 1), the places that the intervals before each one cover.
+    """
+    at = np.searchsorted(begin, place, side="right")  # intervals that begin before each place, or at it
     if not len(end):
         return np.zeros_like(at)
-    # All of them are covered as far as their ends, but the last one of them may go on beyond the place.
+    # Each of them is covered as far as its end, but the last one may go on beyond the place.
     beyond = np.maximum(end[np.maximum(at, 1) - 1] - place, 0)
     return covered[at] - np.where(at > 0, beyond, 0)
-
-
-def _joined(parts: list[I64]) -> I64:
-    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataError:

@@ -199,30 +199,34 @@ class PackedBucket:
         """Return the segments of these rows, in the order given."""
         order, groups = self._by_shard(rows)
         tables = [self.tables()[shard] for shard, _, _ in groups]
-        first, last, sizes = (np.empty(len(rows), np.int64) for _ in range(3))
+        # Of each row, in the order of shards: where its segments lie in the table of its shard, and how long that is.
+        first, last, sizes = np.empty((3, len(rows)), np.int64)
         for (table, offsets), (_, here, at) in zip(tables, groups, strict=True):
-            first[at], last[at], sizes[at] = offsets[here], offsets[here + 1], len(table)
+            first[at] = offsets[here]
+            last[at] = offsets[here + 1]
+            sizes[at] = len(table)
         counts = last - first
         wrong = np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))
-        if len(wrong):
+        if len(wrong):  # `require_rows` raises the error, which is of the row as its number was given
             one = int(wrong[0])
             near = np.array([first[one], last[one]])
             require_rows(near, int(sizes[one]), int(rows[order[one]]), str(self.place))
-        begins = offsets_of(counts)
-        source = ranges(first, counts, begins)
-        if len(tables) == 1:  # in the order requested
+        by_shard = offsets_of(counts)
+        source = ranges(first, counts, by_shard)
+        if len(tables) == 1:  # rows of one shard keep their order when they are sorted by shard
+            requested = by_shard
             out = np.take(tables[0][0], source)
         else:
-            parts = [slice(begins[at.start], begins[at.stop]) for _, _, at in groups]
-            requested = np.empty_like(counts)
-            requested[order] = counts
-            begins, inner = offsets_of(requested), begins
-            target = ranges(begins[:-1][order], counts, inner)
+            requested_counts = np.empty_like(counts)
+            requested_counts[order] = counts
+            requested = offsets_of(requested_counts)
+            target = ranges(requested[:-1][order], counts, by_shard)
             out = np.empty(len(source), SEGMENT)
-            for (table, _), part in zip(tables, parts, strict=True):
+            for (table, _), (_, _, at) in zip(tables, groups, strict=True):
+                part = slice(by_shard[at.start], by_shard[at.stop])
                 out[target[part]] = np.take(table, source[part])
-        require_segments(out, begins, self._lengths, self.sequence_length, rows, str(self.place))
-        return from_table(out, begins)
+        require_segments(out, requested, self._lengths, self.sequence_length, rows, str(self.place))
+        return from_table(out, requested)
 
     def segments(self, first: int, last: int) -> Segments:
         """Return the segments of rows ``first:last``."""
@@ -328,8 +332,12 @@ class PackedBucket:
         return out
 
     def _by_shard(self, rows: I64) -> tuple[I64, list[tuple[int, I64, slice]]]:
-        """Sort rows by shard: their order then; and of each shard its number, its rows counted within it, and where
-        they are in that order."""
+        """Sort rows by shard, stably.
+
+        Returns:
+            The order, (rows) places in `rows`; and of each shard that has some of the rows its number, the rows as the
+            shard counts them, and where they are in the order.
+        """
         if len(self.entry.shards) == 1:
             return np.arange(len(rows)), [(0, rows, slice(0, len(rows)))]
         shards = np.searchsorted(self.first_rows, rows, side="right") - 1

@@ -14,7 +14,7 @@ from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
 from packtool.planning.plan import I64, Segments, offsets_of
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
-from packtool.reading.columns import columns_in, require_columns
+from packtool.reading.columns import Values, columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, OpenedRows, Recipe, read, single
 from packtool.reading.rows import Index, RowArray, Rows, number_of, numbers_of
@@ -70,32 +70,57 @@ class _Packed:
 
     def _read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
         self._require_last_tokens(options)
-        segments: Segments | None
         fields = options.get("fields", self.fields)
-        columns = columns_in(fields)
-        attends = bool(columns) or (options.get("documents", True) and not ATTENTION.isdisjoint(fields))
-        targets = not TARGETS.isdisjoint(fields)
-        with_loss = targets and self.has_loss
-        cut = rows.has_segments or (self.manifest.ledger.padding > 0 and not self.has_loss)
-        everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
-        documents = self.manifest.store_documents if "source" in fields else []
-        if attends or documents or options.get("trim") or (targets and (cut or not everywhere)):
+        segments: Segments | None = None
+        if self._needs_segments(rows, fields, options):
             tokens, segments = rows.with_segments(numbers)
         else:
-            tokens, segments = rows[numbers], None
-        loss = rows.loss(numbers, segments) if with_loss else None
-        if targets and segments is not None and (loss is not None or self.lanes is not None):
-            # Here, and not where the batch is made: there, rows of a blend may lie beside rows of a source without a
-            # loss column, and the labels of a row would depend on its neighbours. A copy, as the array may be
-            # read-only.
-            loss = np.ones(tokens.shape, np.uint8) if loss is None else loss.copy()
-            loss.reshape(-1)[_cut_off(segments, rotated=self.lanes is not None)] = 0
-        following, values = self._following(rows, numbers, options), None
+            tokens = rows[numbers]
+        loss = None
+        if not TARGETS.isdisjoint(fields):
+            loss = self._loss(rows, numbers, segments)
+        following = self._following(rows, numbers, options)
+        documents = self.manifest.store_documents if "source" in fields else []
+        values: dict[str, Values] | None = None
+        columns = columns_in(fields)
         if segments is not None and columns:
-            values = {
-                name: self._columns.of(name, segments.document) for name in columns if name in self._columns.names
-            }
+            values = {}
+            for name in columns:
+                if name in self._columns.names:
+                    values[name] = self._columns.of(name, segments.document)
         return RawBatch(tokens, segments, loss, following, documents, columns=values)
+
+    def _needs_segments(self, rows: Rows, fields: Collection[str], options: Mapping[str, Any]) -> bool:
+        """Return whether a batch of these rows needs their segments; reading rows without them is faster."""
+        if columns_in(fields) or options.get("trim"):
+            return True
+        if "source" in fields and self.manifest.store_documents:
+            return True
+        if options.get("documents", True) and not ATTENTION.isdisjoint(fields):
+            return True
+        if TARGETS.isdisjoint(fields):
+            return False
+        everywhere = options.get("train_on_repeated", True) and options.get("train_across_documents", True)
+        if rows.has_segments or not everywhere:
+            return True
+        # Padding is no target. The loss says where it is, if there is one. Without both, reading the segments raises
+        # the error that says how to pack, which is better than to train on padding.
+        return self.manifest.ledger.padding > 0 and not self.has_loss
+
+    def _loss(self, rows: Rows, numbers: I64, segments: Segments | None) -> RowArray | None:
+        """Return the loss of some rows: (rows, sequence_length) uint8, 0 also for what `_cut_off` finds.
+
+        None if all tokens train: in a dataset without a loss, whose rows are not of the partial shuffle.
+        """
+        loss = rows.loss(numbers, segments) if self.has_loss else None
+        rotated = self.lanes is not None
+        if segments is None or (loss is None and not rotated):
+            return loss
+        # Here, and not where the batch is made: there, rows of a blend may lie beside rows of a source without a
+        # loss column, and the labels of a row would depend on its neighbours. A copy, as the array may be read-only.
+        loss = np.ones((len(numbers), rows.sequence_length), np.uint8) if loss is None else loss.copy()
+        loss.reshape(-1)[_cut_off(segments, rotated=rotated)] = 0
+        return loss
 
     def require(self, options: Mapping[str, Any]) -> None:
         """Refuse options of `packtool.reading.make_batch` with which a batch of these rows would fail.
