@@ -143,14 +143,9 @@ class RowReader:
             return np.ones(len(kept), np.bool_)
         for row in np.unique(block.row[zeros]).tolist():
             here = block.inside(row)
-            mine = numbers[here][kept[here]]
-            ids = block.ids.values[here][kept[here]][mine == 0]
-            first, last = mine[0] == 0, mine[-1] == 0
-            meaning = "document" if first else "padding"
-            same = len(ids) > 1 and bool((ids == ids[0]).all())
-            # Padding is one token over and over, and a document hardly ever is.
-            unclear = same if first else not same and len(ids) > 1
-            if unclear or not (first or last) or self._zero.setdefault(name, meaning) != meaning:
+            meaning = _meaning_of_zero(numbers[here][kept[here]], block.ids.values[here][kept[here]])
+            # In every row of the file 0 means what it meant in the first row that had one.
+            if meaning is None or self._zero.setdefault(name, meaning) != meaning:
                 what = f"column {name} has the number 0, which may be a document or padding"
                 raise _loses(what, "give an attention_mask, which is 0 for padding", block.place(row))
         return ~zeros if self._zero[name] == "padding" else np.ones(len(kept), np.bool_)
@@ -329,6 +324,28 @@ class _Block:
                 self._require(~kept | here | (values == 0), name, "has the value {}, neither 0 nor 1")
             trains &= here
         return trains[kept].view(np.uint8)
+
+
+def _meaning_of_zero(numbers: I64, ids: npt.NDArray[Any]) -> str | None:
+    """Return what the number 0 stands for in a row, "document" or "padding"; None if that is not clear.
+
+    Args:
+        numbers: (tokens) of the documents that the row's tokens are of; at least one of them is 0.
+        ids: (tokens) of the same tokens.
+
+    >>> _meaning_of_zero(np.array([0, 0, 1]), np.array([5, 6, 7])), _meaning_of_zero(np.array([1, 0]), np.array([5, 9]))
+    ('document', 'padding')
+    """
+    of_zero = ids[numbers == 0]
+    several = len(of_zero) > 1
+    # Padding is one token over and over, and a document hardly ever is. Of a single token that says nothing.
+    repeats = several and bool((of_zero == of_zero[0]).all())
+    if numbers[0] == 0:
+        return None if repeats else "document"
+    follows_documents = numbers[-1] == 0
+    if not follows_documents or (several and not repeats):
+        return None
+    return "padding"
 
 
 def _paired(keys: I64, numbers: I64) -> I64:

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from packtool.engines import Worker
@@ -30,7 +31,7 @@ from packtool.outputs.pieces import Pieces
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.plan import I64, Plan, offsets_of, ranges
+from packtool.planning.plan import I64, Plan, Segments, offsets_of, ranges
 from packtool.planning.shuffling.atom import AtomKeys, AtomShuffle
 from packtool.planning.shuffling.permutation import order_by
 from packtool.writing import scratch
@@ -218,40 +219,50 @@ class FirstPass:
         return int(units) * self.source.unit_bytes
 
     def _scatter(self, first: int, last: int) -> Iterator[tuple[int, Atoms]]:
-        """Divide atoms ``first:last`` among partitions; yield (number of a partition, its atoms)."""
+        """Divide atoms ``first:last`` among partitions; yield (number of a partition, its atoms in stored order)."""
         plan = self.source.plan
         drawn = self.keys(first, min(last, plan.movable_atoms) - first)
         if last > plan.movable_atoms:
-            drawn = np.append(drawn, _LAST)  # the last atom stays: ties go by index
-        order, offsets = _by_partition(drawn, self.bits)
+            # The last atom stays at the end. Another atom may have drawn the same key, but ties go by index.
+            drawn = np.append(drawn, _LAST)
+        order, atom_offsets = _by_partition(drawn, self.bits)
 
         bounds = np.asarray(_first_unit(plan, np.arange(first, last + 1)), np.int64)
-        begin, atom_units = bounds[:-1][order] - bounds[0], np.diff(bounds)[order]
-        unit_offsets = offsets_of(atom_units)
-        unit = ranges(begin, atom_units, unit_offsets)
         segments, tokens = self.source.scan(int(bounds[0]), int(bounds[-1]))
-        tokens = np.take(tokens, unit, axis=0)
-        if segments is None:
-            unit_segments, table = np.zeros(len(unit), np.int64), np.empty(0, SEGMENT)
-        else:
-            unit_segments = np.diff(segments.offsets)[unit]
-            chosen = ranges(segments.offsets[unit], unit_segments, offsets_of(unit_segments))
-            table = np.take(to_table(segments), chosen)
+        # Everything below is partition by partition: atoms, their units, and the segments of these.
+        atom_units = np.diff(bounds)[order]
+        unit_offsets = offsets_of(atom_units)
+        first_units = bounds[:-1][order] - bounds[0]
+        units = ranges(first_units, atom_units, unit_offsets)
+        tokens = np.take(tokens, units, axis=0)
+        unit_segments, table = _table_of(segments, units)
         segment_offsets = offsets_of(unit_segments)
-        for number in np.flatnonzero(np.diff(offsets)).tolist():
-            a, b = offsets[number : number + 2]
-            u, v = unit_offsets[[a, b]]
-            s, t = segment_offsets[[u, v]]
-            yield (
-                number,
-                Atoms(
-                    keys=drawn[order[a:b]],
-                    units=atom_units[a:b].astype(np.uint32),
-                    unit_segments=unit_segments[u:v].astype(np.uint32),
-                    segments=table[s:t],
-                    tokens=tokens[u:v],
-                ),
+        for number in np.flatnonzero(np.diff(atom_offsets)).tolist():
+            atom, end_atom = atom_offsets[number : number + 2]
+            unit, end_unit = unit_offsets[[atom, end_atom]]
+            segment, end_segment = segment_offsets[[unit, end_unit]]
+            atoms = Atoms(
+                keys=drawn[order[atom:end_atom]],
+                units=atom_units[atom:end_atom].astype(np.uint32),
+                unit_segments=unit_segments[unit:end_unit].astype(np.uint32),
+                segments=table[segment:end_segment],
+                tokens=tokens[unit:end_unit],
             )
+            yield number, atoms
+
+
+def _table_of(segments: Segments | None, units: I64) -> tuple[I64, npt.NDArray[Any]]:
+    """Return how many segments each of some units has, and the segment table of these units; no segments for None.
+
+    Args:
+        segments: of many units.
+        units: (units) their places among those.
+    """
+    if segments is None:
+        return np.zeros(len(units), np.int64), np.empty(0, SEGMENT)
+    counts = np.diff(segments.offsets)[units]
+    chosen = ranges(segments.offsets[units], counts, offsets_of(counts))
+    return counts, np.take(to_table(segments), chosen)
 
 
 def _first_unit(plan: Plan, atom: int | I64) -> Any:
@@ -299,11 +310,15 @@ class PartitionedRows(PlannedRows):
         self._partitions = partitions
         tasks = [[contents.atoms, contents.units, contents.segments] for contents in partitions.tasks]
         self._counts = np.array(tasks, np.int64).sum(0).T
-        self._first_units = offsets_of(self._counts[:, 1])
-        self._units_left = self._counts[:, 1].copy()
+        """Atoms, units and segments of each partition, of all tasks together: (partitions, 3)."""
+        units = self._counts[:, 1]
+        self._first_units = offsets_of(units)
+        self._units_left = units.copy()
+        """Units of each partition that are in no written row yet: (partitions)."""
         self._lock = threading.Lock()
         self._rooms: list[Atoms] = []
-        """Room for the largest partition, not in use: new memory costs more than reading does."""
+        """Memory for a partition that no range of rows is using, each piece large enough for any of them. It is used
+        again, since new memory costs more than reading does."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PartitionedRows, (self._partitions, self.order)
@@ -327,10 +342,12 @@ class PartitionedRows(PlannedRows):
             self._partitions.remove(number)
 
     def _take_room(self) -> Atoms:
-        try:
+        """Return memory that is large enough for any partition; `batches` puts it back among the rooms."""
+        try:  # rather than look first: another thread may take the last room in between
             return self._rooms.pop()
         except IndexError:
-            return empty_atoms(*self._counts.max(0).tolist(), unit=self.plan.unit, dtype=self._partitions.dtype)
+            largest = self._counts.max(0).tolist()
+            return empty_atoms(*largest, unit=self.plan.unit, dtype=self._partitions.dtype)
 
     def _read(self, reader: _Reader, first: int, last: int) -> Units:
         """Read the units at places ``first:last`` of the new order."""
@@ -341,13 +358,12 @@ class PartitionedRows(PlannedRows):
             stop = min(last, end)
             if first < stop:
                 loaded = reader.partition(number)
-                unit = loaded.units[first - begin : stop - begin]
-                held = loaded.atoms.unit_segments[unit].astype(np.int64)
+                units = loaded.units[first - begin : stop - begin]
+                held = loaded.atoms.unit_segments[units].astype(np.int64)
+                segments_held = ranges(loaded.segment_offsets[units], held, offsets_of(held))
                 counts.append(held)
-                tables.append(
-                    np.take(loaded.atoms.segments, ranges(loaded.segment_offsets[unit], held, offsets_of(held)))
-                )
-                tokens.append(np.take(loaded.atoms.tokens, unit, axis=0))
+                tables.append(np.take(loaded.atoms.segments, segments_held))
+                tokens.append(np.take(loaded.atoms.tokens, units, axis=0))
             first, number = stop, number + 1
         segments = None
         if self._partitions.with_segments:
