@@ -6,8 +6,6 @@ Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in G
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from packtool.errors import UsageError
@@ -33,49 +31,34 @@ class PaddingPlan(Plan):
         self, lengths: Ints, sequence_length: int, atom_size: int, remainder: str = "pad", arrays: Arrays = IN_MEMORY
     ) -> None:
         unit = min(atom_size, sequence_length)
-        atom_units = atom_size // unit
-
-        kind = np.promote_types(lengths.dtype, np.uint32)
-
-        def atoms_of(first: int, last: int) -> tuple[Ints, Ints]:
-            """Count the full atoms of documents, and the units of their tails."""
-            text = lengths[first:last].astype(kind, copy=False) - 1
-            full = text // (atom_size - 1)
-            return full, (text - full * (atom_size - 1) + unit - 1) // unit
-
-        tails = ends_full = full_atoms = 0
-
-        def units_of(first: int, last: int) -> Ints:
-            """Count the units of documents, and the totals of the plan in the same pass."""
-            nonlocal tails, ends_full, full_atoms
-            full, tail_units = atoms_of(first, last)
-            full_atoms += int(full.sum())
-            ends_full += int(np.count_nonzero((tail_units == 0) & (full > 0)))
-            tails += int(np.count_nonzero(tail_units))
-            return full * atom_units + tail_units
-
+        atoms = _Atoms(lengths, atom_size, unit)
         self._lengths = lengths
         self._atom_size = atom_size
-        self._unit = unit
-        self._before = arrays.totals(len(lengths), units_of)
+        self._unit = unit  # as `Plan.unit`, which is not set yet when `segments` is called below
+        self._before = arrays.totals(len(lengths), atoms.counted_units)
+        """Units before each document, then the number of units: (documents + 1)."""
         units = int(self._before[-1])
         self._documents: Ints | None = None
         if unit >= INDEXED_UNIT:
             self._documents = arrays.filled(units, index_type(len(lengths)), lambda a, b: groups_of(self._before, a, b))
         kept = units if remainder == "pad" else units - units % (sequence_length // unit)
+        # What the units that fill no row would have held.
         lost = self.segments(np.arange(kept, units))
-        stored = lost.document >= 0
-        omitted = int((lost.start + lost.length == lengths[np.maximum(lost.document, 0)])[stored].sum())
+        stored = np.flatnonzero(lost.document >= 0)
+        ends_document = (lost.start + lost.length)[stored] == lengths[lost.document[stored]]
+        lost_eos = int(np.count_nonzero(ends_document))
+        lost_insertions = len(lost) - len(stored)
+        atom_offsets = None
+        if atoms.full_units > 1:
+            atom_offsets = _atom_offsets(atoms, len(lengths), arrays)
         super().__init__(
             sequence_length=sequence_length,
             unit=unit,
             units=kept,
-            dropped=int(lost.length[stored].sum()) - omitted,
-            eos_omitted=len(lengths) - ends_full + omitted,
-            eos_inserted=full_atoms - ends_full - int((~stored).sum()),
-            atom_offsets=None
-            if atom_units == 1
-            else _atom_offsets(atoms_of, len(lengths), full_atoms + tails, atom_units, arrays),
+            dropped=int(lost.length[stored].sum()) - lost_eos,
+            eos_omitted=len(lengths) - atoms.ends_full + lost_eos,
+            eos_inserted=atoms.full - atoms.ends_full - lost_insertions,
+            atom_offsets=atom_offsets,
         )
 
     def segments(self, units: Ints) -> Segments:
@@ -85,37 +68,76 @@ class PaddingPlan(Plan):
         else:
             document = self._documents.take(units).astype(np.int64)
         text = self._lengths[document].astype(np.int64) - 1
+        # Each unit is one part of one atom of its document.
         atom, part = np.divmod(units - self._before[document], self._atom_size // self._unit)
-        begin = atom * (self._atom_size - 1)
-        words = np.minimum(text - begin, self._atom_size - 1)
-        eos = (words == self._atom_size - 1) & ((part + 1) * self._unit == self._atom_size)
-        stored = eos & (begin + words == text)
-        inserted = eos & ~stored
-        length = np.minimum(words - part * self._unit, self._unit) + stored
-        # A unit is a segment of its document, an inserted EOS, or both, in this order.
-        offsets = offsets_of((length > 0).astype(np.int64) + inserted)
-        kept = np.flatnonzero(length > 0)
-        at = offsets[kept]
+        atom_begin = atom * (self._atom_size - 1)
+        atom_text = np.minimum(text - atom_begin, self._atom_size - 1)
+        part_begin = part * self._unit
+        has_eos = (atom_text == self._atom_size - 1) & (part_begin + self._unit == self._atom_size)
+        stored_eos = has_eos & (atom_begin + atom_text == text)
+        inserted_eos = has_eos & ~stored_eos
+        length = np.minimum(atom_text - part_begin, self._unit) + stored_eos
+        # A unit is a segment of its document, an inserted EOS, or both, in this order. First all are taken for inserted
+        # EOS, then those of documents are filled in.
+        offsets = offsets_of((length > 0).astype(np.int64) + inserted_eos)
         total = int(offsets[-1])
         zeros = np.zeros(total, np.int64)
         columns = Segments(np.full(total, INSERTED_EOS), zeros.copy(), np.ones(total, np.int64), zeros, offsets)
-        columns.document[at] = document[kept]
-        columns.start[at] = (begin + part * self._unit)[kept]
-        columns.length[at] = length[kept]
+        of_document = np.flatnonzero(length > 0)
+        at = offsets[of_document]
+        columns.document[at] = document[of_document]
+        columns.start[at] = (atom_begin + part_begin)[of_document]
+        columns.length[at] = length[of_document]
         return columns
 
 
-def _atom_offsets(
-    atoms_of: Callable[[int, int], tuple[Ints, Ints]], documents: int, atoms: int, full_units: int, arrays: Arrays
-) -> I64:
-    """Return the first units of atoms, a document's full atoms before its tail; last, the number of units."""
-    out = arrays.empty(atoms + 1, np.int64)
+class _Atoms:
+    """Counts the atoms of documents: full ones of A - 1 text tokens and an EOS, then a tail of the text that is left.
+
+    Attributes:
+        full_units: units in a full atom.
+        full, tails: full atoms and tails of the documents counted so far.
+        ends_full: documents counted so far whose text ends with a full atom, which takes their stored EOS.
+    """
+
+    def __init__(self, lengths: Ints, atom_size: int, unit: int) -> None:
+        self.full_units = atom_size // unit
+        self.full = self.tails = self.ends_full = 0
+        self._lengths = lengths
+        self._atom_text = atom_size - 1
+        self._unit = unit
+        # Lengths may have 16 bits, which sizes of atoms and units do not fit.
+        self._kind = np.promote_types(lengths.dtype, np.uint32)
+
+    def of(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Return the full atoms of documents ``first:last``, and the units of their tails: (documents) each."""
+        text = self._lengths[first:last].astype(self._kind, copy=False) - 1
+        full = text // self._atom_text
+        tail_text = text - full * self._atom_text
+        return full, (tail_text + self._unit - 1) // self._unit
+
+    def counted_units(self, first: int, last: int) -> Ints:
+        """Return the units of documents ``first:last``, and count their atoms, in a single pass over the lengths."""
+        full, tail_units = self.of(first, last)
+        self.full += int(full.sum())
+        self.tails += int(np.count_nonzero(tail_units))
+        self.ends_full += int(np.count_nonzero((tail_units == 0) & (full > 0)))
+        return full * self.full_units + tail_units
+
+
+def _atom_offsets(atoms: _Atoms, documents: int, arrays: Arrays) -> I64:
+    """Return the first units of atoms, a document's full atoms before its tail; last, the number of units.
+
+    Args:
+        atoms: all of them have been counted.
+    """
+    out = arrays.empty(atoms.full + atoms.tails + 1, np.int64)
     out[0] = at = 0
     for first, last in blocks(documents):
-        full, tail_units = atoms_of(first, last)
+        full, tail_units = atoms.of(first, last)
         offsets = offsets_of(full + (tail_units > 0))
         units = out[at + 1 : at + 1 + int(offsets[-1])]
-        units[:] = full_units
+        units[:] = atoms.full_units
         tails = np.flatnonzero(tail_units)
         units[offsets[tails + 1] - 1] = tail_units[tails]
         at += len(units)
