@@ -338,16 +338,21 @@ def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> No
         targets: the target at each place of the rows laid end to end; changed in place.
         ahead: the target at a place is the token after it.
     """
-    inside = np.ones(len(segments), np.bool_)
-    inside[segments.offsets[:-1]] = False  # nothing in the row is before its first segment
-    after = np.flatnonzero(inside[1:] & (segments.document[:-1] == PADDING)) + 1
-    if len(after):
-        begins = offsets_of(segments.length)
-        # Padding that begins a row has no token before it: then nothing predicts the first token after it.
-        places, predicted = begins[after] - ahead, inside[after - 1]
-        moved = targets[places[predicted]]
-        targets[places] = IGNORED
-        targets[begins[after[predicted] - 1] - ahead] = moved
+    has_before = np.ones(len(segments), np.bool_)
+    has_before[segments.offsets[:-1]] = False  # nothing in the row is before its first segment
+    after = np.flatnonzero(has_before[1:] & (segments.document[:-1] == PADDING)) + 1
+    if not len(after):
+        return
+    padding = after - 1
+    begins = offsets_of(segments.length)
+    # The target moves: if it is ahead, from the last place of the padding to the place before its first; otherwise from
+    # the token's own place to the first place of the padding, whose label the token before the padding predicts.
+    places = begins[after] - ahead
+    # Padding that begins a row has no token before it: then nothing predicts the first token after it.
+    predicted = has_before[padding]
+    moved = targets[places[predicted]]
+    targets[places] = IGNORED
+    targets[begins[padding[predicted]] - ahead] = moved
 
 
 def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collection[str]) -> None:
@@ -397,11 +402,14 @@ def _attend(
         segments: None where every row is one sequence.
     """
     rows, stored = shape
-    bounds, padding = np.arange(rows + 1) * stored, np.zeros(rows, np.bool_)
-    if segments is not None:
+    if segments is None:
+        bounds = np.arange(rows + 1) * stored
+        padding = np.zeros(rows, np.bool_)
+    else:
         begins = _begins(segments)
         bounds = offsets_of(segments.length)[np.append(begins, True)]
         padding = segments.document[begins] == PADDING
+    # Of each sequence: where it begins in the rows laid end to end, in which row, and where in that row.
     starts, lengths = bounds[:-1], bounds[1:] - bounds[:-1]
     row, place = np.divmod(starts, stored)
     if "position_ids" in fields:
@@ -409,25 +417,34 @@ def _attend(
         position -= np.repeat(starts.astype(np.int32), lengths)
         batch["position_ids"][:] = position.reshape(shape)[:, :length]
     if "document_ids" in fields:
-        number = np.arange(len(starts)) - np.flatnonzero(place == 0)[row]
+        first_of_row = np.flatnonzero(place == 0)
+        number = np.arange(len(starts)) - first_of_row[row]
         number[padding] = -1
-        batch["document_ids"][:] = np.repeat(number.astype(DTYPES["document_ids"]), lengths).reshape(shape)[:, :length]
+        document_ids = np.repeat(number.astype(DTYPES["document_ids"]), lengths)
+        batch["document_ids"][:] = document_ids.reshape(shape)[:, :length]
     if not set(_PADDED).isdisjoint(fields):
+        # Rows are whole here, since these fields allow no extra token. Padding goes with the sequence before it.
         own = ~padding
-        padded, cu_seqlens = np.append(starts[own], rows * length), offsets_of(lengths[own])
-        values = {
-            "cu_seqlens": cu_seqlens.astype(np.int32),
-            "max_seqlen": int(np.diff(cu_seqlens).max(initial=0)),
-            "cu_seqlens_padded": padded.astype(np.int32),
-            "max_seqlen_padded": int(np.diff(padded).max(initial=0)),
-        }
-        batch |= {name: value for name, value in values.items() if name in fields}
+        _fill_bounds(batch, ("cu_seqlens", "max_seqlen"), offsets_of(lengths[own]), fields)
+        _fill_bounds(batch, _PADDED, np.append(starts[own], rows * length), fields)
     elif "cu_seqlens" in fields or "max_seqlen" in fields:
-        cu_seqlens = np.append((row * length + place)[place < length], rows * length).astype(np.int32)
-        if "cu_seqlens" in fields:
-            batch["cu_seqlens"] = cu_seqlens
-        if "max_seqlen" in fields:
-            batch["max_seqlen"] = int(np.diff(cu_seqlens).max(initial=0))
+        read = place < length  # else the sequence is the extra token alone
+        starts_read = (row * length + place)[read]
+        _fill_bounds(batch, ("cu_seqlens", "max_seqlen"), np.append(starts_read, rows * length), fields)
+
+
+def _fill_bounds(batch: dict[str, Any], names: tuple[str, str], bounds: I64, fields: Collection[str]) -> None:
+    """Fill in where sequences begin, and the length of the longest one; either only if it is among the fields.
+
+    Args:
+        names: the names of these two fields.
+        bounds: (sequences + 1), where each sequence begins; then where the last one ends.
+    """
+    name_of_begins, name_of_longest = names
+    if name_of_begins in fields:
+        batch[name_of_begins] = bounds.astype(np.int32)
+    if name_of_longest in fields:
+        batch[name_of_longest] = int(np.diff(bounds).max(initial=0))
 
 
 def _pieces(segments: Segments, stored: int, length: int, fields: Collection[str]) -> I64:

@@ -98,20 +98,23 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
     [[6, 9], [5, 9]]
     """
     read: list[tuple[I64, RawBatch]] = []
+    tokens: RowArray | None = None
     for place, part in parts:
         if len(place) == rows:
             return part
-        tokens = read[0][1].tokens if read else np.empty((rows, part.tokens.shape[1]), part.tokens.dtype)
+        if tokens is None:
+            tokens = np.empty((rows, part.tokens.shape[1]), part.tokens.dtype)
         tokens[place] = part.tokens  # in this loop, while the tokens are in the processor's cache
-        read.append((place, part._replace(tokens=tokens)))
+        read.append((place, part._replace(tokens=tokens)))  # the part's own are not needed any more
+    assert tokens is not None  # there is a part
     segments = loss = following = columns = None
     if any(part.segments is not None for _, part in read):
-        whole = Segments.concatenate([part.segments or _whole(len(place), tokens.shape[1]) for place, part in read])
+        in_parts = _segments_in_parts(read)
         order = np.argsort(np.concatenate([place for place, _ in read]))
-        counts = np.diff(whole.offsets)[order]
+        counts = np.diff(in_parts.offsets)[order]
         offsets = offsets_of(counts)
-        at = ranges(whole.offsets[order], counts, offsets)
-        segments = whole.at(at, offsets)
+        at = ranges(in_parts.offsets[order], counts, offsets)
+        segments = in_parts.at(at, offsets)
         columns = _joined_columns([part.columns for _, part in read], at)
     if any(part.loss is not None for _, part in read):
         loss = np.ones(tokens.shape, np.uint8)
@@ -124,6 +127,17 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
             if part.following is not None:
                 following[place] = part.following
     return RawBatch(tokens, segments, loss, following, read[0][1].documents, columns=columns)
+
+
+def _segments_in_parts(read: Sequence[tuple[I64, RawBatch]]) -> Segments:
+    """Return the segments of rows that were read in parts, part by part."""
+    parts = []
+    for place, part in read:
+        segments = part.segments
+        if segments is None:
+            segments = _whole(len(place), part.tokens.shape[1])
+        parts.append(segments)
+    return Segments.concatenate(parts)
 
 
 def _joined_columns(parts: Sequence[Mapping[str, Values] | None], order: I64) -> dict[str, Values] | None:
