@@ -60,23 +60,25 @@ class Dealing:
     def __init__(
         self, schedule: Schedule, base: tuple[int, Mapping[str, int]] | None = None, gone: Collection[str] = ()
     ) -> None:
-        pieces, samples, names = schedule.pieces, schedule.samples, schedule.names
+        pieces, names = schedule.pieces, schedule.names
         first, before = (0, {}) if base is None else base
-        begins = [math.ceil(piece.first) for piece in pieces if first < math.ceil(piece.first) < samples]
-        whole = np.arange(first // BLOCK + 1, -(-samples // BLOCK)) * BLOCK
-        self.ends = distinct(np.concatenate([[first, samples], begins, whole]).astype(np.int64))
+        self.ends = _bounds(pieces, first, schedule.samples)
         self.given = np.empty((len(self.ends), len(names)), np.int64)
         self.given[0] = [before.get(name, 0) for name in names]
-        limits = {**schedule.limits, **{name: before.get(name, 0) for name in gone}}
+        limits = dict(schedule.limits)
+        for name in gone:
+            limits[name] = before.get(name, 0)  # all that such a source ever gives
         most = np.array([limits.get(name, _NO_LIMIT) for name in names])
         sizes = np.diff(self.ends).tolist()
         for block, target in enumerate(_targets(pieces, self.ends[1:])):
+            # Targets count from the begin of the run, so a block makes up for what the blocks before it rounded.
             given = self.given[block]
             try:
                 self.given[block + 1] = given + _counts(target - given, sizes[block], most - given)
             except _NoRoom:
                 raise Exhausted(self.ends[block]) from None
-        self._pieces, self._firsts = pieces, [piece.first for piece in pieces]
+        self._pieces = pieces
+        self._firsts = [piece.first for piece in pieces]
         self._last: tuple[int, I64, I64] | None = None  # what `_order` returned last, after the number of its block
 
     def before(self, sample: int) -> I64:
@@ -136,6 +138,20 @@ class Dealing:
             order = np.argsort(due, kind="stable")
             self._last = block, source[order], (number + self.given[block][source])[order]
         return self._last[1:]
+
+
+def _bounds(pieces: Sequence[Piece], first: int, samples: int) -> I64:
+    """Return the first samples of the blocks of ``first:samples``, and the sample after the last block: (blocks + 1).
+
+    Blocks end at multiples of `BLOCK`, wherever dealing begins, and where a piece begins.
+    """
+    multiples = np.arange(first // BLOCK + 1, -(-samples // BLOCK)) * BLOCK
+    bounds = [first, samples]
+    for piece in pieces:
+        begin = math.ceil(piece.first)  # a piece may begin between two samples
+        if first < begin < samples:
+            bounds.append(begin)
+    return distinct(np.append(bounds, multiples).astype(np.int64))
 
 
 def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:

@@ -219,8 +219,15 @@ def _stopped(lines: Sequence[_Line], names: Sequence[str], limits: Mapping[str, 
 
     Args:
         limits: number of rows after which a source stops.
+        use_all: as in `Schedule`.
+
+    Raises:
+        Exhausted: all sources that could give rows have stopped.
     """
-    left: list[Fraction | float] = [Fraction(limits[name]) if name in limits else math.inf for name in names]
+    left: list[Fraction | float] = [math.inf] * len(names)  # rows that each source may still give
+    for number, name in enumerate(names):
+        if name in limits:
+            left[number] = Fraction(limits[name])
     out: list[_Line] = []
     for line in lines:
         rest = line
@@ -231,17 +238,18 @@ def _stopped(lines: Sequence[_Line], names: Sequence[str], limits: Mapping[str, 
                 out[-1] = replace(out[-1], last=line.last)
                 break
             instead = np.array(left if use_all else [Fraction(0)] * len(left), object)
-            whole = _without(rest, going, instead)
-            stops = [_reaches(whole, number, left[number]) for number in range(len(left))]
-            last = min([whole.last, *(stop for stop in stops if stop is not None)])
-            part = whole.until(last)  # up to the first source that stops; the rest of the line has other shares
+            shared = _without(rest, going, instead)
+            stops = [_reaches(shared, number, rows) for number, rows in enumerate(left)]
+            # Up to the first source that stops. The rest of the line has other shares.
+            first_stop = min([shared.last, *(stop for stop in stops if stop is not None)])
+            part = shared.until(first_stop)
             out.append(part)
             for number, rows in enumerate(part.rows().tolist()):
                 left[number] -= rows
                 stop = stops[number]
-                if stop is not None and stop <= last + _CLOSE:
+                if stop is not None and stop <= first_stop + _CLOSE:
                     left[number] = Fraction(0)  # exactly, though the place where it stops was rounded
-            rest = rest.since(last)
+            rest = rest.since(first_stop)
     return out
 
 

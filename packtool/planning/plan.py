@@ -89,7 +89,9 @@ class Segments:
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Segments:
         """Select segments; groups keep their number."""
-        return self.at(np.flatnonzero(wanted), offsets_of(wanted.view(np.uint8)).take(self.offsets))
+        # A group begins after as many selected segments as lie before it. Adding up booleans takes a little longer.
+        wanted_before = offsets_of(wanted.view(np.uint8))
+        return self.at(np.flatnonzero(wanted), wanted_before.take(self.offsets))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:
@@ -165,14 +167,18 @@ def offsets_of(counts: Ints) -> I64:
 
 
 def groups_of(offsets: I64, first: int, last: int) -> I64:
-    """Find the group of each item in ``first:last``; `offsets` is what `offsets_of` returns.
+    """Find the group of each item in ``first:last``: (last - first).
+
+    Args:
+        offsets: where each group begins, then the number of items, as `offsets_of` returns them.
 
     >>> groups_of(np.array([0, 2, 2, 5]), 1, 4)
     array([0, 2, 2])
     """
-    begin, end = np.searchsorted(offsets, first, side="right") - 1, np.searchsorted(offsets, last)
-    ends = np.clip(offsets[begin : end + 1], first, last)
-    return np.repeat(np.arange(begin, end), ends[1:] - ends[:-1])
+    first_group = np.searchsorted(offsets, first, side="right") - 1
+    end_group = np.searchsorted(offsets, last)  # the one after the last group that has such an item
+    bounds = np.clip(offsets[first_group : end_group + 1], first, last)
+    return np.repeat(np.arange(first_group, end_group), bounds[1:] - bounds[:-1])
 
 
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:
@@ -252,13 +258,15 @@ def pieces_of(ends: I64, begin: I64, end: I64, first: I64, counts: I64) -> tuple
 
 
 def distinct(values: npt.NDArray[Any]) -> I64:
-    """Sort distinct values; `np.unique` would load all of NumPy's masked arrays first.
+    """Return the distinct values, ascending; `np.unique` would load all of NumPy's masked arrays first.
 
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
     """
     ordered = np.sort(values)
-    once: I64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    is_new = np.ones(len(ordered), np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    once: I64 = ordered[is_new]
     return once
 
 
