@@ -56,24 +56,28 @@ class Threads(Engine):
     ) -> Generator[tuple[int, Result], None, None]:
         from concurrent.futures import ThreadPoolExecutor
 
-        stopped, computing = Event(), Semaphore(self.workers)
+        stopped = Event()
+        at_once = self.workers + CLOSING  # threads, of which only as many as there are workers compute
+        computing = Semaphore(self.workers)
 
         def call(task: Task) -> Result:
             computing.acquire()
-            held = [computing.release]
+            computes = True
 
             def give_way() -> None:
-                while held:
-                    held.pop()()
+                """Let another task compute; only once, since a task may have given way before it ends."""
+                nonlocal computes
+                if computes:
+                    computes = False
+                    computing.release()
 
             try:
                 worker = Worker(on_advance, stopped, give_way)
-                worker.advance(0)
+                worker.advance(0)  # raises an error if the run was stopped while the task waited
                 return function(task, worker)
             finally:
                 give_way()
 
-        at_once = self.workers + CLOSING
         with ThreadPoolExecutor(min(at_once, len(tasks) or 1), thread_name_prefix="packtool") as pool:
             try:
                 yield from submit(lambda task: pool.submit(call, task), tasks, lambda: at_once)

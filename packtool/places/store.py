@@ -271,10 +271,12 @@ class RangedArray:
 
     def slices(self, first: I64, count: I64) -> npt.NDArray[Any]:
         """Return slices of the first axis, joined; they must not reach beyond its end."""
-        order = np.argsort(first, kind="stable")
-        slices = self._place.ranges(self._name, HEADER_BYTES + first[order] * self._width, count[order] * self._width)
-        parts = dict(zip(order.tolist(), slices, strict=True))
-        return np.frombuffer(b"".join([parts[number] for number in range(len(parts))]), self.dtype)
+        order = np.argsort(first, kind="stable")  # ranges are asked for in ascending order, and come back in it
+        begins, sizes = HEADER_BYTES + first[order] * self._width, count[order] * self._width
+        parts: list[memoryview | bytes] = [b""] * len(order)
+        for number, part in zip(order.tolist(), self._place.ranges(self._name, begins, sizes), strict=True):
+            parts[number] = part
+        return np.frombuffer(b"".join(parts), self.dtype)
 
     def reshape(self, *shape: int) -> RangedArray:
         """Group the same items in another way; -1 stands for the length that follows."""
@@ -287,27 +289,30 @@ class RangedArray:
 
 
 def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
-    """Join neighbouring ranges to requests of at most `PART_BYTES`; only a single longer range makes a longer request.
+    """Join neighbouring ranges to requests: with what lies between them, and about `PART_BYTES` at most.
+
+    Parts of `PART_BYTES` are counted from the first range on. The ranges that end in one part make one request, so it
+    may be longer than a part by the range with which it begins.
 
     Args:
-        first, count: of the ranges, ascending.
+        first, count: the first byte and the number of bytes of each range, ascending by the first byte.
 
     Returns:
-        First byte and number of bytes of each request, and the request of each range.
+        First byte and number of bytes of each request: (requests). The number of the request of each range: (ranges).
 
     >>> spans(np.array([0, 10, 1 << 20]), np.array([10, 5, 1]))
     (array([      0, 1048576]), array([15,  1]), array([0, 0, 1]))
     """
     end = first + count
-    apart = np.empty(len(first), np.bool_)
-    apart[:1] = True
-    apart[1:] = (first[1:] - np.maximum.accumulate(end)[:-1] > GAP_BYTES) | (
-        (end[1:] - first[0]) // PART_BYTES != (end[:-1] - first[0]) // PART_BYTES
-    )
-    request = np.cumsum(apart) - 1
-    heads = np.flatnonzero(apart)
+    read_to = np.maximum.accumulate(end)  # a range may end inside the one before it
+    far = first[1:] - read_to[:-1] > GAP_BYTES
+    part = (end - first[0]) // PART_BYTES
+    begins_request = np.ones(len(first), np.bool_)
+    begins_request[1:] = far | (part[1:] != part[:-1])
+    request = np.cumsum(begins_request) - 1
+    heads = np.flatnonzero(begins_request)
     begin = first[heads]
-    stop = np.maximum.reduceat(end, heads) if len(heads) else end
+    stop = np.maximum.reduceat(end, heads)
     return begin, stop - begin, request
 
 

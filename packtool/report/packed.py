@@ -181,21 +181,35 @@ def documents_per_row(rows: I64) -> list[DocumentsBin]:
 
 
 def available_context(pieces: I64) -> list[ContextPoint]:
-    """Return the share of document tokens with at least this many tokens of their piece before them in the row.
+    """Return the curve of available context: the share of document tokens with at least this many before them.
+
+    Tokens are before a token if they are of the same piece of a document, in the same row.
 
     Args:
-        pieces: segments of documents, by their number of tokens.
+        pieces: (longest + 1) segments of documents, by their number of tokens.
     """
-    # reaching[c]: pieces longer than c, that is, tokens with exactly c before them.
-    reaching = np.cumsum(pieces[::-1])[::-1][1:]
-    with_at_least = np.append(np.cumsum(reaching[::-1])[::-1], 0)
+    # A token with exactly c tokens before it is in a piece of more than c tokens, and each such piece has one.
+    with_exactly = _from_here_on(pieces)[1:]
+    with_at_least = np.append(_from_here_on(with_exactly), 0)
     total = int(with_at_least[0])
     if not total:
         return []
     longest = len(pieces) - 1
     even = np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS
-    steps = distinct(np.append(even, 2 ** np.arange(longest.bit_length())))
-    return [ContextPoint(tokens=int(c), share=int(with_at_least[c]) / total) for c in steps]
+    powers = 2 ** np.arange(longest.bit_length())  # since most of the curve's fall may be in its first even step
+    points = []
+    for tokens in distinct(np.append(even, powers)).tolist():
+        points.append(ContextPoint(tokens=tokens, share=int(with_at_least[tokens]) / total))
+    return points
+
+
+def _from_here_on(counts: I64) -> I64:
+    """Return the sum of each count and all after it.
+
+    >>> _from_here_on(np.array([1, 2, 4]))
+    array([7, 6, 4])
+    """
+    return np.cumsum(counts[::-1])[::-1]
 
 
 def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:

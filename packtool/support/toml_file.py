@@ -50,8 +50,11 @@ class TomlFile:
 
     def line(self, *keys: Key) -> int:
         """Return the line of a value, or of the nearest table around it."""
-        known = (self.lines[keys[:size]] for size in range(len(keys), 0, -1) if keys[:size] in self.lines)
-        return next(known, 1)
+        for size in range(len(keys), 0, -1):
+            line = self.lines.get(keys[:size])
+            if line is not None:
+                return line
+        return 1
 
     def place(self, *keys: Key) -> str:
         """Return `file:line` of a value, or of the nearest table around it."""
@@ -188,11 +191,16 @@ def _header(given: dict[str, Any], counted: dict[tuple[Key, ...], int]) -> tuple
 
 
 def _keys(value: Any) -> Iterator[tuple[Key, ...]]:
-    """Yield the keys of all that lies in a value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    """Yield the keys that lead to each item in a table or a list, at any depth; none for other values."""
+    items: Iterable[tuple[Key, Any]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
     for key, inside in items:
         yield (key,)
-        yield from ((key, *more) for more in _keys(inside))
+        for deeper in _keys(inside):
+            yield (key, *deeper)
 
 
 def _statements(path: Path, text: str) -> Iterator[tuple[int, str]]:

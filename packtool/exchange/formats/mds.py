@@ -115,8 +115,16 @@ def _sample(tokens: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, fixed: b
 
 
 def _array(values: npt.NDArray[Any]) -> bytes:
-    code = 0 if len(values) < 1 << 8 else 1 if len(values) < 1 << 16 else 2
-    return bytes([1 << 2 | code]) + len(values).to_bytes(1 << code, "little") + values.tobytes()
+    """Return an array as it lies in a sample; its type of numbers is not there, but in the encoding of its column."""
+    length = len(values)
+    width = 4
+    if length < 1 << 8:
+        width = 1
+    elif length < 1 << 16:
+        width = 2
+    # The byte before the length: in its upper bits the number of dimensions, in two bits which power of 2 the width is.
+    dimensions, power = 1, width.bit_length() - 1
+    return bytes([dimensions << 2 | power]) + length.to_bytes(width, "little") + values.tobytes()
 
 
 def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> list[ExportedFile]:

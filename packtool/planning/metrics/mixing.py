@@ -157,15 +157,16 @@ class SourceMixing:
         """Sum up the rows so far, over whole batches; if no batch is whole, over the only one."""
         if self._batches:
             mean = self._sum / self._batches
-            deviation = np.sqrt(np.maximum(self._squares / self._batches - mean**2, 0))
-            low, high = self._min, self._max
+            variance = self._squares / self._batches - mean**2
+            deviation = np.sqrt(np.maximum(variance, 0))  # rounding may make a variance of 0 negative
+            least, most = self._min, self._max
         else:
-            low, high, deviation = self._rest, self._rest, np.zeros(len(self._rest))
+            least, most, deviation = self._rest, self._rest, np.zeros(len(self._rest))
         total = int(self._tokens.sum())
-        sources = [
-            SourceMix(int(tokens), ratio(int(tokens), total), float(a), float(b), float(each))
-            for tokens, a, b, each in zip(self._tokens, low, high, deviation, strict=True)
-        ]
+        columns = self._tokens.tolist(), least.tolist(), most.tolist(), deviation.tolist()
+        sources = []
+        for tokens, low, high, spread in zip(*columns, strict=True):
+            sources.append(SourceMix(tokens, ratio(tokens, total), low, high, spread))
         return BatchMix(self.sequence_length, self.batch_size, sources)
 
 
@@ -249,12 +250,10 @@ class Mixing:
 
     def result(self) -> Mixed:
         """Sum up the rows so far."""
-        step = 1 if self._stride == 1 else 2
-        one, other = self._first_row[:-1:step], self._first_row[1::step]
-        both = (one[: len(other)] >= 0) & (other >= 0)
-        one, other = one[: len(other)][both], other[both]
-        distance = np.abs(one - other)
+        first, second = self._pairs()
+        distance = np.abs(first - second)
         apart = distance[distance > 0]
+        same_batch = first // self.batch_size == second // self.batch_size
         whole = self._rows // self.batch_size
         return Mixed(
             sequence_length=self.sequence_length,
@@ -262,7 +261,7 @@ class Mixing:
             batch_size=self.batch_size,
             pairs=len(distance),
             same_row=ratio(int(np.count_nonzero(distance == 0)), len(distance)),
-            same_batch=ratio(int(np.count_nonzero(one // self.batch_size == other // self.batch_size)), len(distance)),
+            same_batch=ratio(int(np.count_nonzero(same_batch)), len(distance)),
             median_distance=quantile(np.bincount(apart), 0.5),
             mean_distance=ratio(int(apart.sum()), len(apart)),
             expected_distance=(self._rows + 1) / 3 if self._rows > 1 else 0.0,
@@ -270,6 +269,17 @@ class Mixing:
             sources=_spread(self._sources_in, whole),
             source_mix=self._mix.result().sources,
         )
+
+    def _pairs(self) -> tuple[I64, I64]:
+        """Return the rows in which the first and the second document of each pair begin: (pairs) each.
+
+        Pairs of which a document begins in no row, such as one that was left out, are not counted.
+        """
+        # If all documents are followed, each makes a pair with the next one. Otherwise pairs lie one after the other.
+        step = 1 if self._stride == 1 else 2
+        first, second = self._first_row[:-1:step], self._first_row[1::step]
+        both = (first >= 0) & (second >= 0)
+        return first[both], second[both]
 
 
 def _spread(counts: list[I64], whole_batches: int) -> Spread:

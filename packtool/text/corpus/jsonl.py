@@ -112,19 +112,21 @@ class RecordParser:
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
         """Parse all lines together; return None if one of them needs a closer look.
 
-        Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
-        objects means one on each line.
+        The parser takes any whitespace between objects: several on a line, or one on several lines. Where every line
+        begins with { and ends with }, no object can go on over a newline; so as many objects as lines mean one on each.
         """
+        # Lines that are no longer than the limit all together hold no line beyond it.
         if self._decoder is None or len(lines) > self._limit or lines[:1] != b"{" or not is_utf8(lines):
             return None
         text = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
         if len(ends) == 0 or ends[-1] != len(text) - 1:
-            ends = np.append(ends, len(text))
+            ends = np.append(ends, len(text))  # nothing ends the last line
         last = text[ends - 1]
         if last[0] == _RETURN:
-            last = text[ends - 2]
-        if (last != _CLOSE).any() or (text[ends[:-1] + 1] != _OPEN).any():
+            last = text[ends - 2]  # lines end with \r\n
+        begins_of_others = ends[:-1] + 1
+        if (last != _CLOSE).any() or (text[begins_of_others] != _OPEN).any():
             return None
         try:
             records = self._decoder.decode_lines(lines)
