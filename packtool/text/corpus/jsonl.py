@@ -122,9 +122,7 @@ class RecordParser:
         ends = np.flatnonzero(text == _NEWLINE)
         if len(ends) == 0 or ends[-1] != len(text) - 1:
             ends = np.append(ends, len(text))  # nothing ends the last line
-        last = text[ends - 1]
-        if last[0] == _RETURN:
-            last = text[ends - 2]  # lines end with \r\n
+        last = text[ends - 1 - (text[ends - 1] == _RETURN)]  # a line may end with \r\n
         begins_of_others = ends[:-1] + 1
         if (last != _CLOSE).any() or (text[begins_of_others] != _OPEN).any():
             return None

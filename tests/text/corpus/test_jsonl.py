@@ -80,6 +80,13 @@ def test_an_object_over_two_lines_is_two_bad_lines() -> None:
     # One line too many and one too few: counting objects alone would not notice.
     data = b'{"text":"a"}{"text":"b"}\n{"text":\n"c"}\n'
     assert [line for line, _, _ in read(data)[1]] == [1, 2, 3]
+    # Nor would looking at how the first line ends.
+    data = b'{"text":"a"} {"text":"b"}\r\n{"text":"c","x":[{},\n{}]}\r\n'
+    assert [line for line, _, _ in read(data)[1]] == [1, 2, 3]
+
+
+def test_each_line_may_end_in_its_own_way() -> None:
+    assert documents(b'{"text":"a"}\n{"text":"b"}\r\n{"text":"c"}\n{"text":"d"}\r\n{"text":"e"}') == list("abcde")
 
 
 def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None:
