@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,18 +11,19 @@ from typing import Any
 import numpy as np
 
 from packtool.commands import holdout
+from packtool.commands.choice_account import counts_of, nothing_left, source_of
 from packtool.commands.chosen import EVERYTHING, Chosen
 from packtool.commands.exclusions import Exclusions, read_exclusions
-from packtool.commands.left_out import REASONS, Codes, ends_of, origins_of, reasons_of
+from packtool.commands.left_out import Codes, ends_of, origins_of, reasons_of
 from packtool.commands.places import names_of
 from packtool.errors import UsageError
-from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
-from packtool.formats.token_store import Corpus, TokenStore
+from packtool.formats.schema import Choice, ChosenSource
+from packtool.formats.token_store import Corpus
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
 from packtool.options.record import as_recorded
 from packtool.options.shared import Many
-from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints
 from packtool.planning.selecting.mixture import (
     Passes,
@@ -87,8 +87,9 @@ def choose(
         return EVERYTHING
     stores = corpus.stores
     corpus.work_in(arrays)
-    names = names_of([store.place for store in stores])
-    weights = weights_of(options.mix, names, shares=options.tokens is not None)
+    # It refuses the names of other stores, before documents are looked at.
+    weights = weights_of(options.mix, names_of([store.place for store in stores]), shares=options.tokens is not None)
+    # First, which documents may be packed.
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends_of(stores))
     options = replace(options, sample_interval=asked.get("sample_interval"))
     origins = origins_of(stores, options, exclusions, arrays)
@@ -96,75 +97,51 @@ def choose(
     if options.holdout is not None and parse_part(options.holdout).share is None:
         asked[holdout.BOUND] = str(parse_part(options.holdout).bound)
     reasons = reasons_of(stores, lengths, origins, options, exclusions, whole, arrays)
-    counts = list(map(_count, reasons, lengths))
-    left = {name: int(count[1, 0]) for name, count in zip(names, counts, strict=True)}
-    if options.temperature is not None:
-        weights = shares_by_temperature(left, parse_temperature(options.temperature))
+    counts = list(map(counts_of, reasons, lengths))
+    # Then, how often those of each store are.
+    weights, epochs = _mixture(weights, counts, options)
+    shares = list(map(str, weights.values()))
     if "mix" in asked:
-        asked["mix"] = [str(weights[name]) for name in names]  # in the order of the stores, whatever they are called
-    epochs = epochs_of(weights, left, asked.get("tokens"), Fraction(options.max_epochs))
+        asked["mix"] = shares
     chosen: list[Passes] = []
     sources: list[ChosenSource] = []
-    for number, name in enumerate(names):
-        taken = _passes(lengths[number], reasons[number], epochs[name], options.seed, arrays)
-        account = _source(stores[number], lengths[number], taken, counts[number], str(weights[name]), epochs[name])
+    for number, store in enumerate(stores):
+        taken = _passes(lengths[number], reasons[number], epochs[number], options.seed, arrays)
+        figures = source_of(store, lengths[number], taken, counts[number], shares[number], epochs[number])
         chosen.append(taken)
-        sources.append(account)
+        sources.append(figures)
     if not sum(source.chosen_documents for source in sources):
-        raise _nothing_left(sources, options)
+        raise nothing_left(sources, options)
     return Chosen(Choice(options=asked, sources=sources, documents=None), chosen)
 
 
+def _mixture(
+    weights: dict[str, Fraction], counts: Sequence[I64], options: DocumentOptions
+) -> tuple[dict[str, Fraction], list[Fraction]]:
+    """Compute how often each store is packed.
+
+    Args:
+        weights: that were given, by name, in the order of the stores; 1 where none were.
+        counts: of the documents of each store, as `counts_of` returns them.
+
+    Returns:
+        The weights, or the shares of `--tokens` that the temperature gives; and the epochs of each store.
+
+    Raises:
+        UsageError: shares that do not sum to 1, or that take more epochs than allowed.
+    """
+    left = {name: int(count[1, 0]) for name, count in zip(weights, counts, strict=True)}
+    if options.temperature is not None:
+        weights = shares_by_temperature(left, parse_temperature(options.temperature))
+    budget = None if options.tokens is None else parse_amount(options.tokens)
+    epochs = epochs_of(weights, left, budget, Fraction(options.max_epochs))
+    return weights, [epochs[name] for name in left]
+
+
 def _passes(lengths: Ints, codes: Codes, epochs: Fraction, seed: int, arrays: Arrays) -> Passes:
+    """Choose the documents of one store, of those that no reason leaves out."""
     left = arrays.filled(len(codes), np.bool_, lambda a, b: codes[a:b] == 0)
     return passes(lengths, left, epochs, seed, arrays)
-
-
-def _count(codes: Codes, lengths: Ints) -> I64:
-    """Count the documents of each code, and their tokens: (2, codes)."""
-    out = np.zeros((2, 1 + len(REASONS)), np.int64)
-    for a, b in blocks(len(codes)):
-        out[0] += np.bincount(codes[a:b], minlength=out.shape[1])
-        out[1] += np.bincount(codes[a:b], weights=lengths[a:b], minlength=out.shape[1]).astype(np.int64)
-    return out
-
-
-def _source(
-    store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, asked: str, epochs: Fraction
-) -> ChosenSource:
-    """Account for one store: each of its documents is packed, or left out for one reason."""
-    kept, part = counts[:, 0], _count(chosen.part.view(np.uint8), lengths)[:, 1]
-    different = kept if chosen.whole else part
-    packed = chosen.whole * kept + part
-    left_out = {}
-    for reason, removed in [*zip(REASONS, counts[:, 1:].T, strict=True), (NOT_DRAWN, kept - different)]:
-        if removed[0]:
-            left_out[reason] = LeftOut(*removed.tolist())
-    return ChosenSource(
-        documents=store.documents,
-        tokens=store.tokens,
-        left_out=left_out,
-        asked=asked,
-        epochs=str(epochs),
-        chosen_documents=int(packed[0]),
-        chosen_tokens=int(packed[1]),
-        repeated_documents=int((packed - different)[0]),
-        repeated_tokens=int((packed - different)[1]),
-    )
-
-
-def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> UsageError:
-    """Return the error for a choice that leaves nothing; it names the option that took the most."""
-    total = sum(source.documents for source in sources)
-    taken = Counter({NOT_DRAWN: 0})
-    for source in sources:
-        taken.update({reason: left_out.documents for reason, left_out in source.left_out.items()})
-    [(worst, most)] = taken.most_common(1)
-    if worst == "other_side" and options.part == "holdout":
-        what = f"{options.holdout} holds out none of the {total:,} documents"
-        return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where="--holdout")
-    what = f"leaves out {most:,} of {total:,} documents, so none is left"
-    return UsageError("nothing-chosen", what, remedy="loosen it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
 
 
 def _paths(given: Many) -> Sequence[Path | str]:
