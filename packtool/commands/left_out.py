@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -72,50 +73,80 @@ def reasons_of(
         DataError: the list names a document that no store has.
     """
     hashes = [origin["hash"] for origin in origins]
-    excluded: list[Mask] = []
-    wanted: list[Mask] = []
-    first: list[Mask] = []
-    held: list[Mask] = []
+    rules = _Rules(options, stores, lengths, hashes, whole)
     if exclusions:
-        excluded = exclusions.excluded(stores, origins, arrays)
+        rules.excluded = exclusions.excluded(stores, origins, arrays)
     if options.where is not None:
-        wanted = _wanted(stores, condition_of(options.where), lengths, origins, arrays)
+        rules.wanted = _wanted(stores, condition_of(options.where), lengths, origins, arrays)
     if options.drop_duplicates:
-        first = _first(hashes, excluded, wanted, arrays)
+        rules.first = first_of_each(hashes, rules.left, arrays)
     if options.holdout is not None:
-        held = _held_out(stores, hashes, options, arrays)
-    number, shards = map(int, (options.shard_of or "1/1").split("/"))
-
-    def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
-        if excluded:
-            yield "excluded", excluded[store][part]
-        if wanted:
-            yield "not_where", ~wanted[store][part]
-        if options.min_tokens is not None:
-            yield "too_short", lengths[store][part] < options.min_tokens
-        if options.max_tokens is not None:
-            yield "too_long", lengths[store][part] > options.max_tokens
-        if whole is not None and stores[store].manifest.conversations:
-            yield "too_long", lengths[store][part] > whole
-        if first:
-            yield "duplicates", ~first[store][part]
-        if held:
-            yield "other_side", held[store][part] != (options.part == "holdout")
-        if options.shard_of is not None:
-            yield "other_shard", ~in_shard(hashes[store][part], number, shards)
-
-    def codes(store: int, a: int, b: int) -> Codes:
-        out = np.zeros(b - a, np.uint8)
-        for reason, mask in removed(store, slice(a, b)):
-            out[mask & (out == 0)] = _code(reason)
-        return out
-
+        rules.held = _held_out(stores, hashes, options, arrays)
     reasons: list[Codes] = []
     for store, sizes in enumerate(lengths):
-        reasons.append(arrays.filled(len(sizes), np.uint8, partial(codes, store)))
+        reasons.append(arrays.filled(len(sizes), np.uint8, partial(rules.codes, store)))
     if options.sample is not None:
         _sample(lengths, reasons, options)
     return reasons
+
+
+@dataclass
+class _Rules:
+    """What leaves documents out, one rule after the other, block by block.
+
+    Attributes:
+        lengths, hashes: of the documents of each store; hashes only where the options need them.
+        whole: the most tokens of a conversation; None for any number.
+        excluded, wanted, first, held: documents that are excluded, that `--where` takes, that are the first with their
+            text, and that are held out: a mask for each store, or none where nothing asks.
+    """
+
+    options: DocumentOptions
+    stores: Sequence[TokenStore]
+    lengths: Sequence[Ints]
+    hashes: Sequence[npt.NDArray[np.uint64]]
+    whole: int | None
+    excluded: Sequence[Mask] = ()
+    wanted: Sequence[Mask] = ()
+    first: Sequence[Mask] = ()
+    held: Sequence[Mask] = ()
+
+    def codes(self, store: int, a: int, b: int) -> Codes:
+        """Give documents ``a:b`` of a store the number of the first rule that leaves them out, from 1; else 0."""
+        out = np.zeros(b - a, np.uint8)
+        for reason, mask in self._removed(store, slice(a, b)):
+            out[mask & (out == 0)] = _code(reason)
+        return out
+
+    def left(self, store: int, part: slice) -> Mask:
+        """Mark the documents of a part of a store that may be the first with their text."""
+        out: Mask = np.ones(part.stop - part.start, np.bool_)
+        if self.excluded:
+            out &= ~self.excluded[store][part]
+        if self.wanted:
+            out &= self.wanted[store][part]
+        return out
+
+    def _removed(self, store: int, part: slice) -> Iterator[tuple[str, Mask]]:
+        """Yield every rule, by its name in `REASONS` and in that order, with the documents that it leaves out."""
+        options, lengths = self.options, self.lengths[store][part]
+        if self.excluded:
+            yield "excluded", self.excluded[store][part]
+        if self.wanted:
+            yield "not_where", ~self.wanted[store][part]
+        if options.min_tokens is not None:
+            yield "too_short", lengths < options.min_tokens
+        if options.max_tokens is not None:
+            yield "too_long", lengths > options.max_tokens
+        if self.whole is not None and self.stores[store].manifest.conversations:
+            yield "too_long", lengths > self.whole
+        if self.first:
+            yield "duplicates", ~self.first[store][part]
+        if self.held:
+            yield "other_side", self.held[store][part] != (options.part == "holdout")
+        if options.shard_of is not None:
+            number, shards = map(int, options.shard_of.split("/"))
+            yield "other_shard", ~in_shard(self.hashes[store][part], number, shards)
 
 
 def _sample(lengths: Sequence[Ints], reasons: Sequence[Codes], options: DocumentOptions) -> None:
@@ -150,22 +181,6 @@ def _wanted(
             of_store = origins[number]
         wanted.append(documents_where(store, names[number], condition, lengths[number], of_store, arrays))
     return wanted
-
-
-def _first(
-    hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask], wanted: Sequence[Mask], arrays: Arrays
-) -> list[Mask]:
-    """Mark the documents that are the first with their text among all that are wanted and not excluded."""
-
-    def left(store: int, part: slice) -> Mask:
-        out: Mask = np.ones(part.stop - part.start, np.bool_)
-        if excluded:
-            out &= ~excluded[store][part]
-        if wanted:
-            out &= wanted[store][part]
-        return out
-
-    return first_of_each(hashes, left, arrays)
 
 
 def _held_out(
