@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 
 TOP = Path(__file__).parents[1]
 TABLE_3 = {32: (28120, 31816, 91.01, 87.22), 64: (14058, 17308, 110.45, 99.79), 128: (14056, 20496, 102.42, 82.55)}

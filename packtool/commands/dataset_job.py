@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -23,8 +23,6 @@ from packtool.formats.schema import (
     PackedManifest,
     packed_version,
 )
-from packtool.options.pack import PackArguments
-from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.places.place import MappedFile, Place
@@ -38,6 +36,10 @@ from packtool.support.temporary import discard_runs
 from packtool.support.version import __version__
 from packtool.writing.memory import Budget
 from packtool.writing.stored_tokens import name_for
+
+if TYPE_CHECKING:
+    from packtool.options.pack import PackArguments  # each is loaded by its own command alone
+    from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

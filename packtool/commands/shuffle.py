@@ -22,8 +22,7 @@ from packtool.formats.schema import Manifest, PackedManifest, Shuffle, StoreMani
 from packtool.formats.token_store import Corpus
 from packtool.options.check import check_taken
 from packtool.options.kinds import parse_kept
-from packtool.options.pack import PackArguments
-from packtool.options.shared import DEFAULT_SEED
+from packtool.options.shared import DEFAULT_SEED, SHARD_TOKENS
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.planning import packing, shuffling
@@ -178,7 +177,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
         "sequence_length": sequence_length,
         "remainder": remainder,
         "pad_id": corpus.tokenizer.eos_id,
-        "shard_tokens": PackArguments.shard_tokens,
+        "shard_tokens": SHARD_TOKENS,
         "segments": True,
     }
     key = job.key(record, options, *kept)

@@ -13,7 +13,7 @@ from packtool.engines import Engine
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.options.stats import StatsArguments
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.plan import Ints

@@ -24,7 +24,7 @@ def checked(arguments: Arguments) -> Arguments:
         UsageError: a value is of the wrong kind, out of range or not among the choices; or an option has no effect
             beside the others; naming the option.
 
-    >>> from packtool.options.pack import PackOptions
+    >>> from packtool.options.plans import PackOptions
     >>> checked(PackOptions(sequence_length="2k", mix_rows=True)).sequence_length
     2048
     >>> checked(PackOptions(mix_rows="no"))
@@ -124,7 +124,7 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
     Raises:
         UsageError: naming the option.
 
-    >>> from packtool.options.pack import PackOptions
+    >>> from packtool.options.plans import PackOptions
     >>> check_taken(PackOptions(sequence_length=64, min_bucket=8), "--strategy", "concat")
     Traceback (most recent call last):
     packtool.errors.UsageError: --min-bucket: --strategy concat does not take this option. Leave it out, or use \

@@ -268,7 +268,7 @@ def _declared(arguments: Any) -> dict[str, Declared]:
 def given(arguments: object, names: Iterable[str]) -> list[Declared]:
     """List the options that differ from their defaults.
 
-    >>> from packtool.options.pack import PackOptions
+    >>> from packtool.options.plans import PackOptions
     >>> [declaration.flag for declaration in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
     ['--sequence-length']
     """

@@ -14,7 +14,7 @@ def recorded(arguments: object, chosen: str = "") -> dict[str, Any]:
     Args:
         chosen: the strategy or method; options that it does not take are left out.
 
-    >>> from packtool.options.pack import PackOptions
+    >>> from packtool.options.plans import PackOptions
     >>> recorded(PackOptions(sequence_length=64), "seamless")["max_repetition"]
     '3/10'
     >>> "atom_size" in recorded(PackOptions(sequence_length=64), "concat")

@@ -41,6 +41,8 @@ StagingLimit = Annotated[
 ]
 Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", "Order", low=0, high=LARGEST_SEED)]
 DEFAULT_SEED = 42
+SHARD_TOKENS = 1 << 28
+"""Tokens after which a shard of rows closes, by default."""
 WorkersOption = Annotated[
     int | None,
     Option(

@@ -20,7 +20,7 @@ from packtool.options.kinds import (
     TEXT,
 )
 from packtool.options.names import STRATEGIES
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.options.shared import EosToken, FormatOption, Many, Quiet, TokenizerOption, Working
 
 Value = TypeVar("Value")

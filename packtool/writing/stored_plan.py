@@ -21,7 +21,7 @@ from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import PackedManifest, Shuffle
 from packtool.formats.segment_table import from_table
 from packtool.options.declare import names_recorded
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.planning import packing
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing.plans import RenumberedPlan

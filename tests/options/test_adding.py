@@ -19,12 +19,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with the option of CONTRIBUTING added to `decompose`, and a token store."""
     place = copy_of(tmp_path_factory.mktemp("added"), "packtool")
     declaration, use, rule = examples_of("Adding an option")
-    options = place / "packtool/options/pack.py"
+    options = place / "packtool/options/plans.py"
     replace(options, "    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[")
     shutil.copy(options, place / "ruled.py")
     ruled = declaration.replace("            recorded=True,\n", f"            recorded=True,\n{rule}")
     replace(place / "ruled.py", declaration, ruled)
-    replace(place / "ruled.py", "import Excludes, Option", "import Excludes, Needs, Option")
+    replace(place / "ruled.py", "import Option", "import Needs, Option")
     before = "    top = 1 << (options.row_length.bit_length() - 1)\n"
     replace(place / "packtool/planning/packing/decompose.py", before, use)
     write_store(place / "store", [5, 9, 20, 3])
@@ -66,7 +66,7 @@ def test_it_is_checked(place: Path) -> None:
 
 def test_a_rule_is_one_line_more(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "packtool", tmp_path / "packtool")
-    shutil.copy(place / "ruled.py", tmp_path / "packtool/options/pack.py")
+    shutil.copy(place / "ruled.py", tmp_path / "packtool/options/plans.py")
     (tmp_path / "c.toml").write_text("[pack]\nmax-bucket = 4\n", encoding="utf-8")
     base = ("pack", str(place / "store"), "--strategy", "decompose", "-L", "16", "-q")
     said = "has no effect without --min-bucket. Give --min-bucket with it, such as 512.\n"

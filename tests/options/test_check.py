@@ -10,7 +10,8 @@ import packtool
 from packtool.errors import UsageError
 from packtool.options.check import check_taken, checked
 from packtool.options.names import STRATEGIES
-from packtool.options.pack import PackArguments, PackOptions
+from packtool.options.pack import PackArguments
+from packtool.options.plans import PackOptions
 from packtool.options.shuffle import ShuffleArguments
 
 

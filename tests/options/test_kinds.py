@@ -16,7 +16,7 @@ from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.options.check import checked
 from packtool.options.kinds import COUNTS, NAMES, parse_count, parse_part, parse_share
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.planning.selecting.mixture import weight_of
 from tests.shell import Shell
 from tests.stores import write_store

@@ -12,7 +12,7 @@ import pytest
 import packtool
 from packtool.options.commands import ARGUMENTS, arguments_of
 from packtool.options.declare import declared, flag
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.options.stats import StatsArguments
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from packtool.options.declare import accepted, declared
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.planning.plan import Plan
 
 __all__ = ["PackOptions", "Strategy", "draws", "mixes"]

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from packtool.options.pack import PackOptions
+from packtool.options.plans import PackOptions
 from packtool.planning.packing.bins.runs import Keys, Runs, assign, stable_order
 from packtool.planning.packing.plans import Bins, LongRows, RowsPlan, StreamPlan
 from packtool.planning.plan import I64, Ints, offsets_of
