@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -37,9 +37,10 @@ def texts_report(
     location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> CorpusReport | StoreReport:
     """Report on text files: on all documents, or on those that are chosen from them."""
+    report_of: Callable[..., CorpusReport | StoreReport] = _all
     if given(options, (*CHOOSING, *_LISTING)):
-        return _chosen(location, tried, options, engine)
-    return _all(location, tried, options, engine)
+        report_of = _chosen
+    return report_of(location, tried, options, engine)
 
 
 def _all(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
