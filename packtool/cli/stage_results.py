@@ -19,6 +19,8 @@ _NOTES = {
     "would compare": " (kept if its input comes out as before)",
 }
 """Notes on the states of stages whose names do not say enough."""
+_RARE = ("dropped_ratio", "repeated_ratio")
+"""Shares that are shown only if they are not 0."""
 
 
 def announce_stage(number: int, count: int, stage: PipelineStage) -> None:
@@ -34,18 +36,15 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
     """
     width = max(len(_target(result.stage)) for result in results)
     for result in results:
-        figures, words = _figures_of(result), "to read: " if result.preview else ""
-        note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
+        note = _NOTES.get(result.state, "")
+        if result.state == "done":
+            note = f" ({result.seconds:.1f} s)"
         echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
-        for shares in (False, True):
-            part = {name: value for name, value in figures.items() if name.endswith("_ratio") is shares}
-            if part:
-                echo(f"{'':10}{words}{', '.join(figures_in_words(part))}")
-        for line in _stage_lines(result):
+        for line in (*_figure_lines(result), *_stage_lines(result)):
             echo(f"{'':10}{line}")
-    previews = [result.preview for result in results if result.preview is not None]
-    if previews:
-        echo(f"{show_bytes(previews[0].free_bytes)} free")
+    first = next((result.preview for result in results if result.preview is not None), None)
+    if first is not None:
+        echo(f"{show_bytes(first.free_bytes)} free")
     measured = [result for result in results if result.stage.output is None and result.result is not None]
     if measured:
         from packtool.report.console import results_console
@@ -63,6 +62,9 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
 def plain_stage(result: StageResult) -> dict[str, Any]:
     """Return what became of a stage, for JSON."""
     stage = result.stage
+    report = getattr(result.result, "report", None)
+    if stage.output is None:  # what `stats` returns is a report
+        report = result.result
     return {
         "stage": stage.name,
         "inputs": stage.inputs,
@@ -71,9 +73,24 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "figures": _figures_of(result),
         "counts": getattr(result.result, "counts", None),
-        "report": result.result if stage.output is None else getattr(result.result, "report", None),
+        "report": report,
         "lost": _lost(result),
     }
+
+
+def _figure_lines(result: StageResult) -> list[str]:
+    """Write the figures of a stage: amounts on one line, shares on another."""
+    words = ""
+    if result.preview:
+        words = "to read: "
+    amounts: dict[str, Any] = {}
+    shares: dict[str, Any] = {}
+    for name, value in _figures_of(result).items():
+        if name.endswith("_ratio"):
+            shares[name] = value
+        else:
+            amounts[name] = value
+    return [words + ", ".join(figures_in_words(part)) for part in (amounts, shares) if part]
 
 
 def _stage_lines(result: StageResult) -> list[str]:
@@ -107,15 +124,21 @@ def _figures_of(result: StageResult) -> dict[str, Any]:
     if result.result is None or result.stage.output is None:
         return {}
     facts = info(result.stage.output).facts
-    figures: dict[str, Any] = {name: facts[name] for name in ("documents", "rows", "tokens", "bytes") if name in facts}
+    figures: dict[str, Any] = {}
+    for name in ("documents", "rows", "tokens", "bytes"):
+        if name in facts:
+            figures[name] = facts[name]
     report = getattr(result.result, "report", None)
     if report and report.metrics:
-        figures |= {name: getattr(report.metrics, name) for name in ("padding_ratio", "truncation_ratio")}
-        rare = {name: getattr(report.metrics, name) for name in ("dropped_ratio", "repeated_ratio")}
-        figures |= {name: share for name, share in rare.items() if share}
+        for name in ("padding_ratio", "truncation_ratio", "dropped_ratio", "repeated_ratio"):
+            share = getattr(report.metrics, name)
+            if share or name not in _RARE:
+                figures[name] = share
     return figures
 
 
 def _target(stage: PipelineStage) -> str:
     """Return where a stage writes; of `stats`, which writes nothing, what it measures."""
-    return stage.inputs[0] if stage.output is None else str(stage.output)
+    if stage.output is None:
+        return stage.inputs[0]
+    return str(stage.output)

@@ -24,6 +24,9 @@ from packtool.text.corpus.records import CorpusFile, Fields, Span
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
 _OTHERS = "records that can't be used"
+_IN_THE_WAY = "to tokenize it"
+"""The fact that says what to mend first."""
+_Advice = tuple[list[str], dict[str, str]]
 _TRIED = 3
 """Files to try before a command is advised."""
 MOST_BYTES = 1 << 30
@@ -36,8 +39,9 @@ def file_info(path: Path) -> Info:
     talks = _conversations(path)
     if talks is not None:
         command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')} --tokenizer MODEL"
-        usable = any(name != _OTHERS for name in talks) or not talks
-        following = [_rendering(command, skip=_OTHERS in talks)] if usable else []
+        following = []
+        if set(talks) != {_OTHERS}:  # some can be used; of a large file nothing is known
+            following.append(_rendering(command, skip=_OTHERS in talks))
         return Info(path, "conversations", "unknown", facts | talks, next=following)
     advice, problem = _advice(path)
     return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
@@ -59,31 +63,52 @@ def directory_info(path: Path) -> Info:
     return Info(path, "not written by packtool", "unknown", facts | problem, next=advice)
 
 
-def _advice(path: Path) -> tuple[list[str], dict[str, str]]:
-    """Return a command that reads a file or directory, tried on its first documents; else what is in the way."""
-    command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')}"
+def _advice(path: Path) -> _Advice:
+    """Return a command that reads a file or directory, tried on its first documents; else what is in the way.
+
+    Returns:
+        The commands to advise, and facts: what is in the way, if anything is.
+    """
     with catch_warnings():
         simplefilter("ignore")
         try:
             files = find_files(path, None)
             held = held_by(files, "text")
+            command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')}"
             if held.layout is not None:
                 command += f" {held.layout.shown()}"
             if held.chats:
-                found, problems = _count(files[:_TRIED], held, batches=1)
-                facts = {"to tokenize it": f"{problems[0]}: fix the conversations"} if problems else {}
-                advised = [_rendering(f"{command} --tokenizer MODEL", skip=bool(problems))]
-                return advised if found else [], facts
-            for file in files[:_TRIED]:
-                for batch in SpanReader(file, Span(0, 0, 1), Fields()):
-                    if not batch.rejects:
-                        break
-                    reject = batch.rejects[0]
-                    remedy = held.remedy if reject.code == "missing-text" else reject.remedy
-                    skipping = [f"{command} --on-error skip   leaves it out"] if batch.documents else []
-                    return skipping, {"to tokenize it": f"{reject.reason}: {remedy}"}
+                return _advice_for_conversations(command, files[:_TRIED], held)
+            return _advice_for_texts(command, files[:_TRIED], held)
         except PacktoolError as error:
-            return [], {"to tokenize it": f"{error.what}: {error.remedy}"}
+            return [], {_IN_THE_WAY: f"{error.what}: {error.remedy}"}
+
+
+def _advice_for_conversations(command: str, files: Sequence[CorpusFile], held: FirstRecord) -> _Advice:
+    """Advise on files of conversations, as `_advice` does."""
+    found, problems = _count(files, held, batches=1)
+    facts = {}
+    if problems:
+        facts[_IN_THE_WAY] = f"{problems[0]}: fix the conversations"
+    if not found:
+        return [], facts
+    return [_rendering(f"{command} --tokenizer MODEL", skip=bool(problems))], facts
+
+
+def _advice_for_texts(command: str, files: Sequence[CorpusFile], held: FirstRecord) -> _Advice:
+    """Advise on files of texts, as `_advice` does."""
+    for file in files:
+        first = next(iter(SpanReader(file, Span(0, 0, 1), Fields())), None)
+        if first is None or not first.rejects:
+            continue
+        reject = first.rejects[0]
+        remedy = reject.remedy
+        if reject.code == "missing-text":
+            remedy = held.remedy
+        skipping = []
+        if first.documents:
+            skipping.append(f"{command} --on-error skip   leaves it out")
+        return skipping, {_IN_THE_WAY: f"{reject.reason}: {remedy}"}
     return [command], {}
 
 
@@ -126,8 +151,8 @@ def _count(
                 problem = _problem(record)
                 if problem:
                     problems.append(problem)
-                else:
-                    fields[f"with {held.field or _field_of(record)}"] += 1
+                    continue
+                fields[f"with {held.field or _field_of(record)}"] += 1
     return fields, problems
 
 
@@ -138,7 +163,9 @@ def _problem(record: Mapping[str, Any]) -> str:
         roles = [known_role(message["role"], number) for number, message in enumerate(messages, 1)]
     except ConversationError as error:
         return str(error)
-    return "" if "assistant" in roles else "no message of the assistant, to train on"
+    if "assistant" not in roles:
+        return "no message of the assistant, to train on"
+    return ""
 
 
 def _rendering(command: str, *, skip: bool) -> str:
@@ -155,4 +182,6 @@ def _rendering(command: str, *, skip: bool) -> str:
 def _field_of(record: Mapping[str, Any]) -> str:
     """Name the fields of a record that hold its conversation."""
     first = next(name for name in CONVERSATION if record.get(name) is not None)
-    return "prompt and completion" if first == "prompt" else first
+    if first == "prompt":
+        return "prompt and completion"
+    return first
