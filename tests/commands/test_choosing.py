@@ -29,6 +29,10 @@ from tests.commands.web_and_wiki import pack
         ({"mix": ["web=0", "wiki=0"]}, "--mix: leaves out 300 of 300 documents, so none is left"),
         ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
         ({"min_tokens": 500}, "--min-tokens: leaves out 300 of 300 documents, so none is left"),
+        (
+            {"min_tokens": 500, "holdout": "50%", "part": "holdout"},
+            "--min-tokens: leaves out 300 of 300 documents, so none is left",
+        ),
         ({"sample": "0%"}, "--sample: leaves out 300 of 300 documents, so none is left"),
         ({"sample": "120%"}, "'120%' is not a share of at most 1, such as 1%"),
         ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
