@@ -280,10 +280,11 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Way:
     | finished by another; beside it a marker of the     | refuse         | go on    | replace     |
     |   same, killed before it removed the old dataset   |                |          |             |
     | finished by another                                | refuse         | refuse   | replace     |
+    | leftovers of unfinished work, without a marker     | refuse         | replace  | replace     |
     | other files                                        | refuse         | refuse   | refuse      |
 
-    "The same" is the same command with the same key. `overwrite` is refused, too, where any file is not packtool's. The
-    last row has one exception: if all other files are leftovers of unfinished work, `overwrite` replaces them.
+    "The same" is the same command with the same key. `overwrite` is refused, too, where any file is not packtool's.
+    Leftovers come from a run that gave up and cleared the place while a request of its was on its way to a store.
 
     Raises:
         UsageError: it is refused.
@@ -313,6 +314,8 @@ def _resumed(place: Place, there: There, state: State) -> Way:
         return Way.GO_ON
     if there.mark is None and set(there.names) <= {MARKER, f"{UNFINISHED}/{LOCK}"}:
         return Way.GO_ON  # no file of a dataset is there yet, so nothing can be mixed up
+    if _leftovers(there):
+        return Way.REPLACE
     raise _not_resumed(place, there, state, there.mark)
 
 
@@ -449,8 +452,8 @@ def _not_resumed(place: Place, there: There, state: State, by: State | None) -> 
         remedy = "give --overwrite, or give another output"
         if isinstance(there, Begun):
             what = "holds unfinished work whose marker is damaged"
-        elif isinstance(there, Other) and not all(map(_is_work, there.names)):
-            remedy = "choose another output, or move it away"  # which --overwrite would not remove
+        elif isinstance(there, Other):  # --overwrite would not remove it
+            remedy = "choose another output, or move it away"
         return UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
     what = "begun with other options or inputs"
     if by.command != state.command:
@@ -467,10 +470,17 @@ def _not_empty(place: Place, there: There) -> UsageError:
         command = "command" if there.mark is None else f"packtool {there.mark.command}"
         what = f"holds the unfinished work of an interrupted {command}"
         remedy = "give --resume to go on, --overwrite to start again"
+    elif _leftovers(there):
+        what, remedy = "holds leftovers of unfinished work", "give --resume or --overwrite: both remove them, and begin"
     else:
         what = f"holds {min(there.names).partition('/')[0]} already"
         remedy = "choose another output, or move it away"
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
+
+
+def _leftovers(there: There) -> bool:
+    """Return whether nothing but leftovers of unfinished work lies at a place."""
+    return isinstance(there, Other) and all(map(_is_work, there.names))
 
 
 def _require_ours(place: Place, there: There) -> None:

@@ -189,7 +189,7 @@ class StorePlace(Place):
     def remove(self, names: Iterable[str]) -> None:
         keys = list(map(self._key, names))
         if keys:
-            self._ask(lambda bucket: bucket.remove(keys))
+            self._tried(lambda: self._ask(lambda bucket: bucket.remove(keys)))
 
     def require(self, entries: Sequence[Entry]) -> None:
         there = self.names()

@@ -57,6 +57,11 @@ def others(out: Path) -> None:
     (out / "letter.txt").touch()
 
 
+def leftovers(out: Path) -> None:
+    (out / "unfinished" / "scratch").mkdir(parents=True)
+    (out / "unfinished" / "scratch" / "rejected-00000.jsonl").touch()
+
+
 FULL = "output-not-empty"
 TABLE: dict[str, tuple[Callable[[Path], object], type[There], tuple[Way | str, Way | str, Way | str]]] = {
     "nothing": (Path.mkdir, Nothing, (Way.BEGIN, Way.BEGIN, Way.BEGIN)),
@@ -68,6 +73,7 @@ TABLE: dict[str, tuple[Callable[[Path], object], type[There], tuple[Way | str, W
     "finished by another": (lambda out: finished(out, "other"), Finished, (FULL, "resume-differs", Way.REPLACE)),
     "to be replaced": (to_be_replaced, Finished, (FULL, Way.GO_ON, Way.REPLACE)),
     "finished by nobody": (of_nobody, Finished, (FULL, "nothing-to-resume", Way.REPLACE)),
+    "leftovers": (leftovers, Other, (FULL, Way.REPLACE, Way.REPLACE)),
     "other files": (others, Other, (FULL, "nothing-to-resume", "output-has-other-files")),
 }
 """What lies at a place, what it is called, and what a run does: with neither option, to resume, to overwrite."""
@@ -139,12 +145,15 @@ def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:
     assert names(tmp_path) == ["letter.txt"]
 
 
-def test_what_overwrite_would_remove_is_said_to_be(tmp_path: Path) -> None:
-    (tmp_path / "unfinished" / "scratch").mkdir(parents=True)
-    (tmp_path / "unfinished" / "scratch" / "a").touch()
-    with pytest.raises(UsageError, match=r"an interrupted run\. Give --overwrite, or give another output"):
-        prepare(tmp_path, "tokenize", key="k", resume=True)
-    prepare(tmp_path, "tokenize", key="k", overwrite=True)
+@pytest.mark.parametrize("how", ["resume", "overwrite"])
+def test_leftovers_alone_are_removed_by_either_option(tmp_path: Path, how: str) -> None:
+    leftovers(tmp_path / "o")
+    with pytest.raises(UsageError, match=r"holds leftovers of unfinished work\. Give --resume or --overwrite"):
+        prepare(tmp_path / "o", "tokenize", key="k")
+    output = prepare(tmp_path / "o", "tokenize", key="k", **{how: True})
+    assert not output.resumed
+    finish(output)
+    assert names(tmp_path / "o") == STORE
 
 
 def test_a_finished_output_of_nobody_beside_a_marker_is_not_said_to_be_damaged(tmp_path: Path) -> None:

@@ -94,14 +94,14 @@ class _Handler(BaseHTTPRequestHandler):
     def refuse(self, status: int, code: str) -> None:
         self.answer(status, f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode())
 
-    def body(self) -> bytes | None:
-        """What was sent; None where it is not what the request was signed for."""
+    def body(self, *, checked: bool) -> bytes | None:
+        """What was sent; None where it is checked, and is not what the request was signed for."""
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if data and self.bucket.damage:
             data = self.bucket.damage.pop(0)(data)
         signed = self.headers.get("x-amz-content-sha256", "")
         wrong = re.fullmatch("[0-9a-f]{64}", signed) and hashlib.sha256(data).hexdigest() != signed
-        return None if wrong and self.bucket.checks else data
+        return None if wrong and checked else data
 
     def method(self, query: dict[str, str]) -> str:
         """What a request is for."""
@@ -117,9 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         key = unquote(parts.path).removeprefix("/bucket").removeprefix("/")
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-        data = self.body()
+        method = self.method(query)
+        data = self.body(checked=self.bucket.checks or method == "delete")  # S3 always asks for a checksum of those
         with self.bucket.lock:
-            method = self.method(query)
             self.bucket.requests.append((method, key))
             status = self.bucket.failures.pop(0) if self.bucket.failures else 200
             status = self.bucket.refuse(method, key) or status
