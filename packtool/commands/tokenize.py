@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packtool.commands.result import StoreResult
-from packtool.engines import engine_for
+from packtool.engines import Engine, engine_for
 from packtool.errors import DataError
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import open_output
+from packtool.outputs.output import Output
 from packtool.places.typed import place_of
 from packtool.places.url import is_remote
 from packtool.support.clock import Clock
@@ -21,7 +22,7 @@ from packtool.text.corpus.records import shown
 from packtool.text.tokenizing.estimate import estimate
 from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
-from packtool.text.tokenizing.tokenizer import load
+from packtool.text.tokenizing.tokenizer import Tokenizer, load
 
 _MOST_TEXT = 1 << 25
 """Bytes of the largest text file, which is one document, that a dry run reads."""
@@ -30,18 +31,6 @@ _MOST_TEXT = 1 << 25
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TokenizeResult(StoreResult):
     """The result of `tokenize`."""
-
-
-def _not_estimated(texts: Texts) -> str:
-    """Say why nothing is known of what the texts will become; "" where they can be looked at."""
-    if texts.once:
-        return "standard input, or what a program gives, can be read only once"
-    if any(is_remote(file.location) for file in texts.files):
-        return "files at URLs are not fetched in a dry run; look at some of them on this machine"
-    large = [file for file in texts.files if file.format == "text" and not file.separator and file.bytes > _MOST_TEXT]
-    if large:
-        return f"{shown(large[0].location)} is one document of {show_bytes(large[0].bytes)}, which is not read in part"
-    return ""
 
 
 @takes(TokenizeArguments)
@@ -68,23 +57,44 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         place = place_of(options.output)
         with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
             if out.preview:
-                known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
-                unknown = _not_estimated(texts)
-                if unknown or out.preview == "finished":
-                    return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
-                files = texts.stored(Path(), options.format, from_anywhere=False)
-                try:
-                    said = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
-                except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
-                    unknown = f"a run would stop at {error}"
-                    return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
-                warn_of_columns(said.counts, files)
-                written = {"tokens": said.tokens, "documents": said.documents, "bytes": said.bytes}
-                return TokenizeResult.previewed(
-                    out, options, known, texts.files, written=written, estimate=said, workers=engine.workers
-                )
+                return _preview(out, options, recipe, tokenizer, texts, engine)
             if out.finished:
                 return TokenizeResult.kept_at(out)
+            # Every block is read, filtered, encoded and written by one task: `Attempt.take` in tokenizing/block.py.
             blocks = run_blocks(recipe, tokenizer, texts, options, out, engine)
             counts, run = finish(out, recipe, tokenizer, blocks, clock)
             return TokenizeResult(path=place.shown, counts=counts, run=run)
+
+
+def _preview(
+    out: Output, options: TokenizeArguments, recipe: StoreRecipe, tokenizer: Tokenizer, texts: Texts, engine: Engine
+) -> TokenizeResult:
+    """Say what would be read, and estimate what would be written, from some places of the files."""
+    known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
+    unknown = _not_estimated(texts)
+    if unknown or out.preview == "finished":
+        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
+    # It copies nothing here: inputs that can be read only once are not estimated.
+    files = texts.stored(Path(), options.format, from_anywhere=False)
+    try:
+        estimated = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
+    except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
+        unknown = f"a run would stop at {error}"
+        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
+    warn_of_columns(estimated.counts, files)
+    written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}
+    return TokenizeResult.previewed(
+        out, options, known, texts.files, written=written, estimate=estimated, workers=engine.workers
+    )
+
+
+def _not_estimated(texts: Texts) -> str:
+    """Say why nothing is known of what the texts will become; "" where they can be looked at."""
+    if texts.once:
+        return "standard input, or what a program gives, can be read only once"
+    if any(is_remote(file.location) for file in texts.files):
+        return "files at URLs are not fetched in a dry run; look at some of them on this machine"
+    large = [file for file in texts.files if file.format == "text" and not file.separator and file.bytes > _MOST_TEXT]
+    if large:
+        return f"{shown(large[0].location)} is one document of {show_bytes(large[0].bytes)}, which is not read in part"
+    return ""

@@ -22,8 +22,8 @@ def block_bytes(files: Sequence[CorpusFile]) -> int:
 def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
     """Divide the files into blocks, in the order of the files.
 
-    Uncompressed lines are divided into equal byte ranges, Parquet files at row groups; a compressed file and a text
-    file are one span each. Neighbouring small files share a block.
+    Uncompressed lines are divided into equal byte ranges, Parquet files at row groups; any other file is one span.
+    Neighbouring small files share a block.
 
     Args:
         files: the corpus.

@@ -74,7 +74,7 @@ class Texts:
 
     @property
     def locations(self) -> list[str]:
-        """List the inputs as named, and the files they resolve to, links followed."""
+        """List the inputs as they were named, and the locations of their files."""
         locations = [name for name in self.inputs if name != STDIN]
         for file in self.files:
             locations.append(file.location)
@@ -260,7 +260,7 @@ def _beside(options: TokenizeArguments) -> tuple[str, ...]:
 def find_files(
     location: Path | str, format: str | None, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> list[CorpusFile]:
-    """Find the files of one argument as `find` does, with a warning of files that are not read.
+    """Find the files of one argument, as `discover.find` does, with a warning of files that are not read.
 
     Raises:
         DataError: nothing there, or it can't be read.

@@ -41,7 +41,7 @@ _DEPTH = 1000
 _SMALL = 1 << 18
 """Bytes that are decoded sooner than Arrow is loaded, which checks several times as fast."""
 _REJECTS = 1 << 12
-"""Records of a batch that can't be used, about: each takes some hundred bytes, and a line may have one."""
+"""Records that can't be used with which a batch ends: each takes some hundred bytes, and every line may be one."""
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _SPACE = b" \t\r\n"
 """Whitespace in JSON."""
@@ -199,9 +199,8 @@ class RecordParser:
         """Parse the text of a record and the fields to keep; None for a blank text."""
         if len(text) > self._limit:
             raise UnusableFieldError("record-too-large", too_large(len(text), self._limit))
-        short = (
-            bytes(text).strip(_SPACE).removeprefix(BOM_UTF8).lstrip(_SPACE)
-        )  # such marks stay where files are joined
+        # A byte order mark may lie at the beginning of any line, where files were joined.
+        short = bytes(text).strip(_SPACE).removeprefix(BOM_UTF8).lstrip(_SPACE)
         if not short:
             return None
         if self._decoder is None or self._fields.columns or not is_utf8(short):

@@ -237,7 +237,7 @@ class Reject(msgspec.Struct, frozen=True):
     """A record that can't be used.
 
     Attributes:
-        record: its line or row, counted from 1 within the span; 0 when the rest of the file is meant.
+        record: its line or row, counted from 1 within its batch; 0 when the rest of the file is meant.
         code: one of REASONS.
         reason: why, in words.
         raw: the record's bytes, where there are any; the first EXCERPT of them.

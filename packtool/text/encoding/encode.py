@@ -67,7 +67,7 @@ class _Call(NamedTuple):
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes]:
-    """Encode documents as UTF-8 once, for both hash and encoder."""
+    """Return the bytes of documents, for both hash and encoder: UTF-8 of texts; of ids, 4 bytes each."""
     if ids:
         return [np.array(document, np.uint32).tobytes() for document in documents]
     return [document.encode() for document in documents]

@@ -40,7 +40,7 @@ ENCODERS = ("auto", "tokenizers", *FAST)
 
 
 def choose(tokenizer: FoundTokenizer, wanted: str = "auto", *, special_as_text: bool = False) -> EncoderRecipe:
-    """Choose the encoder, and give the reason, from the tokenizer.json alone, without loading an encoder.
+    """Choose the encoder, and give the reason, from the tokenizer.json and what is installed; no encoder is loaded.
 
     Args:
         wanted: one of `ENCODERS`.

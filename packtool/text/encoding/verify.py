@@ -68,9 +68,8 @@ class Verified:
 
     Args:
         encode: function that encodes; the reference itself is not checked.
-        reference: encoder to compare with. Texts with a character that is too new for one of the two are encoded by the
-            reference; so are texts with a byte that has no entry, or with an added token that the other finds
-            otherwise.
+        reference: encoder to compare with. It also encodes the texts that the fast encoder would get wrong: with a
+            character that is too new, a byte that has no entry, or an added token that is found elsewhere.
         recipe: of the encoder.
         often, seldom: one in this many texts is checked, at first and later.
 

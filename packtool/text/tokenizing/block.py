@@ -278,7 +278,7 @@ class Attempt:
 
     @functools.cached_property
     def _added_tokens(self) -> re.Pattern[str]:
-        """Any of the tokens that are found in texts before these are normalized."""
+        """A pattern of the added tokens, whose texts are not normalized."""
         texts = sorted(self.recipe.tokenizer.added_tokens, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, texts)) or "(?!)")
 

@@ -1,4 +1,4 @@
-"""Conversations as documents: a record becomes the text that its template renders, and a loss of the tokens.
+"""Conversations as documents: a record becomes the text that its template renders, and a mask of the tokens that train.
 
 A token trains if one of its characters is in a span that trains.
 """
@@ -338,8 +338,8 @@ def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArra
     bounds = bounds[bounds[:, 0] < bounds[:, 1]]
     first = np.searchsorted(ends, bounds[:, 0], side="right")
     last = np.searchsorted(begins, bounds[:, 1], side="left")
-    # Spans that begin at a token, less spans that ended before it. A token over two spans is the last of one and the
-    # first of the next: `at` counts it twice.
+    # Spans that begin at a token, less spans that ended before it. `np.add.at` counts a token twice where two spans
+    # begin in it, as `+=` would not.
     depth = np.zeros(len(begins) + 1, np.int32)
     np.add.at(depth, first, 1)
     np.subtract.at(depth, last, 1)

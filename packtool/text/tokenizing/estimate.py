@@ -105,7 +105,7 @@ class _Sure:
 def estimate(
     recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFile], *, fall_back: bool, seed: int = 0
 ) -> Estimate:
-    """Estimate what tokenizing these files will write, in at most ten seconds of CPU time.
+    """Estimate what tokenizing these files will write, in seconds: after `_CPU_SECONDS` it begins no new place.
 
     Args:
         files: that lie on this machine.

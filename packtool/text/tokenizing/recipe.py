@@ -34,8 +34,9 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
         alphabet: the characters that the tokenizer has tokens for; None for token ids.
         chat: how conversations become texts; None if documents are no conversations.
         fim: how texts are rearranged to fill in the middle; None if they are not.
-        key: digest of all of this, of the version, and of names, sizes and times of the files: a run resumes what has
-            the same key. The recipe goes to every worker, so it holds the digest and not the list of files.
+        key: digest of the version, the options, the tokenizer, and names, sizes and times of the files, from which all
+            of this follows: a run resumes what has the same key. The recipe goes to every worker, so it holds the
+            digest and not the list of files.
     """
 
     options: dict[str, Any]
