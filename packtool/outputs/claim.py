@@ -78,7 +78,7 @@ class Finished(There):
     replace it, killed before it removed anything.
 
     Attributes:
-        digest: xxh3-128 of the manifest; of `run.json` if it is an order.
+        digest: xxh3-128 of the manifest; of `run.json` if it is an order, which never has a marker beside it.
         by: the command that made it, and its key; None if they are unknown.
     """
 
@@ -331,8 +331,9 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     2. A run looks again once its marker is there. If it saw an empty place and was slow to mark it, a faster run may
        have finished since: then it removes its own marker and stops.
        A manifest that a killed run had sent may arrive late. If it arrives before the second look, the dataset is
-       whole, and --resume keeps it. If it arrives after, `run.json` is missing or has another digest, by which
-       `_dataset` knows the manifest for a leftover, and `Output.finish` removes it before it writes its own.
+       whole: a run that resumes the same work keeps it. If it arrives after, in a place that this run has begun anew,
+       `run.json` is missing or has another digest, by which `_dataset` knows the manifest for a leftover, and
+       `Output.finish` removes it before it writes its own.
     3. The manifest of a dataset that is replaced is removed first. Without a manifest the place holds unfinished work;
        with one it holds a dataset. So files of the old dataset are never taken for files of the new one.
        --overwrite removes only the manifest that was seen before the marker was made. The marker has the digest of
@@ -347,7 +348,8 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     elif output.way is Way.GO_ON and there.mark is not None:
         old_digest = there.mark.replaces
     output.mark = _mark(output.state, options, old_digest)
-    if not place.create(MARKER, output.mark, replaces=there.marker):  # rule 1
+    # Rule 1: it writes only if the marker is still the one that was seen; None means that there was none.
+    if not place.create(MARKER, output.mark, replaces=there.marker):
         raise taken(place)
     now = look(place)  # rule 2
     finished = now if isinstance(now, Finished) else None

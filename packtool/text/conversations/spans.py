@@ -79,7 +79,7 @@ def documents_of(
         template: the tokenizer's.
         train_on: `assistant`, every message of the assistant; `last`, the assistant's last message; `completion`, what
             follows the prompt; `all`, the whole text; `each`, every message of the assistant as the model sees it when
-            it generates the message. Messages that their record marks as not to train never do.
+            it generates the message. Messages of the assistant that their record marks as not to train never do.
         ends: the tokens that end a turn.
         masked: tags of reasoning that does not train; no tags if reasoning trains.
 
@@ -145,9 +145,9 @@ def _whole(
         return _Turns(whole, [(0, len(whole.text))], [])  # `choose.py` refuses to mask reasoning then
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
-    # Whether all messages after the prompt are the assistant's, and train. Masked reasoning needs turns to look in.
+    # Whether all messages after the prompt are the assistant's, and train.
     all_after_prompt = train_on == "completion" and chosen == _completion(conversation)
-    if all_after_prompt and not masked:
+    if all_after_prompt and not masked:  # with masks, reasoning is looked for in every turn
         # What the template writes between these messages trains, too.
         begin = _begin(conversation, template, whole.text, chosen[0])
         return _Turns(whole, [(begin, len(whole.text))], [])

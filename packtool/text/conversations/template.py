@@ -1,4 +1,9 @@
-"""Render a chat template as Transformers does, and find what it marks in its text."""
+"""Render a chat template as Transformers does, and find what it marks in its text.
+
+A mark is a random key and one character. `Sandbox` writes key`(` and key`)` round what the template says is generated.
+This module writes key`{` and key`}` round the control tokens in what the template is given. `_unmarked` takes all marks
+out of the text again, and has the spans.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +77,7 @@ class ChatTemplate:
         seconds: float = SECONDS,
     ) -> None:
         texts = tuple(control)
-        self._control = any_of(texts) if texts else None  # None: no marks are put, so none are looked for
+        self._control = any_of(texts) if texts else None  # None: the template is given no marks
         self._seconds = seconds
         self._environment = Sandbox(now)
         try:
@@ -106,7 +111,8 @@ class ChatTemplate:
             prompt: add the generation prompt, which comes before the assistant's next message.
 
         Raises:
-            ConversationError: the template refuses them, fails, or takes too long.
+            ConversationError: the template refuses them, takes too long or makes too much; a text spells the key.
+            UnsuitedTemplateError: the template fails, or cuts a mark.
         """
         parts: list[str] = []
         size = 0
@@ -176,7 +182,7 @@ def literals(source: str) -> str:
     """
     try:
         parsed = Sandbox(None).parse(source)
-    except TemplateError as error:  # Python raises others only where a template is compiled
+    except (TemplateError, RecursionError) as error:
         raise ConversationError(f"invalid chat template: {_message(error)}") from None
     data = [node.data for node in parsed.find_all(nodes.TemplateData)]
     return "\0".join([*data, *(node.value for node in parsed.find_all(nodes.Const) if isinstance(node.value, str))])
@@ -214,7 +220,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     marked: list[tuple[int, int]] = []
     apart: list[tuple[int, int]] = []
     at = last = depth = begin = 0  # `at` in the text without marks, `last` in the text with them
-    before = ""
+    last_kind = ""
     for mark in marks.finditer(text):
         between, kind = text[last : mark.start()], mark[1]
         at += len(between)
@@ -227,14 +233,14 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
             depth -= 1
             if depth == 0:
                 marked.append((begin, at))
-        elif kind == "}" and before == "{" and control is not None and control.fullmatch(between):
+        elif kind == "}" and last_kind == "{" and control is not None and control.fullmatch(between):
             apart[-1] = (at - len(between), at)  # the span that its brace opened, which was empty until now
         elif kind in ("{", "}") and control is not None:
             # Empty until its closing brace follows; it stays empty if the template split the token, or cut off a brace.
             apart.append((at, at))
         else:
             raise UnsuitedTemplateError(_CUT)
-        before = kind
+        last_kind = kind
     if depth:
         raise UnsuitedTemplateError(_CUT)
     return Rendered(marks.sub("", text), tuple(marked), tuple(apart))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.conversations.conversation import ConversationError
-from packtool.text.conversations.template import ChatTemplate
+from packtool.text.conversations.template import ChatTemplate, literals
 
 TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
 
@@ -146,3 +146,9 @@ def test_the_renderings_of_a_conversation_share_its_seconds() -> None:
         template.render([{"turns": 1}])
     template.begin()
     template.render([{"turns": 1}])
+
+
+@pytest.mark.parametrize("source", ["{{ m", "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}"])
+def test_the_texts_of_an_invalid_template_are_one_clear_error(source: str) -> None:
+    with pytest.raises(ConversationError, match="invalid chat template: "):
+        literals(source)
