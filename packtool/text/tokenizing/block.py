@@ -151,21 +151,22 @@ class Attempt:
         if self.encoder is not None:
             self._checked_before = self.encoder.checked
         self.writer = ShardWriter(directory, number, work.recipe.tokenizer, work.recipe.fields.columns)
-        self.rejected = f"rejected-{number:05d}.jsonl"
-        self.log = RejectLog(directory / self.rejected)
-        self.rejects = 0
+        self.reject_file = f"rejected-{number:05d}.jsonl"
+        self.reject_log = RejectLog(directory / self.reject_file)
+        self.reject_count = 0
         self.worker = worker
         self._added = 1 + (work.recipe.tokenizer.bos_id is not None)  # EOS, and BOS if there is one
 
     def result(self, task: BlockTask) -> BlockResult:
         """Tokenize a block."""
-        with closing(self.log):
+        with closing(self.reject_log):
             counts = [self.span(span, file) for span, file in zip(task.spans, task.files, strict=True)]
             self.writer.close()
         encoder, checked = "none", 0
         if self.encoder is not None:
             encoder, checked = self.encoder.recipe.encoder, self.encoder.checked - self._checked_before
-        return BlockResult(encoder, checked, counts, self.writer.shards, self.log.entry(f"{SCRATCH}/{self.rejected}"))
+        rejected = self.reject_log.entry(f"{SCRATCH}/{self.reject_file}")
+        return BlockResult(encoder, checked, counts, self.writer.shards, rejected)
 
     def span(self, span: Span, file: CorpusFile) -> SpanCounts:
         """Tokenize a span of a file, batch by batch."""
@@ -245,7 +246,7 @@ class Attempt:
 
     def _write(self, batch: RecordBatch, documents: EncodedDocuments, utf8: list[bytes], counts: SpanCounts) -> None:
         """Write the documents of a batch, with their origins and columns, and count them."""
-        tokens, trained = self.writer.tokens, self.writer.trained
+        tokens_before, trained_before = self.writer.tokens, self.writer.trained
         counts.count_special(documents.ids, self.recipe.special_ids, self.recipe.tokenizer.vocab_size)
         self._count_gaps(batch, documents, counts)
         sources = None
@@ -258,8 +259,8 @@ class Attempt:
             counts.filled[name] = counts.filled.get(name, 0) + len(values) - values.count(None)
         counts.documents += int(kept.sum())
         counts.empty += int((~kept).sum())
-        counts.tokens += self.writer.tokens - tokens
-        counts.trained += self.writer.trained - trained
+        counts.tokens += self.writer.tokens - tokens_before
+        counts.trained += self.writer.trained - trained_before
         counts.records += batch.records
         counts.bytes += batch.bytes
 
@@ -313,9 +314,9 @@ class Attempt:
             counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
             counts.lost += reject.lost
             if self.recipe.on_error == "quarantine":
-                self.log.add(span.file, reject, counts.records)
-            self.rejects += 1
-            if most is not None and self.rejects > most:
+                self.reject_log.add(span.file, reject, counts.records)
+            self.reject_count += 1
+            if most is not None and self.reject_count > most:
                 raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
 
 

@@ -129,14 +129,10 @@ def estimate(
         while True:
             try:
                 return _Sample(tasks.Attempt(work, directory, 0, Worker()), files, begun, seed).estimate()
-            except EncoderUnsuitableError as error:
+            except (EncoderUnsuitableError, EncoderMismatchError) as error:
                 if not fall_back:
                     raise
                 work = msgspec.structs.replace(work, encoder=work.encoder.fallback(error))
-            except EncoderMismatchError as error:
-                if not fall_back:
-                    raise
-                work = msgspec.structs.replace(work, encoder=work.encoder.instead(error.what))
 
 
 class _Sample:
@@ -228,13 +224,13 @@ class _Sample:
         recipe = self._attempt.recipe
         texts = [text for text in batch.documents if isinstance(text, str)]
         self._texts += texts
-        tokens, documents = counts.tokens, counts.documents
+        tokens_before, documents_before = counts.tokens, counts.documents
         clock = time.process_time()
         self._attempt.take(look.span, self._files[look.span.file], batch, counts, reader)
         self._take_seconds += (time.process_time() - clock) / kept.text
-        documents = counts.documents - documents
+        documents = counts.documents - documents_before
         added = documents * (1 + (recipe.tokenizer.bos_id is not None))
-        text_tokens = counts.tokens - tokens - added
+        text_tokens = counts.tokens - tokens_before - added
         return _Seen(
             weight=1,
             bytes=batch.progress,
