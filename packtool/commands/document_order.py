@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from packtool.commands.chosen import NO_GROUP, StoredOrder
 from packtool.errors import DataError, UsageError
 from packtool.formats.columns import first_unread, mask_of
+from packtool.formats.schema import TokenShard
 from packtool.formats.token_store import TokenStore, read_column
 from packtool.options.kinds import shown
 from packtool.options.order import OrderKey
 from packtool.planning.arrays import Arrays
-from packtool.planning.plan import I64, Ints, Mask, offsets_of
+from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.mixture import Passes
 from packtool.writing.sorting import DOCUMENT, sorted_documents
 
@@ -43,31 +44,90 @@ def documents_in_order(
         UsageError: a store did not keep a field.
         DataError: a value is not the number that it should be.
     """
-    firsts = offsets_of(np.array([store.documents for store in stores], np.int64)).tolist()
-    taken: list[Mask | None] = [None] * len(stores)
-    for number, passes in enumerate(chosen or ()):
-        taken[number] = passes.taken
-    for store, some in zip(stores, taken, strict=True):
-        if some is None or some.any():
-            _require_kept(store, keys)
-
-    def tables() -> Iterator[pa.Table]:
-        for store, some, first in zip(stores, taken, firsts, strict=False):
-            yield from _tables(store, some, first, keys)
-
-    documents = 0
-    for store, some in zip(stores, taken, strict=True):
-        documents += store.documents if some is None else int(np.count_nonzero(some))
-    ordered: I64 = arrays.empty(documents, np.int64)
-    groups: Ints = arrays.filled(firsts[-1], np.int64, lambda a, b: np.full(b - a, NO_GROUP))
+    stored = _StoredKeys(stores, keys, chosen)
+    stored.require_kept()
+    ordered: I64 = arrays.empty(stored.packed, np.int64)
+    groups: Ints = arrays.filled(stored.documents, np.int64, lambda a, b: np.full(b - a, NO_GROUP))
     done, last = 0, _Last()
-    for table in sorted_documents(tables, [key.descending for key in keys], memory, work):
+    for table in sorted_documents(stored.tables, stored.descending, memory, work):
         here = table[DOCUMENT].to_numpy()
         ordered[done : done + len(here)] = here
         done += len(here)
         numbers = last.numbered(table.column(0))
         groups[here[: len(numbers)]] = numbers
-    return StoredOrder(keys[0].field, ordered, groups)
+    return StoredOrder(stored.field, ordered, groups)
+
+
+class _StoredKeys:
+    """The keys of the documents that are packed, as the stores have them.
+
+    Args:
+        keys: at least one.
+        chosen: of each store; None for all documents.
+
+    Attributes:
+        field: the name of the first key.
+        descending: of each key, whether the largest comes first.
+        documents, packed: number of documents of the stores; and of those that are packed.
+    """
+
+    def __init__(self, stores: Sequence[TokenStore], keys: Sequence[OrderKey], chosen: Sequence[Passes] | None) -> None:
+        self.field = keys[0].field
+        self.descending = [key.descending for key in keys]
+        self._keys = keys
+        self._stores = stores
+        self._taken: list[Mask | None] = [None] * len(stores)
+        for number, passes in enumerate(chosen or ()):
+            self._taken[number] = passes.taken
+        self.documents = self.packed = 0
+        for store, taken in zip(stores, self._taken, strict=True):
+            self.documents += store.documents
+            self.packed += store.documents if taken is None else int(np.count_nonzero(taken))
+
+    def require_kept(self) -> None:
+        """Require every store of which documents are packed to have kept the fields.
+
+        Raises:
+            UsageError: one did not.
+        """
+        for store, taken in zip(self._stores, self._taken, strict=True):
+            if taken is not None and not taken.any():
+                continue
+            for key in self._keys:
+                if key.field in store.kept_fields:
+                    continue
+                kept = ", ".join(store.kept_fields) or "none"
+                what = f"{shown(key.field)} was not kept with the documents of {store.place} (kept: {kept})"
+                remedy = f"tokenize with --columns {key.field}, or order by other fields"
+                raise UsageError("field-not-kept", what, remedy=remedy, where="--order-by")
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the keys of the documents that are packed, and their numbers over all stores, shard by shard."""
+        before = 0  # documents of the stores before
+        for store, taken in zip(self._stores, self._taken, strict=True):
+            for shard in store.manifest.shards:
+                end = shard.first_document + shard.offsets.shape[0] - 1
+                documents = np.arange(shard.first_document, end)
+                if taken is not None:
+                    documents = documents[taken[shard.first_document : end]]
+                if len(documents):
+                    columns = self._read(store, shard, documents)
+                    yield pa.table({**columns, DOCUMENT: pa.array(before + documents)})
+            before += store.documents
+
+    def _read(self, store: TokenStore, shard: TokenShard, documents: I64) -> dict[str, Any]:
+        """Read the keys of some documents of a shard, a column for each key.
+
+        Args:
+            documents: their numbers in the store.
+        """
+        columns: dict[str, Any] = {}
+        for number, key in enumerate(self._keys):
+            assert shard.columns is not None
+            column = read_column(store.place, shard.columns, key.field)
+            values = column.take(pa.array(documents - shard.first_document))
+            columns[f"key {number}"] = _values(store, key, values, documents)
+        return columns
 
 
 @dataclass
@@ -99,38 +159,6 @@ class _Last:
             self.value = known[-1].as_py()
             self.number = int(numbers[-1])
         return numbers
-
-
-def _require_kept(store: TokenStore, keys: Sequence[OrderKey]) -> None:
-    for key in keys:
-        if key.field not in store.kept_fields:
-            kept = ", ".join(store.kept_fields) or "none"
-            what = f"{shown(key.field)} was not kept with the documents of {store.place} (kept: {kept})"
-            remedy = f"tokenize with --columns {key.field}, or order by other fields"
-            raise UsageError("field-not-kept", what, remedy=remedy, where="--order-by")
-
-
-def _tables(store: TokenStore, taken: Mask | None, first: int, keys: Sequence[OrderKey]) -> Iterator[pa.Table]:
-    """Yield the keys and numbers of the documents of a store that are packed, shard by shard.
-
-    Args:
-        taken: which documents are packed; None for all.
-        first: number of the store's first document.
-    """
-    for shard in store.manifest.shards:
-        end = shard.first_document + shard.offsets.shape[0] - 1
-        documents = np.arange(shard.first_document, end)
-        if taken is not None:
-            documents = documents[taken[shard.first_document : end]]
-        if not len(documents):
-            continue
-        columns: dict[str, Any] = {}
-        for number, key in enumerate(keys):
-            assert shard.columns is not None
-            column = read_column(store.place, shard.columns, key.field)
-            values = column.take(pa.array(documents - shard.first_document))
-            columns[f"key {number}"] = _values(store, key, values, documents)
-        yield pa.table({**columns, DOCUMENT: pa.array(first + documents)})
 
 
 def _values(store: TokenStore, key: OrderKey, values: Any, documents: I64) -> Any:
