@@ -39,11 +39,19 @@ _RECORDED = (
     *("mix", "tokens", "holdout", "holdout_seed", "part", "shard_of", "min_tokens", "max_tokens"),
     *("where", "drop_duplicates", "exclude_xxh3_128", "sample", "sample_interval", "seed"),
 )
-"""The options of a choice, as a manifest has them."""
+"""The options of a choice, in the order of a manifest; `choose` adds `too_long` and the bound of a hold-out."""
 
 
-def check_choice(options: DocumentOptions) -> None:
-    """Refuse options that make no sense together, before a store is opened."""
+def check_choice(options: DocumentOptions) -> Exclusions:
+    """Refuse options that make no sense together, before a store is opened.
+
+    Returns:
+        What `--exclude` names, read once: a list may come from a pipe.
+
+    Raises:
+        UsageError: they make no sense.
+        DataError: a list of exclusions can't be read.
+    """
     if options.temperature is not None and options.mix:
         what = "--mix gives the shares already"
         raise UsageError("bad-mixture", what, remedy="give one of them", where="--temperature")
@@ -56,7 +64,7 @@ def check_choice(options: DocumentOptions) -> None:
     if options.holdout is not None and parse_part(options.holdout).share == 1:
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
-    read_exclusions(_paths(options.exclude))
+    return read_exclusions(_paths(options.exclude))
 
 
 def choose(
@@ -65,6 +73,7 @@ def choose(
     row_length: int | None = None,
     arrays: Arrays = IN_MEMORY,
     whole: int | None = None,
+    exclusions: Exclusions | None = None,
 ) -> Chosen:
     """Choose documents of the corpus, as the options say.
 
@@ -73,13 +82,15 @@ def choose(
         row_length: the default for the width of the intervals of lengths that samples are drawn from.
         arrays: makes arrays as long as the corpus.
         whole: the most tokens of a conversation; longer conversations are left out. None to keep all of them.
+        exclusions: as `check_choice` returned them; None to read them.
 
     Raises:
         UsageError: weights or shares of other stores, or options that leave no document.
         DataError: the list of exclusions can't be read, or names a document that no store has.
     """
     options = holdout.as_asked(options)
-    exclusions = read_exclusions(_paths(options.exclude))
+    if exclusions is None:
+        exclusions = read_exclusions(_paths(options.exclude))
     asked = _asked(options, row_length, exclusions)
     if whole is not None:
         asked["too_long"] = "drop"
@@ -87,7 +98,7 @@ def choose(
         return EVERYTHING
     stores = corpus.stores
     corpus.work_in(arrays)
-    # It refuses the names of other stores, before documents are looked at.
+    # It raises where `--mix` names another store, or leaves one out; so it comes before lengths are read.
     weights = weights_of(options.mix, names_of([store.place for store in stores]), shares=options.tokens is not None)
     # First, which documents may be packed.
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends_of(stores))
@@ -152,7 +163,7 @@ def _paths(given: Many) -> Sequence[Path | str]:
 
 
 def _asked(options: DocumentOptions, row_length: int | None, exclusions: Exclusions) -> dict[str, Any]:
-    """Return the options that choose documents, as the manifest records them, without those that are not in use."""
+    """Return the options in use that choose documents, as the manifest records them; `mix` is filled in later."""
     asked: dict[str, Any] = {
         "holdout": options.holdout,
         "shard_of": options.shard_of,

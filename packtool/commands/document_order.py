@@ -136,7 +136,7 @@ class _Last:
 
     Attributes:
         value: None before the first.
-        number: how many different values came before it.
+        number: of the value, from 0; -1 before the first.
     """
 
     value: Any = None

@@ -129,9 +129,9 @@ def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
     Raises:
         UsageError: documents of a packed dataset are chosen, which are packed already.
     """
-    check_choice(options)
+    exclusions = check_choice(options)
     if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
-        return choose(Corpus(sources), options)
+        return choose(Corpus(sources), options, exclusions=exclusions)
     check_input(options, "packed datasets")
     return EVERYTHING
 

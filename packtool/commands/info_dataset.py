@@ -56,7 +56,7 @@ def is_output(path: Path) -> bool:
     """Return whether a directory holds what a command wrote, or was writing."""
     if not path.is_dir():
         return False
-    if (path / manifests.MANIFEST).exists() or (path / UNFINISHED).is_dir():
+    if (path / manifests.MANIFEST).exists() or any(map(Path.is_file, (path / UNFINISHED).rglob("*"))):
         return True
     return manifests.order_at(LocalPlace(path)) is not None
 

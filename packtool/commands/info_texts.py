@@ -49,7 +49,7 @@ def file_info(path: Path) -> Info:
 
 def directory_info(path: Path) -> Info:
     """Describe a directory that packtool did not write."""
-    files = [child for child in islice(path.rglob("*"), MOST_FILES) if child.is_file()]
+    files = list(islice(filter(Path.is_file, path.rglob("*")), MOST_FILES))
     if not files:
         following = [f"packtool tokenize corpus.jsonl -o {shlex.quote(str(path))}"]
         return Info(path, "empty directory", "unknown", next=following)

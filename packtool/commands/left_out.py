@@ -70,7 +70,7 @@ def reasons_of(
 
     Raises:
         UsageError: all documents of a store are held out.
-        DataError: the list names a document that no store has.
+        DataError: a list names a document that no store has.
     """
     hashes = [origin["hash"] for origin in origins]
     rules = _Rules(options, stores, lengths, hashes, whole)
@@ -128,7 +128,7 @@ class _Rules:
         return out
 
     def _removed(self, store: int, part: slice) -> Iterator[tuple[str, Mask]]:
-        """Yield every rule, by its name in `REASONS` and in that order, with the documents that it leaves out."""
+        """Yield the rules in use, in the order of `REASONS`, with the documents that each leaves out."""
         options, lengths = self.options, self.lengths[store][part]
         if self.excluded:
             yield "excluded", self.excluded[store][part]

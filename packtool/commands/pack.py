@@ -1,4 +1,8 @@
-"""`pack`: token stores to a packed dataset. Lengths → plan → permutation → rows → tokens, which move once."""
+"""`pack`: token stores to a packed dataset.
+
+Choose documents, plan rows from their lengths, shuffle the rows, write them. Tokens move once, or twice if they exceed
+the memory.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,7 @@ def pack(options: PackArguments) -> DatasetResult:
         require_columns(corpus, recipe.kept)
         record = recipe.recorded(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
+            # Before the output is opened: the key depends on it, such as on a hold-out of a number of documents.
             chosen = _choose(job, recipe, corpus, work, arrays)
             key = job.key(recipe.strategy.name, record, recipe.shuffle, *chosen.options, *recipe.kept)
             with job.open_output(key) as output:
@@ -65,7 +70,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arr
         arrays: allocates arrays as long as the corpus.
     """
     longest = longest_conversation(corpus, recipe)
-    chosen = choose(corpus, recipe.options, recipe.longest_row, arrays, longest)
+    chosen = choose(corpus, recipe.options, recipe.longest_row, arrays, longest, recipe.exclusions)
     require_fit(corpus, recipe, chosen.passes)
     if not recipe.ordered_by:
         return chosen
@@ -79,7 +84,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arr
 def _plan(
     job: DatasetJob, recipe: PackRecipe, corpus: Corpus, chosen: Chosen, scratch: Path
 ) -> AbstractContextManager[list[Plan]]:
-    """Plan the chosen documents in their order, for the block that runs with the plans."""
+    """Restrict the corpus to the chosen documents, and plan these in their order, for the block that runs."""
     order = None
     if chosen.order is not None:
         order = chosen.order.documents
@@ -99,7 +104,7 @@ def _preview(
             "packtool stats --compare plans a sample of them"
         )
         return job.previewed(output, known, unknown=unknown)
-    scratch.mkdir()
+    scratch.mkdir()  # the output of a dry run has no scratch directory
     with _plan(job, recipe, corpus, chosen, scratch) as plans:
         return job.previewed(output, known, planned_size(corpus, plans, recipe))
 

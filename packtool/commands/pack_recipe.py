@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from packtool.commands.document_choice import check_choice
+from packtool.commands.exclusions import Exclusions
 from packtool.errors import UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept
@@ -28,6 +29,7 @@ class PackRecipe:
         options: as the user gave them.
         strategy: plans the rows.
         shuffle: of the atoms, as the manifest records it; None to leave rows in the order of the plan.
+        exclusions: the lists and stores whose documents are left out.
         kept: the columns of the stores that travel with the rows.
         ordered_by: the fields that order documents before they are planned; empty for corpus order.
     """
@@ -35,6 +37,7 @@ class PackRecipe:
     options: PackArguments
     strategy: Strategy
     shuffle: Shuffle | None
+    exclusions: Exclusions
     kept: Sequence[KeptField]
     ordered_by: Sequence[OrderKey]
 
@@ -48,12 +51,12 @@ class PackRecipe:
         """
         strategy = packing.strategy(options.strategy)
         packing.check(strategy, options)
-        check_choice(options)
+        exclusions = check_choice(options)
         _check_segments(options)
         shuffle = None
         if options.shuffle:
             shuffle = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
-        return cls(options, strategy, shuffle, parse_kept(options.keep), order_keys(options.order_by or ()))
+        return cls(options, strategy, shuffle, exclusions, parse_kept(options.keep), order_keys(options.order_by or ()))
 
     @property
     def longest_row(self) -> int:

@@ -56,7 +56,7 @@ def stats(options: StatsArguments) -> Report:
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
     """Report on text files, token stores, a packed dataset, or a blend: whatever lies there.
 
-    Every kind of report is imported where it is made: readers of texts and of blends take a while to load.
+    Reports of texts, stores and blends are imported where they are made: what they need takes a while to load.
     """
     if isinstance(paths[0], str | Path) and names_blend(paths[0]):
         from packtool.commands.stats_blend import blend_report
@@ -96,7 +96,7 @@ def _datasets_report(
 
 
 def _is_dataset(typed: Typed) -> bool:
-    """Return whether a directory is the output of a packtool command, finished or not."""
+    """Return whether a path is to be read as a dataset: it has a manifest, unfinished work or arrays."""
     if isinstance(typed, Place):
         return True
     if is_remote(as_typed(typed)):
@@ -110,7 +110,7 @@ def _is_dataset(typed: Typed) -> bool:
 
 
 def _require_one(paths: Sequence[Typed], where: str) -> None:
-    """Refuse several paths; `where` is the one that is not a token store."""
+    """Refuse several paths. `where` stands in the message: the path that is not a token store, or the argument."""
     if len(paths) != 1:
         raise UsageError(
             "not-a-store",

@@ -28,7 +28,7 @@ _OF_PLANS = tuple(
     for name in declared(PackOptions)
     if name in declared(StatsArguments) and name not in ("sequence_length", "seed")
 )
-"""Options of plans that strategies are compared with, other than the sequence length."""
+"""Options of plans that strategies are compared with, other than the sequence length and the seed."""
 CHOOSING = tuple(name for name in declared(DocumentOptions) if name != "seed")
 """Options that choose the documents."""
 

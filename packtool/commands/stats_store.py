@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.commands.document_choice import check_choice, choose
+from packtool.commands.exclusions import Exclusions
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
@@ -43,24 +44,31 @@ NEW_STORE = "tokens"
 
 
 def store_report(
-    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine, before: str = ""
+    places: Sequence[Place],
+    tried: Sequence[Candidate],
+    options: StatsArguments,
+    engine: Engine,
+    before: str = "",
+    exclusions: Exclusions | None = None,
 ) -> StoreReport:
     """Report on token stores, or on the documents that are chosen from them, as `pack` takes them.
 
     Args:
         before: the command that makes the store.
+        exclusions: as `check_choice` returned them; None to check the options here.
     """
-    check_choice(options)
+    if exclusions is None:
+        exclusions = check_choice(options)
     require_distinct(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
     for store in corpus.stores:
         known.update(store.manifest.counts)
     rows = {candidate.options.sequence_length or max(candidate.options.buckets) for candidate in tried}
-    chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None)
+    chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None, exclusions=exclusions)
     if chosen.passes is not None:
         corpus.choose([passes.documents() for passes in chosen.passes])
-        known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
+        known["documents"], known["tokens"] = corpus.documents, corpus.tokens
     lengths = corpus.lengths()
     conversations = _conversations(corpus, options, tried)
     if conversations is not None and options.too_long == "drop":
@@ -97,7 +105,7 @@ def store_report(
 
 
 def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
-    """Mark the documents that are conversations; None if there are none.
+    """Mark the documents that are conversations; None if there are none, or nothing is compared.
 
     Raises:
         UsageError: `--too-long` for a store without conversations.

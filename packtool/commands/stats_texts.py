@@ -73,7 +73,7 @@ def _chosen(location: str, tried: Sequence[Candidate], options: StatsArguments, 
     That needs lengths in tokens, hashes of texts and places in files. A token store has all of these, so one is
     made for the time being, with the name that it has in the advised command.
     """
-    check_choice(options)  # as `store_report` does, but before everything is tokenized
+    exclusions = check_choice(options)  # here, before everything is tokenized
     with temporary_directory() as folder:
         store = LocalPlace(folder / NEW_STORE)
         how: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def _chosen(location: str, tried: Sequence[Candidate], options: StatsArguments, 
             if getattr(options, name) is not None:
                 how[name] = getattr(options, name)
         tokenize(location, store.path, **how)
-        report = store_report([store], tried, options, engine, f"{_tokenize(location, options)} && ")
+        report = store_report([store], tried, options, engine, f"{_tokenize(location, options)} && ", exclusions)
     return msgspec.structs.replace(report, path=location)
 
 

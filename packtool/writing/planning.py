@@ -44,7 +44,8 @@ def planned(
         budget: plans that might exceed its memory lie on disk; so do plans that its engine sends to workers.
         work: directory for files of plans.
         chosen: the passes of each store; None if every document is packed once.
-        epoch: of the order in which documents are planned, by the seed in `options`; 0 for corpus order.
+        epoch: of the order in which documents are planned, by the seed in `options`; 0 for `stored_order`, or that of
+            the corpus.
         stored_order: the packed documents of all stores, by their stored numbers, in an order in which they are planned
             in place of corpus order.
     """
@@ -72,7 +73,7 @@ def _plans(
     epoch: int,
     stored_order: I64 | None,
 ) -> list[Plan]:
-    """Plan documents; each pass over them apart, so that no row holds a document twice."""
+    """Plan documents. Strategies with windows plan each pass apart, so that no row of theirs holds a document twice."""
     lengths = corpus.lengths()
     over: Over = map
     if isinstance(arrays, FileArrays):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -155,3 +157,18 @@ def test_documents_of_texts_are_chosen_as_those_of_their_store(here: Path, choic
     before = "packtool tokenize web.jsonl -o tokens --text-field body && packtool pack tokens "
     assert of_texts.comparison.entries[0].command.startswith(before)
     assert [path.name for path in sorted(here.iterdir())] == ["tokens", "web.jsonl"]
+
+
+@pytest.mark.parametrize("command", ["pack", "export", "stats"])
+def test_a_list_may_come_from_a_pipe(stores: list[Path], tmp_path: Path, command: str) -> None:
+    pipe = tmp_path / "list"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=("web.jsonl:1\nweb.jsonl:2\n",), daemon=True).start()
+    if command == "pack":
+        left_out = pack(stores, tmp_path / "p", exclude=pipe).manifest.choice.sources[0].left_out["excluded"].documents
+    elif command == "export":
+        made = packtool.export(stores[0], tmp_path / "e", format="jsonl", exclude=pipe)
+        left_out = made.manifest.choice.sources[0].left_out["excluded"].documents
+    else:
+        left_out = 300 - packtool.stats(stores, exclude=pipe).counts["documents"]
+    assert left_out == 2

@@ -12,6 +12,7 @@ from tokenizers import AddedToken
 
 import packtool
 from packtool.cli import run
+from packtool.commands import info_texts
 from packtool.errors import DataError
 from tests.formats.outputs import prepare
 from tests.interrupting import interrupted
@@ -200,3 +201,16 @@ def test_a_pipe(tmp_path: Path, shell: Shell) -> None:
     assert shell.refused("info", tmp_path / "pipe") == (
         f"packtool: error[not-a-file]: {tmp_path / 'pipe'}: a pipe or device. Give a file or directory.\n"
     )
+
+
+def test_an_unfinished_directory_without_files_is_no_output(here: Path, shell: Shell) -> None:
+    (here / "e" / "unfinished").mkdir(parents=True)
+    assert "e: empty directory" in shell("info", "e")
+
+
+def test_directories_do_not_hide_files(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(info_texts, "MOST_FILES", 5)
+    for number in range(9):
+        (here / "d" / str(number)).mkdir(parents=True)
+    (here / "d" / "8" / "a.jsonl").write_text('{"text": "a"}\n')
+    assert packtool.info("d").facts["files"] == 1
