@@ -2,6 +2,10 @@
 
 Four things may lie at a place: nothing, work that was begun, a finished output, or anything else. `look` tells which,
 and `decide` has the table of what a command does there.
+
+The lock, the marker and scratch files lie below `unfinished` in the place; for a store, the lock and scratch files of a
+run lie in the staging directory of this machine. By its name a file may be *ours*, written by packtool; *work*, ours
+and not a file of a dataset; or only a lock or a half-written marker, which shows no run that has *begun*.
 """
 
 from __future__ import annotations
@@ -55,7 +59,7 @@ class There:
 
     @property
     def last(self) -> State | None:
-        """The command that worked here last, as far as it is known: `packtool run` refuses what another one wrote."""
+        """The last command here and its key, as far as they are known: `packtool run` refuses another command's."""
         return self.mark
 
 
@@ -197,7 +201,7 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
         return output
     _require_apart(place, options, inputs)
     there = _decided(output, options)
-    # Below `unfinished` lie a lock, a marker and scratch files. If they are gone, nothing is left to do.
+    # An earlier run has finished (`Way.KEEP`). If its lock, marker and scratch files are gone, nothing is left to do.
     if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in there.names):
         return output
     try:
@@ -359,14 +363,16 @@ def _begin(output: Output, options: Writing, there: There) -> None:
         return
     if finished is not None and finished.digest != old_digest:
         # A faster run finished here in the meantime: its dataset stays, and must not look like unfinished work. (If a
-        # third run has exchanged this marker for its own, it finds out, and marks the place again.)
+        # third run has exchanged this marker for its own by now, that one is removed: that run notices in
+        # `delivery.require_mark`, and marks the place again.)
         place.remove([MARKER])
         raise taken(place)
     if finished is not None:  # rule 3
         place.remove([manifests.MANIFEST])
     # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
     if finished is not None or output.way is not Way.GO_ON:
-        keep = (MARKER, f"{UNFINISHED}/{LOCK}")  # the manifest may be among the others, and gone: that is no error
+        keep = (MARKER, f"{UNFINISHED}/{LOCK}")
+        # The manifest that was removed above is among the others: removing what is not there is no error.
         place.remove(name for name in now.names if is_ours(name) and name not in keep)
     _clear_scratch(output)
 
@@ -381,7 +387,7 @@ def _clear_scratch(output: Output) -> None:
     if output.way is not Way.GO_ON:
         shutil.rmtree(output.scratch, ignore_errors=True)
     output.scratch.mkdir(parents=True, exist_ok=True)
-    # Only attempts have a dot in their names. This run holds the lock, so the runs that made them were killed.
+    # A directory with a dot in its name is one try at a task. This run holds the lock: the runs of these were killed.
     for attempt in output.scratch.glob("*.*/"):
         shutil.rmtree(attempt)
     if isinstance(output.place, LocalPlace):
@@ -405,7 +411,7 @@ def _require_apart(place: Place, options: Writing, inputs: Iterable[Path | str])
 def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
     """Refuse an output that is an input, lies inside an input, or contains one. A URL never overlaps a local path."""
     local = isinstance(place, LocalPlace)
-    target: PurePath = PurePosixPath(str(place))  # of a URL it makes one slash of two, as of the inputs below
+    target: PurePath = PurePosixPath(str(place))  # it makes s3:/a of s3://a, and of the inputs below alike
     if isinstance(place, LocalPlace):
         target = place.path.resolve()
     resolved = functools.cache(os.path.realpath)

@@ -37,7 +37,8 @@ _AHEAD = 1 << 21  # tokens of all sources that are read at once, at most
 class Stream:
     """The samples of a dataset, pass after pass; or of a blend, from the first to the last, which is one pass.
 
-    A pass of a dataset is one or more of its epochs, in which every sample comes once.
+    A pass of a dataset is `epochs` of its epochs: every row comes once in each of them. A blend of one dataset with
+    rows of several lengths weights these, not sources, and is read as that dataset, but for its name and batch size.
 
     It is pickled without open files, since `Source` leaves them out: a worker process opens an epoch when it reads it.
 
@@ -50,8 +51,9 @@ class Stream:
         seed: of these orders; by default the seed that the dataset was packed or shuffled with.
         batch_tokens: tokens in a global batch; for rows of several lengths, by default, what the dataset was made for.
         drop_rest: for rows of several lengths: leave out rows that do not fill a batch.
-        repack: pack the documents again for each epoch; for a dataset without tokens.
-        cache, cache_bytes, fetch, stores: as in `packtool.open`.
+        repack: pack the documents again for each epoch; only for a dataset that takes its tokens from token stores.
+        stores: where these token stores lie, if not where the dataset says.
+        cache, cache_bytes, fetch: how files at URLs are kept on this machine, as in `packtool.open`.
         options: of `packtool.reading.make_batch`. Batches of a blend have the field ``source`` by default, unless
             labels are ``same``.
 
@@ -64,7 +66,7 @@ class Stream:
         sources: opened, by name; None for a source whose path is left out of the blend, since a resumed run has read
             all of its rows. The source of a dataset has the name "".
         past_identities: `Source.identity` of the sources without a path, by name; `state.py` sets it when it loads one.
-        order: which source each sample is from.
+        order: which source each sample is from, and which item of that source.
         names: what the numbers in the field `source` of a batch stand for: the sources of a blend, or the token stores
             of a dataset.
         several: whether rows have several lengths, so that samples are batches.
@@ -137,7 +139,7 @@ class Stream:
         self.batch(np.empty((0, 4), np.int64))  # so bad options are found here, rather than in a worker later
         for opened in self._opened:
             if opened is not None:
-                opened.epoch(0).require(self.options)
+                opened.epoch(0).require(self.options)  # what the fields need, such as segments; all epochs have it
 
     def __len__(self) -> int:
         """Count the samples of the first pass."""
@@ -182,13 +184,13 @@ class Stream:
         """Return the addresses of the rows of some samples, as `addresses` does, in the order of the samples."""
         sources, items = self.order.locate(samples)
         if self.several:
-            inside = self.source(0).addresses(items)
+            inside = self.source(0).addresses(items)  # (rows, 3): a batch has many rows; the only source is number 0
             out = np.zeros((len(inside), 4), np.int64)
             out[:, EPOCH:] = inside
             return out
         out = np.empty((len(samples), 4), np.int64)
         out[:, SOURCE] = sources
-        for source, places in by_value(sources):  # the places of its samples among these
+        for source, places in by_value(sources):  # each source once, with the places of its samples among these
             out[places, EPOCH:] = self.source(source).addresses(items[places])
         return out
 

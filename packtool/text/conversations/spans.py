@@ -42,7 +42,7 @@ class Document(NamedTuple):
     Attributes:
         text: the rendering.
         spans: the parts of the text that train.
-        apart: control tokens that a message contains as plain text, to be encoded as such; see `Rendered`.
+        apart: where a message spells a control token; it is encoded as plain text, not as that token. See `Rendered`.
         eos: whether the EOS trains that a token store has after every document.
         end: the token that ends the last of the turns that train; empty if no token ends it.
         open: how many of the turns that train have no end.
@@ -81,7 +81,7 @@ def documents_of(
             follows the prompt; `all`, the whole text; `each`, every message of the assistant as the model sees it when
             it generates the message. Messages of the assistant that their record marks as not to train never do.
         ends: the tokens that end a turn.
-        masked: tags of reasoning that does not train; no tags if reasoning trains.
+        masked: pairs of tags round reasoning that does not train, as `THINK` in `reasoning.py`; empty if all trains.
 
     Returns:
         One document. With `each`, one for every rendering up to a message that trains. A rendering with which the next
@@ -98,7 +98,8 @@ def documents_of(
     [Document(text='<user>Hi<assistant>Ho', spans=((19, 21),), apart=(), eos=True, end='</s>', open=0)]
     """
     template.begin()  # one limit of time holds for all renderings of the conversation
-    # A template may take contents only as strings: all later renderings need that form, too.
+    # `rendered` gives the template contents in the form that it takes, and all later renderings need that form, too:
+    # `render` renders the conversation as it is, all of it or the first `count` messages.
     conversation, whole = rendered(conversation, template)
     if train_on == "each":
         found = _each(conversation, template, whole, masked)
@@ -131,7 +132,8 @@ def _without(turns: Sequence[TextSpan], thoughts: Iterable[TextSpan]) -> Spans:
             # the two is the whole turn, and the other ends before it begins.
             pieces += [(begin, min(end, first)), (max(begin, last), end)]
         left = [piece for piece in pieces if piece[0] < piece[1]]
-    # Pieces touch at a thought that the template shows as no text, or where a turn's end reaches the next turn.
+    # `joined` leaves out empty pieces, and joins those that touch: at a thought that the template shows as no text, or
+    # where a turn's end reaches the next turn.
     return tuple(joined(left))
 
 

@@ -35,8 +35,9 @@ class Rendered:
     Attributes:
         text: what the template made.
         marked: (begin, end) of the parts that it marks as generated, in characters, ascending.
-        apart: (begin, end) of control tokens that a message contains as plain text, to be encoded as such. If the
-            template split a control token, every end that is left of it is an empty span: encoding begins anew there.
+        apart: (begin, end) of control tokens that what was given spells; they are encoded as plain text, not as tokens.
+            If the template broke one up, each of its marks that remains is an empty span: what comes before it and
+            after it is encoded separately, so that no token forms across it.
     """
 
     text: str
@@ -130,7 +131,7 @@ class ChatTemplate:
                 size += len(part)
                 if size > CHARACTERS:
                     raise ConversationError(f"the chat template makes more than {CHARACTERS:,} characters")
-        except ConversationError:
+        except ConversationError:  # of the limit above, or raised by the template itself
             raise
         except LateError:
             raise ConversationError(
