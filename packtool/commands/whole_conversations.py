@@ -8,7 +8,7 @@ import numpy as np
 
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.errors import DataError, UsageError
-from packtool.formats.token_store import Corpus, TokenStore
+from packtool.formats.token_store import Corpus
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.selecting.mixture import Passes
 from packtool.support.sizes import plural
@@ -21,7 +21,7 @@ def longest_conversation(corpus: Corpus, recipe: PackRecipe) -> int | None:
         UsageError: the strategy would cut conversations without `--too-long cut`; or there are none.
     """
     options = recipe.options
-    stores = _with_conversations(corpus)
+    stores = [store for store in corpus.stores if store.manifest.conversations]
     if not stores and options.too_long != "error":
         remedy = "leave it out; --max-tokens leaves out texts"
         raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
@@ -61,10 +61,6 @@ def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | N
             what = f"{plural(longer, 'conversation')} of {len(lengths):,} do not fit a row of {row:,} tokens"
             remedy = f"give --too-long drop or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
             raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
-
-
-def _with_conversations(corpus: Corpus) -> list[TokenStore]:
-    return [store for store in corpus.stores if store.manifest.conversations]
 
 
 def _room(recipe: PackRecipe) -> int:
