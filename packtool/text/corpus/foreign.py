@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from packtool.text.corpus.wide import decoded, numbers, wide_text
-
 
 class Foreign(NamedTuple):
     """A kind of file that is not read.
@@ -105,6 +103,11 @@ _SHAPES = (
     (re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL), Foreign("a TFRecord file", _CONVERT)),
 )
 """What files begin with that have no fixed first bytes."""
+_ZEROS = Foreign(
+    "binary data, with zero bytes",
+    "if it is token ids, packtool import reads them; if it is text in UTF-16, convert it with iconv -f utf-16le -t utf-8; "
+    "if it is other text, remove them with tr -d '\\0'",
+)
 _PAGE_REMEDY = "download the raw file: on the hub, /resolve/ instead of /blob/"
 
 
@@ -139,25 +142,10 @@ def _binary(head: bytes, format: str) -> Foreign | None:
     for shape, kind in _SHAPES:
         if shape.match(head):
             return kind
-    if b"\0" not in head and decoded(head, "utf-8") is not None:
-        return None
-    return _not_utf8(head, format)
-
-
-def _not_utf8(head: bytes, format: str) -> Foreign | None:
-    """Recognise a file that is not UTF-8, or has zero bytes."""
-    wide = wide_text(head)
-    if wide:
-        return _UTF16 if wide == "utf-16" else _UTF32
-    if format not in ("text", "lines") and not head.startswith(b"\0"):
-        return None  # a record is damaged
-    bits = numbers(head)
-    if bits:
-        return Foreign(f"numbers of {bits} bits, not text", "if they are token ids, packtool import reads them")
-    if b"\0" in head:
-        remedy = "if it is token ids, packtool import reads them; if it is text, remove them first: tr -d '\\0'"
-        return Foreign("binary data, with zero bytes", remedy)
-    return None
+    # Records begin in ASCII, so in UTF-16 and UTF-32 one of their first four bytes is 0 (RFC 4627, 3). With a zero byte
+    # further on, a record is damaged.
+    looked_at = head if format in ("text", "lines") else head[:4]
+    return _ZEROS if b"\0" in looked_at else None
 
 
 def _in_zip(head: bytes, other: Foreign) -> Foreign:
