@@ -45,6 +45,5 @@ def measured(report: PackedReport, mixing: Sequence[Mixed] = ()) -> MeasuredRepo
         path="packed",
         tokenizer=TOKENIZER,
         mixing=list(mixing),
-        training=None,
         sample_rows=[],
     )

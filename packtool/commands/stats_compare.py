@@ -12,7 +12,6 @@ import numpy.typing as npt
 from packtool.engines import Engine
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import parse_amount
 from packtool.options.plans import PackOptions
 from packtool.options.stats import StatsArguments
 from packtool.planning.metrics.lengths import LengthCounts
@@ -56,9 +55,6 @@ def comparison_of(
     """Compare what each candidate would make of documents, which `command` would pack."""
     if not tried:
         return None
-    parameters = None
-    if options.parameters is not None:
-        parameters = parse_amount(options.parameters)
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
         return compare(
             lengths,
@@ -66,7 +62,6 @@ def comparison_of(
             counts,
             options.batch_size,
             command=command,
-            parameters=parameters,
             conversations=conversations,
             too_long=options.too_long,
             passes=passes,

@@ -11,11 +11,9 @@ from packtool.commands.made_by import command_again, tokenizer_named
 from packtool.engines import Engine
 from packtool.formats.manifest import input_names
 from packtool.formats.packed import PackedDataset
-from packtool.options.kinds import parse_amount
 from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
 from packtool.planning.metrics.mixing import BatchMix, Mixed, Mixing
-from packtool.planning.metrics.summary import training_cost
 from packtool.planning.metrics.tally import Tally
 from packtool.report.compare import spread_rows
 from packtool.report.packed import packed_sources, read_report, report_of_rows, sample_rows
@@ -49,9 +47,6 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         neighbours=written.neighbours,  # which follow from fields that the stores have
         batch_size=options.batch_size,
     )
-    training = None
-    if options.parameters is not None and report.metrics is not None:
-        training = training_cost(report.metrics, report.ledger.output, parse_amount(options.parameters))
     return MeasuredReport(
         **msgspec.structs.asdict(report),
         path=str(place),
@@ -59,7 +54,6 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         tokenizer=manifest.tokenizer,
         tokenizer_name=tokenizer_named([dataset.place]),
         mixing=mixing,
-        training=training,
         sample_rows=_drawn(dataset, tallies),
     )
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from packtool.options.declare import Needs, Only, Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import (
-    AMOUNT,
     COUNT,
     COUNTS,
     FLAG,
@@ -121,12 +120,6 @@ class StatsArguments(DocumentOptions, Working):
             "List this many texts that several documents have, the most frequent first; needs provenance.",
             unit="texts",
             only=_OF_DOCUMENTS,
-        ),
-    ] = None
-    parameters: Annotated[
-        int | str | None,
-        Option(
-            AMOUNT, "Estimate the training cost of a model of this size, such as 7B.", "Report", metavar="SIZE", low=1
         ),
     ] = None
     html: Annotated[

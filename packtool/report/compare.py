@@ -26,7 +26,7 @@ from packtool.options.shared import DEFAULT_SEED
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
-from packtool.planning.metrics.summary import measure_rows, training_cost
+from packtool.planning.metrics.summary import measure_rows
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, meant_strategy, plan_corpus
 from packtool.planning.packing.strategy import mixes
@@ -225,7 +225,6 @@ def compare(
     batch_size: int | None = None,
     *,
     command: str = "packtool pack store -o packed",
-    parameters: int | None = None,
     conversations: npt.NDArray[np.bool_] | None = None,
     too_long: Literal["drop", "cut"] = "drop",
     passes: PlannedDocuments | None = None,
@@ -244,7 +243,6 @@ def compare(
         counts: of these lengths, where they are known.
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
-        parameters: of the model whose training cost is estimated.
         conversations: which documents are conversations; None where all are texts.
         too_long: what becomes of conversations longer than a row, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
@@ -271,7 +269,6 @@ def compare(
         batch_size=batch_size,
         base=base,
         command=command,
-        parameters=parameters,
         too_long=too_long,
     )
     trials = dict(_trials(attempt, tried, advance, engine))
@@ -326,7 +323,6 @@ def _try(
     batch_size: int | None,
     base: int,
     command: str,
-    parameters: int | None,
     too_long: str,
 ) -> tuple[Trial, Timing]:
     begin = time.process_time()
@@ -358,9 +354,7 @@ def _try(
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
         buckets=packed.bucket_figures(tallies, measures.buckets),
         documents_per_row=packed.documents_per_row(measures.documents_in_row),
-        context=packed.available_context(measures.piece_lengths),
         stages=packed.stages_of(plans) or UNSET,
-        training=None if parameters is None else training_cost(metrics, ledger.output, parameters),
         sample_rows=packed.sample_rows(rows_to_draw(lengths, candidate), lengths),
     )
     return trial, timing

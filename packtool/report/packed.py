@@ -24,10 +24,9 @@ from packtool.planning.metrics.sliding import sliding
 from packtool.planning.metrics.summary import Metrics, measure_rows
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
-from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, distinct, offsets_of
+from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, offsets_of
 from packtool.report.schema import (
     BucketFigures,
-    ContextPoint,
     DocumentsBin,
     LengthBin,
     Lengths,
@@ -40,7 +39,6 @@ from packtool.report.schema import (
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most
-_CONTEXT_STEPS = 32
 
 
 def report_of_rows(
@@ -80,7 +78,6 @@ def report_of_rows(
         metrics=None,
         buckets=[],
         documents_per_row=[],
-        context=[],
         sliding=None,
         stages=dict(stages) if stages else UNSET,
         sources=list(sources),
@@ -102,7 +99,6 @@ def report_of_rows(
         metrics=measures.whole,
         buckets=bucket_figures(tallies, measures.buckets),
         documents_per_row=documents_per_row(measures.documents_in_row),
-        context=available_context(measures.piece_lengths),
         sliding=slid,
     )
 
@@ -157,7 +153,6 @@ def bucket_figures(tallies: Sequence[Tally], metrics: Sequence[Metrics]) -> list
                 token_share=ratio(held, tokens),
                 padding=tally.padding,
                 padding_ratio=alone.padding_ratio,
-                intact_documents=tally.intact,
                 mean_documents_per_row=alone.documents_per_row.mean,
                 mean_context=alone.mean_context,
                 homogeneity=alone.homogeneity,
@@ -178,38 +173,6 @@ def documents_per_row(rows: I64) -> list[DocumentsBin]:
         end = min(begin + width, last + 1)
         bins.append(DocumentsBin(first=begin, last=end - 1, rows=int(rows[begin:end].sum())))
     return bins
-
-
-def available_context(pieces: I64) -> list[ContextPoint]:
-    """Return the curve of available context: the share of document tokens with at least this many before them.
-
-    Tokens are before a token if they are of the same piece of a document, in the same row.
-
-    Args:
-        pieces: (longest + 1) segments of documents, by their number of tokens.
-    """
-    # A token with exactly c tokens before it is in a piece of more than c tokens, and each such piece has one.
-    with_exactly = _from_here_on(pieces)[1:]
-    with_at_least = np.append(_from_here_on(with_exactly), 0)
-    total = int(with_at_least[0])
-    if not total:
-        return []
-    longest = len(pieces) - 1
-    even = np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS
-    powers = 2 ** np.arange(longest.bit_length())  # since most of the curve's fall may be in its first even step
-    points = []
-    for tokens in distinct(np.append(even, powers)).tolist():
-        points.append(ContextPoint(tokens=tokens, share=int(with_at_least[tokens]) / total))
-    return points
-
-
-def _from_here_on(counts: I64) -> I64:
-    """Return the sum of each count and all after it.
-
-    >>> _from_here_on(np.array([1, 2, 4]))
-    array([7, 6, 4])
-    """
-    return np.cumsum(counts[::-1])[::-1]
 
 
 def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:

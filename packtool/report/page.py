@@ -189,8 +189,6 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if len(report.sources) > 1:
         drawings.append(_mixture_figure(report.sources))
     yield grid(drawings)
-    if report.training is not None:
-        yield section(tables.training_table(report.training))
     if metrics is None:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
         yield fold([*inputs, configuration])

@@ -16,7 +16,7 @@ from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.mixing import BatchMix, Mixed
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.sliding import Sliding
-from packtool.planning.metrics.summary import Metrics, TrainingCost
+from packtool.planning.metrics.summary import Metrics
 from packtool.report.figures import percent
 from packtool.support.sizes import plural
 from packtool.support.version import __version__
@@ -82,7 +82,6 @@ class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
         token_share: their share of all such tokens.
         padding: padding tokens.
         padding_ratio: padding / tokens of the bucket, padding included.
-        intact_documents: documents whose text lies in one segment of one of these rows.
         mean_documents_per_row: distinct documents in a row, mean.
         mean_context: as in the metrics, for these rows.
         homogeneity: how alike the segments of a row are, for these rows.
@@ -95,7 +94,6 @@ class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
     token_share: float
     padding: int
     padding_ratio: float
-    intact_documents: int
     mean_documents_per_row: float
     mean_context: float
     homogeneity: Homogeneity
@@ -113,18 +111,6 @@ class DocumentsBin(msgspec.Struct, frozen=True, kw_only=True):
     first: int = msgspec.field(name="from")
     last: int = msgspec.field(name="to")
     rows: int
-
-
-class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A point of the curve of available context.
-
-    Attributes:
-        tokens: tokens of its own segment before a token, in its row.
-        share: share of document tokens with at least this many.
-    """
-
-    tokens: int
-    share: float
 
 
 class SampleSegment(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,9 +246,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         attention_masked: the same for `attention_masked`.
         buckets: for each row length.
         documents_per_row: how many rows hold how many documents.
-        context: how much of its own document a token has before it.
         stages: as of a packed dataset's report.
-        training: what an epoch costs; null without `--parameters`.
         sample_rows: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the
             row length with the most tokens; unshuffled.
     """
@@ -278,9 +262,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     attention_masked: float
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
-    context: list[ContextPoint]
     stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-    training: TrainingCost | None
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 
@@ -389,7 +371,6 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         metrics: in total; null where boundaries are not known.
         buckets: for each row length.
         documents_per_row: how many rows hold how many documents.
-        context: how much of its own document a token has before it.
         sliding: of `seamless`, what its maximum repetition ratio did; else null.
         stages: of `seamless` and `bfd-extra`, rows by the step that made them: overlapping and whole rows of long
             documents, bins as they were filled, and rows of bins that were joined and cut; where rows hold at most so
@@ -416,7 +397,6 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics | None
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
-    context: list[ContextPoint]
     sliding: Sliding | None
     stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sources: list[PackedSourceFigures] = []
@@ -441,7 +421,6 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
         tokenizer: as in the manifest.
         tokenizer_name: as `tokenize` was given it; null where no `run.json` tells.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
-        training: what an epoch costs; null without `--parameters`.
         sample_rows: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
             known.
     """
@@ -451,7 +430,6 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     tokenizer: TokenizerInfo
     tokenizer_name: str | None = None
     mixing: list[Mixed]
-    training: TrainingCost | None
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 

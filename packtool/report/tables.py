@@ -14,7 +14,7 @@ from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.mixing import Mixed, SourceMix
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import Sliding
-from packtool.planning.metrics.summary import Metrics, TrainingCost
+from packtool.planning.metrics.summary import Metrics
 from packtool.report.figures import count, number, percent, short, times, times_random
 from packtool.report.schema import (
     BucketFigures,
@@ -306,23 +306,6 @@ def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, i
     return _facts_table("Metrics", [*facts, Fact("masked attention", masked, meaning)])
 
 
-def training_table(cost: TrainingCost) -> Table[Fact]:
-    """Tabulate the cost of an epoch."""
-
-    def operations(name: str, flops: float, meaning: str) -> Fact:
-        return Fact(name, f"{flops:.3e}", meaning)
-
-    return _facts_table(
-        "Training cost",
-        [
-            operations("linear layers", cost.linear, f"floating-point operations of an epoch of {_decoder(cost)}"),
-            operations("attention", cost.attention, "the same, over whole rows"),
-            operations("masked attention", cost.attention_masked, "the same where a token sees only its own document"),
-            operations("all, masked", cost.linear + cost.attention_masked, "linear layers and masked attention"),
-        ],
-    )
-
-
 def _facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
     columns: list[TableColumn[Fact]] = [
         TableColumn("metric", lambda fact: fact.name, words=True),
@@ -330,11 +313,6 @@ def _facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
         TableColumn("meaning", lambda fact: fact.meaning, words=True),
     ]
     return Table(title, columns, [("", facts)], facts=True)
-
-
-def _decoder(cost: TrainingCost) -> str:
-    shape = f"{short(cost.parameters)} parameters, {count(cost.layers)} layers of width {count(cost.width)}"
-    return f"a decoder of {shape}"
 
 
 def buckets_table(buckets: Sequence[BucketFigures], title: str = "Row lengths") -> Table[BucketFigures]:
@@ -534,22 +512,7 @@ def rest_table(comparison: Comparison) -> Table[Trial]:
         TableColumn("attention", lambda entry: entry.attention, number, relative),
         TableColumn("masked", lambda entry: entry.attention_masked, number, "the same within documents alone"),
     ]
-    cost = comparison.entries[0].training
-    if cost is not None:
-        columns += _training_columns(cost)
     return Table("Other figures of the strategies", columns, _by_length(comparison.entries))
-
-
-def _training_columns(cost: TrainingCost) -> list[TableColumn[Trial]]:
-    def flops(title: str, key: str, meaning: str) -> TableColumn[Trial]:
-        return TableColumn(title, attrgetter(f"training.{key}"), "{:.2e}".format, meaning)
-
-    epoch = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
-    return [
-        flops("linear FLOPs", "linear", f"in linear layers: {epoch}"),
-        flops("attention FLOPs", "attention", "the same in attention over whole rows"),
-        flops("masked FLOPs", "attention_masked", "the same where a token sees only its own document"),
-    ]
 
 
 def _trial_figure(key: str) -> TableColumn[Any]:

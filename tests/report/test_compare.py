@@ -192,9 +192,9 @@ def test_of_several_row_lengths_the_one_with_most_tokens() -> None:
 FEW = np.array([3, 9, 40, 17, 5, 64, 2, 30] * 20)
 
 
-def comparison(names: list[str], sizes: list[int], parameters: int | None = None) -> Comparison:
+def comparison(names: list[str], sizes: list[int]) -> Comparison:
     tried = candidates(names, sizes, {"buckets": (16, 64)} if "buckets" in names else None)
-    return compare(FEW, tried, batch_size=4, parameters=parameters)
+    return compare(FEW, tried, batch_size=4)
 
 
 def test_entries_say_what_was_tried_and_how_to_pack_it() -> None:
@@ -222,8 +222,3 @@ def test_attention_is_a_share_of_that_of_the_joined_stream() -> None:
         rows = -(-tokens // entry.sequence_length)
         pairs = rows * entry.sequence_length * (entry.sequence_length + 1) // 2
         assert entry.attention == pytest.approx(pairs / (-(-tokens // base) * base * (base + 1) // 2))
-        assert entry.training is None
-
-
-def test_training_is_counted_where_the_model_is_known() -> None:
-    assert comparison(["concat"], [32], parameters=10**9).entries[0].training is not None

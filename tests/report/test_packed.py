@@ -32,12 +32,6 @@ def test_agrees_with_the_tally(report: PackedReport, tally: Tally) -> None:
     assert (bucket.row_share, bucket.token_share) == (1, 1)
 
 
-def test_context_is_the_share_of_tokens_that_see_as_many(report: PackedReport, tally: Tally) -> None:
-    seen = np.concatenate([np.arange(n) for n in tally.lengths])
-    for point in report.context:
-        assert point.share == np.count_nonzero(seen >= point.tokens) / len(seen)
-
-
 def test_without_segments_only_the_ledger_is_known() -> None:
     report = report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)
     assert report.metrics is None
@@ -49,7 +43,7 @@ def test_of_no_documents() -> None:
     none = Tally(np.zeros(0, np.uint32), 8)
     report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
     assert report.metrics.rows == 0
-    assert report.documents_per_row == report.context == []
+    assert report.documents_per_row == []
 
 
 def test_segments_are_named_and_their_cut_ends_marked() -> None:

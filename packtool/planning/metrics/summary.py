@@ -1,4 +1,4 @@
-"""Compute the metrics of a packing from the tally of each of its sequence lengths, and what training on it costs."""
+"""Compute the metrics of a packing from the tally of each of its sequence lengths."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from packtool.planning.metrics.homogeneity import Homogeneity, HomogeneityCounts
 from packtool.planning.metrics.ratios import histogram_sum, quantile, ratio
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import I64
-
-_ASPECT = 128
-"""Width of a layer / layers, where only the parameters are known: about that of published models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +50,8 @@ class Metrics:
         concatenation_ratio: documents / rows (bucket pretraining, equation 3).
         documents_per_row: distinct documents in a row.
         mean_context: tokens of the same segment before a token in its row, averaged over all tokens but padding.
-        row_lower_bound: rows that the same tokens fill at least: for each bucket, ceil((output - padding) / L).
-        row_excess: rows / row_lower_bound - 1.
-        dropped_tokens: text tokens in no row.
+        row_excess: rows / the fewest that hold the same tokens - 1; the fewest are, for each bucket,
+            ceil((output - padding) / L).
         dropped_ratio: dropped / text tokens.
         repeated_tokens: text tokens that an earlier row already has.
         repeated_ratio: repeated / output tokens.
@@ -77,9 +73,7 @@ class Metrics:
     concatenation_ratio: float
     documents_per_row: DocumentsPerRow
     mean_context: float
-    row_lower_bound: int
     row_excess: float
-    dropped_tokens: int
     dropped_ratio: float
     repeated_tokens: int
     repeated_ratio: float
@@ -111,7 +105,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
     intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
     # Text alone decides, here as in what is cut: a document of L tokens and EOS is whole in a row without its EOS.
     fitting = int(np.count_nonzero(lengths <= longest + 1))
-    bound = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
+    fewest = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
     text = int(lengths.sum(dtype=np.int64)) - documents
     homogeneity = HomogeneityCounts()
     unmasked = masked = context = 0
@@ -135,9 +129,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         concatenation_ratio=ratio(documents, rows),
         documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
         mean_context=ratio(context, output - padding),
-        row_lower_bound=bound,
-        row_excess=ratio(rows - bound, bound),
-        dropped_tokens=text - placed,
+        row_excess=ratio(rows - fewest, fewest),
         dropped_ratio=ratio(text - placed, text),
         repeated_tokens=repeated,
         repeated_ratio=ratio(repeated, output),
@@ -156,13 +148,11 @@ class RowMeasures(NamedTuple):
         whole: of all rows.
         buckets: of the rows of each length.
         documents_in_row: rows, by the number of distinct documents in them.
-        piece_lengths: segments of documents, by their number of tokens.
     """
 
     whole: Metrics
     buckets: list[Metrics]
     documents_in_row: I64
-    piece_lengths: I64
 
 
 def measure_rows(tallies: Sequence[Tally], batch_size: int | None = None) -> RowMeasures:
@@ -171,7 +161,6 @@ def measure_rows(tallies: Sequence[Tally], batch_size: int | None = None) -> Row
         whole=measure(tallies, batch_size),
         buckets=[measure([tally]) for tally in tallies],
         documents_in_row=histogram_sum([tally.documents_in_row for tally in tallies]),
-        piece_lengths=histogram_sum([tally.piece_lengths for tally in tallies]),
     )
 
 
@@ -200,48 +189,3 @@ def _overlapping(tallies: Sequence[Tally]) -> int:
     for a, b in blocks(len(marks[0])):
         overlapping += int(np.count_nonzero(np.logical_or.reduce([each[a:b] for each in marks])))
     return overlapping
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingCost:
-    """Floating-point operations of one epoch, forward and backward, padding included.
-
-    Attributes:
-        parameters: of the model, N.
-        layers: of a decoder of this size that is 128 times as wide as it is deep, (N / 12 / 128²)^(1/3).
-        width: of its layers, 128 × layers.
-        linear: 6 N for each token of the output.
-        attention: 12 × layers × width for each query-key pair of causal attention over whole rows.
-        attention_masked: the same where a token sees only its own segment.
-    """
-
-    parameters: int
-    layers: int
-    width: int
-    linear: float
-    attention: float
-    attention_masked: float
-
-
-def training_cost(metrics: Metrics, output_tokens: int, parameters: int) -> TrainingCost:
-    """Estimate the cost of an epoch for a decoder-only transformer.
-
-    Per token, a multiplication and an addition for each parameter forward, twice that backward: 6 N. Per query-key pair
-    and layer, 2 × width operations for the score and as many for the value forward, twice that backward: 12 × width.
-    Both are the usual estimates; embeddings, norms and recomputation are not in them.
-
-    Args:
-        metrics: of the rows.
-        output_tokens: rows × sequence length.
-        parameters: of the model, without embeddings.
-    """
-    layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
-    width = _ASPECT * layers
-    return TrainingCost(
-        parameters=parameters,
-        layers=layers,
-        width=width,
-        linear=6.0 * parameters * output_tokens,
-        attention=12.0 * layers * width * metrics.attention_full,
-        attention_masked=12.0 * layers * width * metrics.attention_masked,
-    )

@@ -105,8 +105,8 @@ _SHAPES = (
 """What files begin with that have no fixed first bytes."""
 _ZEROS = Foreign(
     "binary data, with zero bytes",
-    "if it is token ids, packtool import reads them; if it is text in UTF-16, convert it with iconv -f utf-16le -t utf-8; "
-    "if it is other text, remove them with tr -d '\\0'",
+    "if it is token ids, packtool import reads them; if it is text in UTF-16, convert it with iconv -f utf-16le "
+    "-t utf-8; if it is other text, remove them with tr -d '\\0'",
 )
 _PAGE_REMEDY = "download the raw file: on the hub, /resolve/ instead of /blob/"
 

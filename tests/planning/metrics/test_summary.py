@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from packtool.planning.metrics.summary import measure, training_cost
+from packtool.planning.metrics.summary import measure
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.packing import PackOptions, plan
 from packtool.planning.plan import PADDING, Segments
-from packtool.writing.layout import Layout
 
 Row = list[tuple[int, int, int, int]]
 """Pieces of a row: (document, start, length, repeated)."""
@@ -37,7 +34,7 @@ def test_buckets_are_measured_together() -> None:
     assert metrics.fitting_documents == 5  # that of 9 tokens has a text of 8
     assert metrics.truncated_documents == metrics.avoidably_truncated_documents == 1  # the dropped one; 3 lacks its EOS
     assert metrics.steps_per_epoch == 2 + 2  # batches of 8 tokens: two rows of 4, or one of 8
-    assert metrics.row_lower_bound == 3 + 2
+    assert metrics.row_excess == 0
     assert metrics.padding_ratio == 3 / 28
 
 
@@ -45,21 +42,3 @@ def test_pieces_of_one_document_that_a_shuffle_brings_together_count_once() -> N
     tally = Tally(np.array([9, 5]), 8)
     tally.add(segments([[(0, 4, 4, 0), (0, 0, 4, 0)], [(1, 0, 4, 0), (0, 8, 1, 0), (1, 4, 1, 0), (PADDING, 0, 2, 0)]]))
     assert measure([tally]).documents_per_row.mean == 1.5
-
-
-def test_training_cost_of_one_row() -> None:
-    lengths = np.array([5, 3])
-    (whole,) = plan("bfd", lengths, PackOptions(sequence_length=8))
-    tally = Tally(lengths, 8)
-    tally.add(Layout(whole).segments(0, whole.rows))
-    cost = training_cost(measure([tally]), 8, 12 * 128**2 * 10**3)
-    assert (cost.layers, cost.width) == (10, 1280)
-    assert cost.linear == pytest.approx(6 * cost.parameters * 8)
-    assert cost.attention == pytest.approx(12 * 10 * 1280 * 36)
-    assert cost.attention_masked == pytest.approx(12 * 10 * 1280 * (15 + 6))
-
-
-@pytest.mark.parametrize(("parameters", "layers"), [(124_000_000, 9), (7_000_000_000, 33), (1000, 1)])
-def test_shapes_of_models(parameters: int, layers: int) -> None:
-    tally = Tally(np.array([5]), 8)
-    assert training_cost(measure([tally]), 8, parameters).layers == layers

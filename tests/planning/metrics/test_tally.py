@@ -126,12 +126,15 @@ def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int,
     assert metrics.fitting_documents == len(fitting)
     assert metrics.avoidably_truncated_documents == len(fitting - intact)
     assert metrics.overlapping_documents == len(naive.overlap)
-    assert metrics.dropped_tokens == sum(lengths) - len(lengths) - naive.placed
+    text = sum(lengths) - len(lengths)
+    assert metrics.dropped_ratio == (text and (text - naive.placed) / text)
     assert metrics.attention_masked == naive.masked
     assert metrics.attention_full == sum(range(1, size + 1)) * len(rows)
     assert metrics.steps_per_epoch == len(range(0, len(rows), batch))
     tokens = len(rows) * size - naive.padding
-    assert metrics.row_lower_bound == -(-tokens // size)
+    if tokens:
+        fewest = -(-tokens // size)
+        assert metrics.row_excess == (len(rows) - fewest) / fewest
     if rows:
         ordered = sorted(naive.per_row)
         assert metrics.padding_ratio == naive.padding / (len(rows) * size)
