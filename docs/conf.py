@@ -73,8 +73,8 @@ def _include(app: Sphinx, path: Path, docname: str, content: list[str]) -> None:
 def as_typed(line: str) -> str:
     """A line of a docstring with options and placeholders as code, so that they become no dash, quote or link.
 
-    >>> as_typed("Implies --bos. With ``shuffle --order-only`` one FILE:LINE a line.")
-    'Implies ``--bos``. With ``shuffle --order-only`` one ``FILE:LINE`` a line.'
+    >>> as_typed("Implies --bos. With ``pack --index-only`` one FILE:LINE a line.")
+    'Implies ``--bos``. With ``pack --index-only`` one ``FILE:LINE`` a line.'
     """
     code = re.split(r"(``.*?``|`[^`]*`)", line)
     code[::2] = [re.sub(r"(?<![\w-])(--[a-z][\w-]*|FILE:LINE)", r"``\1``", words) for words in code[::2]]

@@ -55,11 +55,9 @@ SHUFFLED: dict[str, tuple[str, dict[str, Any]]] = {
     "atom-from-corpus-order": ("concat-corpus-order", {"atom_size": 16, "seed": 5}),
     "atom-two-passes": ("concat-corpus-order", {"memory": "64KiB", "workers": 1}),
     "atom-varying": ("padding-large-atoms", {"epoch": 3}),
-    "atom-order-only": ("bfd", {"epoch": 2, "order_only": True}),
     "atom-buckets": ("decompose", {"epoch": 1}),
     "bucket": ("buckets", {"method": "bucket", "batch_tokens": 512}),
     "bucket-drop": ("length-buckets", {"method": "bucket", "batch_tokens": 1024, "remainder": "drop", "epoch": 1}),
-    "bucket-order-only": ("buckets", {"method": "bucket", "batch_tokens": 512, "order_only": True}),
     "partial": ("", {"method": "partial", "sequence_length": 64, "batch_size": 4, "epoch": 1}),
 }
 

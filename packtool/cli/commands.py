@@ -91,7 +91,6 @@ def shuffle(values: GivenValues, terminal: Terminal) -> None:
     \b
     Examples:
     packtool shuffle packed -o epoch1 --epoch 1
-    packtool shuffle packed -o order1 --epoch 1 --order-only
     packtool shuffle store -o rotated --method partial -B 64 -L 512
     packtool shuffle packed -o batches --method bucket --batch-tokens 65536
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:
-    """Print what became of the tokens of a packed dataset; an order has no report.
+    """Print what became of the tokens of a packed dataset.
 
     Args:
         sources: also print what was chosen of each store.
@@ -31,21 +31,20 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
         from packtool.report.terminal import print_ledger
 
         path, report, run = result.path, result.report, result.run
-        if report is not None:
-            print_ledger(report, results_console())
-            echo()
-            if report.metrics is not None:
-                echo("\n".join([key_figures(report.metrics), *order_lines(report)]))
-            echo(tokenizer_line(_manifest_of(path).tokenizer, run.get("tokenizer")))
+        assert report is not None  # a preview, the only result without one, is printed elsewhere
+        print_ledger(report, results_console())
+        echo()
+        if report.metrics is not None:
+            echo("\n".join([key_figures(report.metrics), *order_lines(report)]))
+        echo(tokenizer_line(_manifest_of(path).tokenizer, run.get("tokenizer")))
         if "batches" in run:
             echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
         echo(finished_already(path) if result.kept else done)
-        if report is not None:
-            echo(f"More: packtool stats {shlex.quote(str(path))}")
-            for line in source_lines(report, path) if sources else ():
-                echo(line)
+        echo(f"More: packtool stats {shlex.quote(str(path))}")
+        for line in source_lines(report, path) if sources else ():
+            echo(line)
 
     show_result(result, terminal, {"run": result.run, "report": result.report}, say)
 

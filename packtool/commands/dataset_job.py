@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DatasetResult(CommandResult):
-    """The result of `pack`, `shuffle` or `materialize`: a packed dataset, or the order of one.
+    """The packed dataset that `pack`, `shuffle` or `materialize` wrote.
 
     Attributes:
-        report: the contents of its `report.json`; None for an order and after a dry run.
+        report: the contents of its `report.json`; None after a dry run.
     """
 
     report: PackedReport | None = None
 
     def held(self) -> object:
-        return self.report or "an order"
+        return self.report
 
 
 @dataclass(frozen=True)

@@ -18,20 +18,19 @@ from packtool.commands.made_by import command_again, tokenizer_named
 from packtool.commands.path_info import Info, free_name
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
-from packtool.formats.names import MARKER, UNFINISHED
+from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
     KeptColumn,
     Manifest,
-    OrderRecord,
     PackedManifest,
     Shuffle,
     StoreManifest,
     listed,
 )
 from packtool.options.arguments import command_line
-from packtool.outputs.claim import look
+from packtool.outputs.claim import look, made_by
 from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
@@ -43,12 +42,8 @@ from packtool.support.sizes import plural, show_bytes
 def dataset_info(place: Place) -> Info:
     """Describe the finished or unfinished output of a command."""
     there = place.names()
-    if manifests.MANIFEST not in there:
-        order = None if MARKER in there else manifests.order_at(place)
-        if order is not None:
-            return _order(place, order, there)
-        if any(name.startswith(f"{UNFINISHED}/") for name in there):
-            return _unfinished(place, there)
+    if manifests.MANIFEST not in there and any(name.startswith(f"{UNFINISHED}/") for name in there):
+        return _unfinished(place, there)
     return _finished(place, manifests.read(place), there)
 
 
@@ -58,7 +53,7 @@ def is_output(path: Path) -> bool:
         return False
     if (path / manifests.MANIFEST).exists() or any(map(Path.is_file, (path / UNFINISHED).rglob("*"))):
         return True
-    return manifests.order_at(LocalPlace(path)) is not None
+    return made_by(LocalPlace(path)) is not None
 
 
 def member_info(path: Path) -> Info | None:
@@ -73,13 +68,6 @@ def member_info(path: Path) -> Info | None:
             facts = {"bytes": path.stat().st_size}
             return Info(path, kind, "unknown", facts, next=[f"packtool info {shlex.quote(str(whole))}"])
     return None
-
-
-def _order(place: Place, order: OrderRecord, there: Mapping[str, int]) -> Info:
-    """Describe what `shuffle --order-only` wrote."""
-    missing = [file.name for file in order.files if there.get(file.name) != file.bytes]
-    facts = {"files": len(order.files), "bytes": sum(file.bytes for file in order.files)}
-    return Info(place.shown, str(order), "damaged" if missing else "whole", facts, missing)
 
 
 def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Info:

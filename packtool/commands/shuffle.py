@@ -1,7 +1,7 @@
 """`shuffle`: reorder the rows of a packed dataset, or write a token store's in the order of the partial shuffle.
 
-The atoms of a packed dataset are permuted, and its rows are written, or the order alone. The partial shuffle cuts the
-stream of a store into lanes and rotates each of them.
+The atoms of a packed dataset are permuted. The partial shuffle cuts the stream of a store into lanes and rotates each
+of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
-from packtool.commands.order import write_order
 from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
@@ -61,7 +60,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
             assert options.sequence_length is not None
             return _write_partial(job, record, options.sequence_length, options.remainder or "drop")
         dataset = PackedDataset(source)
-        if not options.order_only and (dataset.manifest.index_only or options.index_only):
+        if dataset.manifest.index_only or options.index_only:
             dataset = open_packed(source, job.stores)
         _require_atoms(dataset, options.atom_size)
         if options.atom_size is None:
@@ -69,17 +68,13 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         table = None
         if options.batch_tokens is not None:
             record, table = _with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
-        return (write_order if options.order_only else write_rows)(job, dataset, record, table)
+        return write_rows(job, dataset, record, table)
 
 
 def check_options(options: ShuffleArguments) -> Method:
     """Check that options make sense together; return the method."""
     method = shuffling.method(options.method)
     check_taken(options, "--method", method.name)
-    if options.order_only and method.source == "store":
-        what = f"has no effect with --method {method.name}, whose epochs are rotations of lanes"
-        remedy = "leave it out, or read any epoch of the rows of one with packtool.open(ROWS).epoch(N)"
-        raise UsageError("option-not-taken", what, remedy=remedy, where="--order-only")
     if not options.rotate and (options.epoch or options.seed is not None):
         what, remedy = "lanes that are not rotated are the same for every seed and epoch", "leave one of the two out"
         raise UsageError("option-not-taken", what, remedy=remedy, where="--no-rotate")

@@ -18,7 +18,7 @@ import msgspec
 import xxhash
 
 from packtool.errors import DataError, UsageError
-from packtool.formats.names import BATCHES, ORDER_FILE, UNFINISHED
+from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import (
     COLUMNS_VERSION,
     EXPORT,
@@ -31,10 +31,8 @@ from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
-    OrderRecord,
     PackedManifest,
     StoreManifest,
-    listed,
 )
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
@@ -64,11 +62,6 @@ _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
 _Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest)
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
-
-
-class _OrderRun(msgspec.Struct):
-    command: str
-    order: OrderRecord | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -188,47 +181,10 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
 
 def kind_at(place: Place) -> str:
     """Name the kind of a finished output, such as "token store"; "dataset" if its manifest can't be read."""
-    if order_at(place) is not None:
-        return "order"
     try:
         return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
     except (OSError, msgspec.MsgspecError):
         return "dataset"
-
-
-def order_at(place: Place) -> OrderRecord | None:
-    """Return the description of an order, from its `run.json`; None if the place holds no order, or a dataset."""
-    try:
-        if place.size(MANIFEST) is not None:
-            return None
-        run = decode(place.read(RUN), _OrderRun)
-    except (OSError, ValueError, DataError):
-        return None
-    if run.order is not None or run.command != "shuffle":
-        return run.order
-    # Earlier versions of packtool did not list the files. A shuffled dataset has batches, too, and is no order if its
-    # manifest is lost: what tells an order is a file of one.
-    files, orders = [], 0
-    for name, size in place.names().items():
-        is_order = name.rpartition("/")[2] == ORDER_FILE
-        orders += is_order
-        if is_order or name == BATCHES:
-            files.append(InputEntry(name, size, ""))
-    if orders == 0:
-        return None
-    return OrderRecord(files)
-
-
-def files_at(place: Place) -> list[InputEntry]:
-    """List the files of a finished output but the one that lists them: its manifest, or the `run.json` of an order.
-
-    Raises:
-        DataError: the manifest can't be read.
-    """
-    order = order_at(place)
-    if order is not None:
-        return order.files
-    return list(listed(read(place)))
 
 
 def read(place: Typed) -> Manifest:
@@ -305,14 +261,12 @@ def _no_manifest(place: Place) -> DataError:
     absent = place.absent()
     if absent is not None:
         return absent
-    order = order_at(place)
-    if order is not None:
-        epoch = "N" if order.epoch is None else order.epoch
-        remedy = f"give the dataset that it orders, which packtool.open(DATASET).epoch({epoch}) reads in this order"
-        return DataError("no-manifest", f"{order}, without rows", remedy=remedy, where=str(place))
     if place.below(UNFINISHED).absent() is None:
         what = "the output of a packtool command that was interrupted"
         remedy = f"finish it first: packtool info {shlex.quote(str(place))} tells how"
+    elif place.size(RUN) is not None:
+        what = f"{RUN} without {MANIFEST}: a dataset that lost it, or an order, which shuffle does not write any more"
+        remedy = "copy the dataset again; packtool.open(DATASET).epoch(N).order is the order of an epoch"
     else:
         what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
         remedy = "give the output directory of a packtool command; text files are tokenized first"

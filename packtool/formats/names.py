@@ -21,7 +21,6 @@ GENERATION_CONFIG = "generation_config.json"
 TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES, GENERATION_CONFIG)
 """All files of a tokenizer."""
 LENGTHS = "lengths.npy"
-ORDER_FILE = "order.npy"
 CHOSEN = "chosen.npy"
 BATCHES = "batches.npy"
 REPORT = "report.json"

@@ -292,11 +292,6 @@ class PackedBucket:
                 table, offsets = self.tables()[number]
                 yield MappedFile(self.place, entry.segments, table)
                 yield MappedFile(self.place, entry.segment_offsets, offsets)
-        yield from self.atom_files()
-
-    def atom_files(self) -> Iterator[MappedFile]:
-        """Yield the files of the bucket that list atoms."""
-        for entry in self.entry.shards:
             if entry.atoms is not None:
                 yield MappedFile.opened(self.place, entry.atoms, OFFSET)
 
@@ -416,11 +411,6 @@ class PackedDataset:
         if choice is not None and choice.documents is not None:
             yield MappedFile.opened(self.place, choice.documents, OFFSET)
         yield from self.columns.files()
-
-    def atom_files(self) -> Iterator[MappedFile]:
-        """Yield the files that list atoms."""
-        for bucket in self.buckets:
-            yield from bucket.atom_files()
 
     def chosen(self) -> list[I64] | None:
         """Return, for each store, the numbers of the stored documents that were packed; None if all are packed once.

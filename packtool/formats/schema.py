@@ -18,7 +18,6 @@ from packtool.formats import names
 from packtool.options.shared import DEFAULT_SEED
 from packtool.places.npy import Digest, FileEntry, NonNegative
 from packtool.planning.metrics.ledger import ChosenText, Ledger
-from packtool.support.sizes import plural
 from packtool.support.version import __version__
 
 FORMAT_VERSION = 3
@@ -80,30 +79,6 @@ class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         _require(re.fullmatch(names.OTHERS, self.name) is not None, f"{self.name!r} is not a file of a dataset")
-
-
-class OrderRecord(Struct, frozen=True):
-    """The contents of `run.json` that make a directory an order, which has no manifest.
-
-    Attributes:
-        rows: of the packed dataset that it orders; None where an earlier version of packtool wrote it.
-        epoch: of the order; None as `rows`.
-        files: all others.
-    """
-
-    files: list[InputEntry]
-    rows: NonNegative | None = None
-    epoch: NonNegative | None = None
-
-    def __str__(self) -> str:
-        """Describe the order in a few words.
-
-        >>> str(OrderRecord([], rows=1200, epoch=3))
-        'an order of 1,200 rows, epoch 3, for np.load'
-        """
-        if self.rows is None:
-            return "an order for np.load"
-        return f"an order of {plural(self.rows, 'row')}, epoch {self.epoch}, for np.load"
 
 
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):

@@ -104,10 +104,6 @@ class ShuffleArguments(MovingRows):
             high=(1 << 32) - 1,
         ),
     ] = 0
-    order_only: Annotated[
-        bool,
-        Option(FLAG, "Write the order alone, as plain .npy arrays for other readers.", "Output"),
-    ] = False
     index_only: IndexOnly = False
     store: StoresMoved = ()
 

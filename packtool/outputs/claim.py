@@ -27,6 +27,7 @@ import xxhash
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
+from packtool.formats.schema import listed
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
@@ -76,13 +77,13 @@ class Begun(There):
 
 @dataclass(frozen=True)
 class Finished(There):
-    """A dataset, an export or an order (what `shuffle --order-only` writes).
+    """A dataset or an export.
 
     A marker may lie beside it: of the run that made it, killed before it cleaned up; or of a run that was going to
     replace it, killed before it removed anything.
 
     Attributes:
-        digest: xxh3-128 of the manifest; of `run.json` if it is an order, which never has a marker beside it.
+        digest: xxh3-128 of the manifest.
         by: the command that made it, and its key; None if they are unknown.
     """
 
@@ -125,23 +126,13 @@ def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
 
 
 def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
-    """Return the finished output at a place; None if there is no manifest, or only a leftover of a killed run."""
-    if manifests.MANIFEST in names:
-        return _dataset(place, names, marker)
-    # An order has no manifest: its `run.json` comes last. Beside a marker, `run.json` may be an earlier run's. So an
-    # order whose run was killed before it removed its marker is made again, in less time than it takes to check it.
-    if marker is not None or manifests.order_at(place) is None:
-        return None
-    raw = place.read(manifests.RUN)  # which `order_at` has found to be whole
-    return Finished(names, marker, xxhash.xxh3_128_hexdigest(raw), manifests.decode(raw, Made))
-
-
-def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
-    """Return the dataset whose manifest is here; None if the manifest is a leftover of a killed run.
+    """Return the finished output at a place; None if there is no manifest, or only a leftover of a killed run.
 
     Beside a marker a manifest is a leftover if it is damaged, if there is no `run.json`, or if `run.json` has another
     digest.
     """
+    if manifests.MANIFEST not in names:
+        return None
     try:
         raw = place.read(manifests.MANIFEST)
         if marker is not None:
@@ -151,7 +142,7 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
     except (FileNotFoundError, ValueError):
         return None
     digest = xxhash.xxh3_128_hexdigest(raw)
-    by = _made_by(place)
+    by = made_by(place)
     # `run.json` is written before the manifest, and has its digest. A manifest with another digest arrived late, from a
     # run that has lost the place to another one. (0.1 wrote no digest.) Beside the marker of that other run it is a
     # leftover. Without a marker it is a dataset, whose files may have been overwritten: `verify` tells.
@@ -163,7 +154,7 @@ def _dataset(place: Place, names: Mapping[str, int], marker: bytes | None) -> Fi
     return Finished(names, marker, digest, by)
 
 
-def _made_by(place: Place) -> Made | None:
+def made_by(place: Place) -> Made | None:
     """Return the command and key of the run that finished, from `run.json`; None if it is missing or damaged."""
     try:
         return manifests.decode(place.read(manifests.RUN), Made)
@@ -232,8 +223,7 @@ def preview(place: Place, state: State) -> Occupancy:
     try:
         there = look(place)
         if isinstance(there, Finished) and state.same(there.by):
-            files = manifests.files_at(place)
-            place.require(files)
+            place.require(list(listed(manifests.read(place))))
             return "finished"
     except (OSError, PacktoolError):
         return "other"  # a dry run never fails because of its output: the run itself reports what is wrong there
@@ -336,7 +326,7 @@ def _begin(output: Output, options: Writing, there: There) -> None:
        have finished since: then it removes its own marker and stops.
        A manifest that a killed run had sent may arrive late. If it arrives before the second look, the dataset is
        whole: a run that resumes the same work keeps it. If it arrives after, in a place that this run has begun anew,
-       `run.json` is missing or has another digest, by which `_dataset` knows the manifest for a leftover, and
+       `run.json` is missing or has another digest, by which `_finished` knows the manifest for a leftover, and
        `Output.finish` removes it before it writes its own.
     3. The manifest of a dataset that is replaced is removed first. Without a manifest the place holds unfinished work;
        with one it holds a dataset. So files of the old dataset are never taken for files of the new one.
@@ -440,7 +430,7 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 
 def _require_whole(place: Place) -> None:
     """Require all files of a finished output to be there with the sizes that they were written with."""
-    files = manifests.files_at(place)
+    files = list(listed(manifests.read(place)))
     try:
         place.require(files)
     except DataError as error:
@@ -516,7 +506,7 @@ def _known(place: Place) -> set[str]:
         UsageError: its manifest can't be read.
     """
     try:
-        return {entry.name for entry in manifests.files_at(place)} | {manifests.RUN, manifests.MANIFEST}
+        return {entry.name for entry in listed(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}
     except PacktoolError as error:
         what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
         remedy = "remove the directory yourself, or choose another output"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -30,7 +30,7 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
-from packtool.formats.schema import InputEntry, Manifest, OrderRecord, OtherFile, listed
+from packtool.formats.schema import Manifest, OtherFile, listed
 from packtool.outputs.delivery import Delivery, require_mark, taken
 from packtool.outputs.lock import Lock
 from packtool.places.local import PARTIAL, LocalPlace
@@ -71,7 +71,7 @@ class Made(State, frozen=True):
     """The contents of `run.json` that tell who finished.
 
     Attributes:
-        manifest: xxh3-128 of the manifest; "" for an order, and where the version that finished did not write it.
+        manifest: xxh3-128 of the manifest; "" where the version that finished did not write it.
         arguments: of the command, as in the marker; empty where the version that finished did not write them.
     """
 
@@ -187,29 +187,14 @@ class Output:
         mark = read_mark(self.mark)
         made = Made(self.state.command, self.state.key, digest, {} if mark is None else mark.arguments)
         self.place.write(manifests.RUN, manifests.encode({**msgspec.structs.asdict(made), **(run or {})}))
-        self._keep(listed(manifest), manifests.RUN)
+        self._keep(manifest)
         if not manifests.write(self.place, manifest):  # another run has finished here since: its dataset stays
             raise taken(self.place)
         self.leave()
 
-    def finish_order(self, order: OrderRecord, run: Mapping[str, Any] | None = None) -> None:
-        """Turn the files that are there into an order, which has no manifest: `run.json` comes last.
-
-        Args:
-            order: lists the files.
-            run: as in `finish`.
-
-        Raises:
-            DataError: a file is missing.
-        """
-        self._keep(order.files)
-        facts = {**msgspec.structs.asdict(self.state), "order": order, **(run or {})}
-        self.place.write(manifests.RUN, manifests.encode(facts))
-        self.leave()
-
-    def _keep(self, entries: Iterable[InputEntry], *others: str) -> None:
-        """Require the listed files, and the output to be still this run's; remove all but these files and `others`."""
-        files = {each.name: each.bytes for each in entries}
+    def _keep(self, manifest: Manifest) -> None:
+        """Require the files of a manifest, and the output to be still this run's; remove all but these files."""
+        files = {each.name: each.bytes for each in listed(manifest)}
         there = self.place.names()
         for name, size in files.items():
             found = there.get(name)
@@ -222,7 +207,7 @@ class Output:
         require_mark(self.place, self.mark)
         # Leftovers of attempts that were given up go. So does a manifest that is here already: its run lost the place
         # to this one while it sent the manifest, and will notice when it looks for its marker afterwards.
-        self._remove(there, keep={*files, *others})
+        self._remove(there, keep={*files, manifests.RUN})
 
     def discard(self) -> None:
         """Remove everything: a resumed run could not use any of it."""

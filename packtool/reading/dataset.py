@@ -275,6 +275,20 @@ class Dataset(_Packed):
         what = f"{len(self)} rows of {self.sequence_length} tokens"
         return f"<packtool dataset: {what}, {self.recipe.place}{self._suffix()}>"
 
+    @property
+    def order(self) -> I64:
+        """The number of the stored atom at each place: (atoms) int64. An incomplete last atom is not in it: it is last.
+
+        Atoms are rows; with ``pack --atom-size`` they are runs of this many tokens, or of whole rows (docs/format.md).
+
+        Raises:
+            UsageError: rows are packed anew (`repack`), or lanes rotated: no order of the stored rows gives them.
+
+        >>> dataset.epoch(1).order  # doctest: +SKIP
+        array([3, 0, 2, 1])
+        """
+        return self.rows.order
+
     def segments(self, index: int) -> npt.NDArray[Any]:
         """Return the segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
         return self.rows.segments(index)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from packtool.errors import UsageError
 from packtool.formats.packed import PackedBucket
 from packtool.formats.segment_table import to_table
 from packtool.planning.plan import I64, Ints, Plan, Segments, offsets_of, pad, ranges
@@ -156,6 +157,11 @@ class Rows:
         """Return the numbers of these rows in stored order; None if rows are made of parts of stored rows."""
         return rows
 
+    @property
+    def order(self) -> I64:
+        """The number of the stored atom at each place, as `Dataset.order` has it: (atoms)."""
+        return np.arange(StoredPlan(self._stored, whole=False).movable_atoms)
+
     def _take(self, rows: I64, column: PackedBucket) -> RowArray:
         """Copy the tokens of some rows, or their loss.
 
@@ -191,6 +197,12 @@ class ComputedRows(Rows, ABC):
     def stored_numbers(self, rows: I64) -> I64 | None:
         return None
 
+    @property
+    def order(self) -> I64:
+        what = "these rows are packed anew, or cut anew from rotated lanes: no order of the stored rows gives them"
+        remedy = "write them, with packtool pack --epoch or packtool shuffle --method partial --epoch"
+        raise UsageError("no-order", what, remedy=remedy, where=str(self._stored.place))
+
     def _take(self, rows: I64, column: PackedBucket) -> RowArray:
         tokens = column.gathered(self.segments_of(rows)) if column.index_only else self._made(rows, column)
         return tokens.reshape(len(rows), self.sequence_length)
@@ -218,6 +230,7 @@ class ReorderedRows(ComputedRows):
         super().__init__(stored, pad_id, dtype)
         self._layout = Layout(plan, order)
         self._unit = plan.unit
+        self._reordered = order if isinstance(plan, StoredPlan) else None
         self._whole = isinstance(plan, StoredPlan) and plan.unit == plan.sequence_length
 
     def __len__(self) -> int:
@@ -229,6 +242,14 @@ class ReorderedRows(ComputedRows):
 
     def stored_numbers(self, rows: I64) -> I64 | None:
         return self._layout.units(rows) if self._whole else None
+
+    @property
+    def order(self) -> I64:
+        if self._reordered is None:
+            return super().order
+        order = self._reordered.view()
+        order.setflags(write=False)  # rows are read by this very array
+        return order
 
     def _made(self, rows: I64, column: PackedBucket) -> RowArray:
         stored = self.stored_numbers(rows)

@@ -4,8 +4,6 @@ The first pass reads units in stored order and sends every atom, with its segmen
 key: a partition holds the atoms whose keys have the same top bits, so it is small enough to be sorted in memory. Tasks
 share the work, as threads or on the workers of a cluster; each fills a file of its own for every partition, so one that
 was interrupted begins again. The second pass reads and sorts one partition after the other and joins its units to rows.
-
-Where only the order is wanted, its keys alone go to partitions.
 """
 
 from __future__ import annotations
@@ -47,11 +45,6 @@ _MOST_TASKS, _TASK_BYTES = 16, 1 << 28
 _BYTES_ON_CLUSTER = 1 << 26
 _MOST_FILES = 1 << 18
 """Files that tasks leave for a cluster or in a store, all together; but 64 tasks are always allowed."""
-
-_KEY_BYTES = 64  # memory for an atom whose key is sorted: its key and index, twice over
-_KEYS_AT_ONCE = 1 << 20
-_MOST_KEY_BITS = 12
-_KEY = np.dtype([("key", "<u8"), ("atom", "<i8")])
 
 
 class PartitionContents(msgspec.Struct, frozen=True):
@@ -404,35 +397,3 @@ class _Sorted:
         counts = atoms.units.astype(np.int64)
         self.units = ranges(offsets_of(counts)[order], counts[order], offsets_of(counts[order]))
         self.segment_offsets = offsets_of(atoms.unit_segments)
-
-
-def order_parts(shuffle: AtomShuffle, memory: int, directory: Path) -> Iterator[I64]:
-    """Yield the stored atom at each place of the new order, part by part, each computed in about `memory` bytes.
-
-    Atoms that are stored in the order of an earlier shuffle need that whole order, so their new one is a single part.
-
-    Args:
-        directory: for scratch files of keys, 16 bytes an atom; they are removed at the end.
-    """
-    bits = min((_KEY_BYTES * shuffle.atoms // memory).bit_length(), _MOST_KEY_BITS)
-    if shuffle.stored is not None or not bits:
-        yield shuffle.order()
-        return
-    files = [directory / f"order-{part:05d}.keys" for part in range(1 << bits)]
-    for file in files:
-        file.unlink(missing_ok=True)
-    draw = shuffle.keys()
-    for first in range(0, shuffle.atoms, _KEYS_AT_ONCE):
-        drawn = np.empty(min(_KEYS_AT_ONCE, shuffle.atoms - first), _KEY)
-        drawn["key"] = draw(first, len(drawn))
-        drawn["atom"] = np.arange(first, first + len(drawn))
-        order, offsets = _by_partition(drawn["key"], bits)
-        drawn = drawn[order]
-        for file, (a, b) in zip(files, pairwise(offsets.tolist()), strict=True):
-            if a < b:
-                with file.open("ab") as out:
-                    out.write(drawn[a:b].tobytes())
-    for file in files:
-        drawn = np.fromfile(file, _KEY) if file.exists() else np.empty(0, _KEY)
-        file.unlink(missing_ok=True)
-        yield drawn["atom"][order_by(np.ascontiguousarray(drawn["key"]))]

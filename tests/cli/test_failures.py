@@ -168,7 +168,6 @@ def test_names_command_no_terminal(here: Path, shell: Shell) -> None:
         ["stats", "blend.toml"],
         ["stats", "blend.toml", "--full", "--html", f"{HOSTILE}.html"],
         ["run", "all.toml", "-o", f"{HOSTILE}.run", "--dry-run"],
-        ["shuffle", packed, "-o", f"{HOSTILE}.order", "--order-only"],
     ]
     for json_too in ([], ["--json"]):
         for command in commands:

@@ -29,7 +29,6 @@ def test_the_result_as_json(place: Path, shell: Shell) -> None:
 
 SUMMED_UP = (
     "rows --atom-size 8",
-    "rows --order-only",
     "store -m partial -B 2 -L 8",
     "buckets -m bucket --batch-tokens 32 --remainder drop",
 )

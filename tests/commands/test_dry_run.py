@@ -36,7 +36,6 @@ def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:
         "tokenize": packtool.tokenize("corpus.jsonl", "out", dry_run=True),
         "pack": packtool.pack("store", "out", **ROWS, dry_run=True),
         "shuffle": packtool.shuffle("rows", "out", epoch=1, dry_run=True),
-        "order": packtool.shuffle("rows", "out", epoch=1, order_only=True, dry_run=True),
         "partial": packtool.shuffle("store", "out", method="partial", batch_size=2, sequence_length=64, dry_run=True),
         "materialize": packtool.materialize("rows", "out", index_only=True, dry_run=True),
         "export": packtool.export("store", "out", format="nanogpt", dry_run=True),
@@ -46,7 +45,7 @@ def test_every_command_knows_its_input_and_writes_nothing(place: Path) -> None:
     read = {"files": 1, "bytes": Path("corpus.jsonl").stat().st_size}
     assert known.pop("tokenize") == read
     assert known.pop("import")["files"] == 1
-    of_rows = dict.fromkeys(("shuffle", "order", "materialize"), rows)
+    of_rows = dict.fromkeys(("shuffle", "materialize"), rows)
     assert known == {**of_rows, **dict.fromkeys(("pack", "partial", "export"), store)}
     assert not Path("out").exists()
 

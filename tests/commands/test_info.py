@@ -111,18 +111,23 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
     ("arguments", "status", "message"),
     [
         (["pack", "packed", *PACKED], 2, "packed: a packed dataset, where a token store"),
-        (["show", "order"], 1, "order: an order of 6 rows, epoch 3, for np.load, without rows."),
         (["show", "half"], 1, "half: the output of a packtool command that was interrupted. Finish it first: packtool"),
         (["pack", "half", *PACKED], 1, "half: the output of a packtool command that was"),
         (["verify", "half"], 1, "half: the output of a packtool command that was interrupted."),
+        (
+            ["info", "lost"],
+            1,
+            "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuffle",
+        ),
+        (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order"),
         (["show", "packed/manifest.json"], 1, "packed/manifest.json: the manifest of a dataset. Give its directory: "),
     ],
 )
 def test_what_is_of_the_wrong_kind_is_called_by_its_name(
     place: Path, shell: Shell, arguments: list[str], status: int, message: str
 ) -> None:
-    packtool.shuffle("packed", "order", epoch=3, order_only=True)
     prepare("half", "pack", key="k")
+    shutil.copytree("packed", "lost", ignore=shutil.ignore_patterns("manifest.json"))
     assert message in shell.refused(*arguments, status=status)
     assert shell.out == ""
     assert not (place / "x").exists()

@@ -172,7 +172,6 @@ def commands(place: Path) -> dict[str, list[str]]:
         "materialize": ["materialize", str(place / "index"), *plain],
         "shuffle": ["shuffle", str(place / "packed"), "--epoch", "3", *plain],
         "shuffle, two passes": ["shuffle", str(place / "stream"), "--epoch", "3", *small],
-        "order": ["shuffle", str(place / "packed"), "--epoch", "3", "--order-only", *plain],
         "import": ["import", str(place / "foreign"), "--format", "jsonl", "--tokenizer", str(ASSET), "-q"],
         "export": ["export", str(place / "packed"), "--format", "parquet", "-q"],
         "run": ["run", str(place / "c.toml"), "--input", str(place / "store"), *plain],

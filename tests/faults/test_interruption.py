@@ -33,7 +33,7 @@ from tests.faults.harness import (
 
 NAMES = [
     *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes", "pack, planned on disk"],
-    *["pack, index only", "materialize", "shuffle", "shuffle, two passes", "order", "run", "export", "import"],
+    *["pack, index only", "materialize", "shuffle", "shuffle, two passes", "run", "export", "import"],
 ]
 FAULTS = {"killed": KILL, "full": FULL, "broken": BROKEN}
 FEW = 2

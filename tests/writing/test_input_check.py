@@ -113,23 +113,6 @@ def test_an_export_checks_what_it_reads(
     assert contents(Path("out")) == contents(Path("expected-export"))
 
 
-def test_an_order_checks_the_atoms_that_it_reads(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packtool.pack("store", "atoms", strategy="padding", sequence_length=16, atom_size=64, shard_tokens=320)
-    damaged = Path("atoms/atoms-00000.npy")
-    command = ["shuffle", "atoms", "-o", "out", "-q", "--order-only", "--epoch", "1"]
-    begins = np.load(damaged)
-    at = next(n for n in range(1, len(begins) - 1) if begins[n] + 1 < begins[n + 1])  # still ascending afterwards
-    whole = damaged.read_bytes()
-    with damaged.open("r+b") as file:
-        file.seek(-8 * (len(begins) - at), 2)
-        file.write((int(begins[at]) + 1).to_bytes(8, "little"))
-    assert run(command) == 1
-    assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
-    assert not Path("out/run.json").exists()
-    damaged.write_bytes(whole)
-    assert run([*command, "--resume"]) == 0
-
-
 def test_what_decides_sides_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.jsonl").write_text("".join(f'{{"text": "text {number}"}}\n' for number in range(200)))
     packtool.tokenize("a.jsonl", "tokenized")

@@ -15,14 +15,13 @@ from packtool.formats.packed import PackedDataset
 from packtool.outputs.output import Output, State
 from packtool.outputs.pieces import Pieces
 from packtool.places.local import LocalPlace
-from packtool.planning.shuffling import atom
-from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.planning.shuffling.atom import atom_shuffles
 from packtool.planning.shuffling.permutation import keys
 from packtool.writing import memory, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import stored_plans
-from packtool.writing.two_passes import PartitionContents, PartitionedRows, order_parts
+from packtool.writing.two_passes import PartitionContents, PartitionedRows
 from tests.stores import contents
 from tests.writing.cases import KINDS, counting
 
@@ -144,29 +143,3 @@ def test_rows_may_be_written_before_all_input_is_checked(
     monkeypatch.setattr(InputCheck, "keep", lambda check, action: check._kept.append(action))
     packtool.pack(store, tmp_path / "out", **KINDS["concat-8"], memory=30_000, workers=1)
     assert contents(tmp_path / "out") == contents(tmp_path / "expected")
-
-
-@pytest.mark.parametrize("memory", [1, 64, 700, 4096, 1 << 20])
-@pytest.mark.parametrize("stored", [False, True])
-def test_an_order_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int, stored: bool) -> None:
-    monkeypatch.setattr("packtool.writing.two_passes._KEYS_AT_ONCE", 17)
-    drawn = []
-
-    def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
-        drawn.append(count)
-        return original(seed, purpose, epoch, first, count)
-
-    original = atom.keys
-    monkeypatch.setattr(atom, "keys", keys)
-    shuffle = AtomShuffle(100, 7, 42, 1, AtomShuffle(100, 7, 41, 0) if stored else None)
-    parts = list(order_parts(shuffle, memory, tmp_path))
-    assert len(parts) == (1 if stored or memory > 6400 else 1 << min(12, (6400 // memory).bit_length()))
-    np.testing.assert_array_equal(np.concatenate(parts), shuffle.order())
-    assert sum(drawn) == (100 if len(parts) > 1 else 0), "each key is drawn once"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_an_interrupted_run_left_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "order-00000.keys").write_bytes(bytes(160))
-    shuffle = AtomShuffle(100, 0, 42, 1)
-    np.testing.assert_array_equal(np.concatenate(list(order_parts(shuffle, 700, tmp_path))), shuffle.order())
