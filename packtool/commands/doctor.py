@@ -13,6 +13,7 @@ from packtool.support.installing import how_to_install
 from packtool.support.version import __version__
 
 REQUIRED = {
+    "huggingface_hub": "tokenizers by hub id, hf://",
     "msgspec": "reads JSONL, reads and writes manifests",
     "numpy": "arrays",
     "obstore": "object stores",
@@ -30,7 +31,6 @@ OPTIONAL = {
     "gigatoken": "fast encoder for nearly all BPE tokenizers",
     "fastokens": "fast encoder for BPE on bytes with other regular expressions",
     "distributed": "--scheduler, a cluster of machines",
-    "huggingface_hub": "tokenizers by hub id",
     "jinja2": "chat templates, for packtool.text.conversations",
     "torch": "packtool.torch, the loader for PyTorch",
 }

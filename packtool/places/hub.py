@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from packtool.errors import DataError
-from packtool.support.installing import how_to_install
 
 PATIENCE = 4
 """Seconds to wait for a connection."""
@@ -33,18 +32,12 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
         revision: branch, tag or commit.
 
     Raises:
-        DataError: the first does not exist; the hub can't be reached; its client is not installed.
+        DataError: the first does not exist; the hub can't be reached.
     """
-    try:
-        from huggingface_hub import constants, hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-    except ImportError:
-        raise DataError(
-            "no-hub-client",
-            "no such file, and hub ids need the package huggingface_hub",
-            remedy=f"{how_to_install('huggingface_hub')}, or download its tokenizer.json and give the file",
-            where=repository,
-        ) from None
+    # Loads HTTP modules, which a tokenizer from a file does without.
+    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports every retry
     offline = not answers(constants.ENDPOINT)  # the client would try again for half a minute
     files: dict[str, bytes] = {}

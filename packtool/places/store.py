@@ -333,7 +333,7 @@ def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Obj
         raise DataError(
             "no-such-store",
             f"can't open this object store ({said})",
-            remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
+            remedy="check the URL, the credentials and the network",
             where=f"{scheme}://{name}",
         ) from None
 

@@ -11,16 +11,7 @@ from pathlib import Path
 
 from packtool.errors import UsageError
 
-PACKAGES = {
-    "aws": "boto3",
-    "chat": "jinja2",
-    "dask": "distributed",
-    "hub": "huggingface_hub",
-    "torch": "torch",
-}
-"""The packages of each extra."""
-
-BEYOND_READING = ("obstore", "pyarrow", "rich", "tokenizers", "tqdm", "typer")
+BEYOND_READING = ("huggingface_hub", "obstore", "pyarrow", "rich", "tokenizers", "tqdm", "typer")
 """Packages that packtool is installed with, and that reading datasets does without."""
 
 

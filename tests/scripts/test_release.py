@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -42,38 +41,6 @@ def test_a_changelog_without_a_version(tree: Path) -> None:
     (tree / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n")
     with pytest.raises(release.Fault, match=r"CHANGELOG\.md has no section with a version"):
         release.version(tree)
-
-
-GOOD = """Metadata-Version: 2.4
-Name: packtool
-Version: 0.1.0
-Summary: Rows.
-Author: the packtool authors
-License-Expression: Apache-2.0
-Requires-Python: >=3.11
-Requires-Dist: numpy
-Description-Content-Type: text/markdown
-
-# packtool
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "wrong"),
-    [
-        ("Metadata-Version: 2.4", "Metadata-Version: 2.9", "its version is 2.9, which not all installers know"),
-        ("Version: 0.1.0", "Version: 0.0.9", "it is of packtool 0.0.9, not 0.1.0"),
-        ("Author: the packtool authors\n", "", "the author is None"),
-        ("License-Expression: Apache-2.0\n", "", "License-Expression is missing"),
-        ("text/markdown", "text/plain", "README is missing, or not marked as Markdown"),
-        ("# packtool\n", "", "README is missing, or not marked as Markdown"),
-    ],
-)
-def test_metadata_that_an_index_would_refuse(old: str, new: str, wrong: str) -> None:
-    release.check_metadata(message_from_string(GOOD), "0.1.0")
-    with pytest.raises(release.Fault) as caught:
-        release.check_metadata(message_from_string(GOOD.replace(old, new)), "0.1.0")
-    assert str(caught.value) == f"metadata: {wrong}"
 
 
 def test_what_is_left_to_people(tree: Path) -> None:
@@ -132,7 +99,7 @@ def test_a_release_for_this_python(tmp_path: Path, capfd: pytest.CaptureFixture[
     wanted = ".".join(map(str, sys.version_info[:2]))
     assert release.main(["--to", str(tmp_path), "--python", wanted, "3.1"]) == 0, capfd.readouterr().err
     printed = capfd.readouterr().out
-    assert "the sdist builds the same wheel\n" in printed
+    assert "built and checked: " in printed
     assert re.search(rf"^Python {wanted}\.\d+: installed, from text to a batch, tests passed$", printed, re.MULTILINE)
     assert "not tried, since this machine has no such Python: 3.1\n" in printed
     assert printed.splitlines()[-1].startswith("Nothing was uploaded. To upload: ")
