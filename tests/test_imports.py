@@ -62,6 +62,8 @@ LIGHT_MAY_USE = (
 )
 NAMES_ONLY = ("packtool",)
 """The public names, which load nothing until they are used."""
+DECODES = r"msgspec\.(convert|(json|toml|yaml|msgpack)\.(decode|Decoder))|from msgspec.* import .*(convert|ecode)"
+"""What packtool.support.decoding does for everybody."""
 HEAVY = ("pydantic", "rich", "numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "xxhash")
 
 
@@ -143,6 +145,10 @@ def breaches(path: str, source: str) -> list[str]:
             or (not standard(imported) and imported not in NAMES_ONLY and not within(imported, LIGHT_MAY_USE))
         ):
             found.append(f"{path} imports {imported} when it is loaded, which slows packtool --help")
+    if name != "packtool.support.decoding":
+        calls = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Attribute | ast.ImportFrom)]
+        if any(re.match(DECODES, ast.unparse(node)) for node in calls):
+            found.append(f"{path} decodes with msgspec itself, and two threads that do so may end the process")
     if not within(name, PURE):
         return found
     for node in ast.walk(parsed(source)):
@@ -180,6 +186,8 @@ def test_directions(path: str) -> None:
         ("packtool/commands/x.py", "import packtool", "does not lie below it"),
         ("packtool/cli/x.py", "if True:\n    import numpy", "slows packtool --help"),
         ("packtool/__init__.py", "from packtool.commands.pack import pack", "slows packtool --help"),
+        ("packtool/places/x.py", "import msgspec\nmsgspec.json.decode(b'')", "decodes with msgspec itself"),
+        ("packtool/report/x.py", "from msgspec.json import Decoder", "decodes with msgspec itself"),
     ],
 )
 def test_a_breach_is_found(path: str, source: str, message: str) -> None:

@@ -13,6 +13,7 @@ from packtool.exchange.model import damaged
 from packtool.formats.files import HashedFile
 from packtool.formats.schema import ExportedFile
 from packtool.places.local import PARTIAL, sync_directory
+from packtool.support.decoding import decode
 
 Content = TypeVar("Content")
 
@@ -54,10 +55,10 @@ def read_json(path: Path, kind: type[Content]) -> Content:
         DataError: missing, or not what it should be.
     """
     try:
-        return msgspec.json.decode(path.read_bytes().decode(), type=kind)
+        return decode(path.read_bytes(), kind)
     except FileNotFoundError:
         raise missing(path) from None
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise damaged(path, f"not as its format has it: {error}") from None
 
 

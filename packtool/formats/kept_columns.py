@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
-from packtool.formats import manifest as manifests
 from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
 from packtool.formats.on_demand import open_arrays
 from packtool.formats.schema import KeptColumn, OtherFile
 from packtool.formats.unchanged import Unchanged
 from packtool.places.place import MappedFile, Place
 from packtool.planning.plan import Ints
+from packtool.support.decoding import decode
 
 _AGAIN = "make the dataset again, or copy it again"
 
@@ -134,7 +134,7 @@ class KeptColumns:
 
         raw = read() if self._unchanged is None else self._unchanged.opened(read)
         try:
-            names = manifests.decode(raw, list[str])
+            names = decode(raw, list[str])
         except ValueError as error:
             raise self._bad_list(entry, f"no list of names: {error}") from None
         if names != sorted(set(names)) or len(names) > MOST_CATEGORIES:

@@ -36,6 +36,7 @@ from packtool.formats.schema import (
 )
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
+from packtool.support.decoding import decode
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
@@ -87,18 +88,6 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, str):
         return os.fsencode(value).decode("utf-8", "backslashreplace")
     return value
-
-
-def decode(raw: bytes, kind: type[_Content]) -> _Content:
-    """Decode a value of this type from JSON; raise a ValueError with the reason where that can't be done."""
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except UnicodeDecodeError:
-        raise ValueError("not UTF-8") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(str(error)) from None
 
 
 def sealed(record: msgspec.Struct | dict[str, Any]) -> bytes:
@@ -182,8 +171,8 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
 def kind_at(place: Place) -> str:
     """Name the kind of a finished output, such as "token store"; "dataset" if its manifest can't be read."""
     try:
-        return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
-    except (OSError, msgspec.MsgspecError):
+        return decode(place.read(MANIFEST), _Kind).format.removeprefix("packtool ")
+    except (OSError, ValueError):
         return "dataset"
 
 

@@ -28,12 +28,12 @@ def read_value(kind: Kind, name: str, value: Any, where: str) -> Any:
     Traceback (most recent call last):
     packtool.errors.UsageError: a.toml:3: tokens can't be 1.5. Give a number, such as 300B, 5M or 1000000.
     """
-    import msgspec  # --help needs none of it
+    from packtool.support.decoding import convert  # msgspec, of which --help needs nothing
 
     plain = os.fspath(value) if isinstance(value, os.PathLike) else value
     try:
-        return kind.parse(msgspec.convert(plain, kind.in_file))
-    except (msgspec.ValidationError, ValueError, OverflowError, UsageError):
+        return kind.parse(convert(plain, kind.in_file))
+    except (ValueError, OverflowError, UsageError):
         as_in_toml = str(value).lower() if isinstance(value, bool) else shown(value)
         what = f"{name} can't be {as_in_toml}"
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None

@@ -37,6 +37,7 @@ from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
 from packtool.places.url import is_remote
+from packtool.support.decoding import decode
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
 def made_by(place: Place) -> Made | None:
     """Return the command and key of the run that finished, from `run.json`; None if it is missing or damaged."""
     try:
-        return manifests.decode(place.read(manifests.RUN), Made)
+        return decode(place.read(manifests.RUN), Made)
     except (OSError, ValueError, PacktoolError):
         return None
 

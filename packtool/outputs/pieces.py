@@ -28,11 +28,12 @@ from packtool.formats.names import PIECES
 from packtool.outputs.output import Output
 from packtool.places.local import LocalPlace
 from packtool.places.place import Entry
+from packtool.support.decoding import decode
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")
 _AT_ONCE = 16
-"""Records that are read at the same time: in an object store every record takes a request."""
+"""Records that are read at the same time from an object store, where each takes a request."""
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):
@@ -135,8 +136,11 @@ class Pieces(Generic[Done]):
     def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
         """Return the records that exist and are as they were written, even if their files are not."""
         wanted = sorted(set(numbers).intersection(self.numbers()))
-        with ThreadPoolExecutor(_AT_ONCE) as pool:  # in a store each is a request
-            records = list(pool.map(self._read, wanted))
+        if isinstance(self.output.place, LocalPlace):
+            records = list(map(self._read, wanted))
+        else:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                records = list(pool.map(self._read, wanted))
         found: dict[int, Done] = {}
         for number, record in zip(wanted, records, strict=True):
             if record is not None:
@@ -147,7 +151,7 @@ class Pieces(Generic[Done]):
         """Return the record of a piece; None if it is missing, damaged, or of another run."""
         try:
             raw = manifests.unsealed(self.output.place.read(self.name(number)))
-            record = manifests.decode(raw, _Record[self.type])  # type: ignore[name-defined]
+            record = decode(raw, _Record[self.type])  # type: ignore[name-defined]
         except (FileNotFoundError, ValueError):
             return None
         return record if record.piece == self._piece(number) else None

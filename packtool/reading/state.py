@@ -25,6 +25,7 @@ from packtool.errors import DataError
 from packtool.reading.order import Base, Dealt
 from packtool.reading.source import BY_WEIGHTS
 from packtool.reading.stream import Stream
+from packtool.support.decoding import convert, decode
 
 KEY = "packtool"
 """The only key of a state."""
@@ -160,8 +161,8 @@ def _read(stream: Stream, state: object, where: str) -> LoaderState:
     if not isinstance(text, str):
         raise _bad(f"{text!r:.100} is not the text of a state", where)
     try:
-        saved = msgspec.json.decode(text, type=LoaderState)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        saved = decode(text, LoaderState)
+    except ValueError as error:
         raise _bad(f"not the state of a loader ({error})", where) from None
     if _sum_of(saved) != saved.sum:
         raise _bad("damaged or edited: its checksum differs", where)
@@ -336,11 +337,11 @@ def _of_an_earlier_version(stream: Stream, state: Mapping[Any, Any], where: str)
     order = stream.order
     try:
         if not isinstance(order, Dealt):
-            old = msgspec.convert(dict(state), _OldDataset)
+            old = convert(dict(state), _OldDataset)
             sources = {"": _identity_of(old)} if old.samples else {}
             return LoaderState(_VERSION, old.samples, False, {"": old.samples}, sources, [], None, [])
-        blend = msgspec.convert(dict(state), _OldBlend)
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        blend = convert(dict(state), _OldBlend)
+    except (TypeError, ValueError) as error:
         raise _bad(f"not the state of a loader ({error})", where) from None
     rows = {name: source.rows for name, source in blend.sources.items()}
     sources = {name: _identity_of(source) for name, source in blend.sources.items()}

@@ -19,11 +19,11 @@ from packtool.exchange.formats.raw import READ_TOKENS
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import I64
+from packtool.support.decoding import decode
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.records import UnusableFileError
 from packtool.text.corpus.token_columns import KNOWN
 
-_DECODER = msgspec.json.Decoder(dict[str, Any])
 _LARGEST = 1 << 63
 
 
@@ -110,8 +110,8 @@ class _Stream(io.RawIOBase):
 
 def _record(line: bytes, number: int, options: ReadOptions, where: str) -> _Record:
     try:
-        record = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        record = decode(line, dict[str, Any])
+    except ValueError as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
     name = columns.id_column(record, options, where)
     ids = record[name]

@@ -23,6 +23,7 @@ from packtool.exchange.formats import samples
 from packtool.exchange.model import FILE_BYTES, Contents, Format, Found, Part, ReadOptions, cut, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
+from packtool.support.decoding import decode
 
 _INDEX = "index.json"
 _TYPES = {"<u2": 5, "<u4": 6}
@@ -149,8 +150,8 @@ def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
     for name, kind in zip(names, config.data_format, strict=True):
         serializer, _, number = kind.partition(":")
         dtype = _READ.get(serializer, {}).get(number)
-        decode = None if dtype is None else partial(samples.numbers, dtype=np.dtype(dtype))
-        leaves.append(samples.Leaf(name, kind, decode))
+        numbers = None if dtype is None else partial(samples.numbers, dtype=np.dtype(dtype))
+        leaves.append(samples.Leaf(name, kind, numbers))
     return leaves
 
 
@@ -159,17 +160,17 @@ def _names(spec: str | None, path: Path) -> list[str]:
     if spec is None:
         return []
     try:
-        _, tree = msgspec.json.decode(spec, type=tuple[int, _Spec])
-        keys = msgspec.json.decode(tree.context, type=list[str]) if tree.context else []
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        _, tree = decode(spec, tuple[int, _Spec])
+        keys = decode(tree.context, list[str]) if tree.context else []
+    except ValueError as error:
         raise damaged(path.with_name(_INDEX), f"its data_spec is not one of litdata: {error}") from None
     return keys if all(child.type is None for child in tree.children_spec) else []
 
 
 def _require_tokens(chunk: _Chunk, leaves: list[samples.Leaf], size: int, path: Path) -> None:
     """Require that the index counts the tokens of a chunk, in `size` bytes."""
-    decode = leaves[0].decode
-    itemsize = decode(b"").itemsize if decode is not None else 0
+    numbers = leaves[0].decode
+    itemsize = numbers(b"").itemsize if numbers is not None else 0
     if itemsize and chunk.dim != size / itemsize:
         what = f"has {size} bytes of ids of {leaves[0].kind}, but its index says {chunk.dim} ids"
         raise damaged(path, what)

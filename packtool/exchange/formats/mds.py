@@ -35,6 +35,7 @@ from packtool.exchange.model import (
 )
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
+from packtool.support.decoding import decode
 
 _INDEX = "index.json"
 _COLUMNS = ("column_names", "column_encodings", "column_sizes")
@@ -270,8 +271,8 @@ def _known(path: Path) -> _Shard | None:
 
 def _own_columns(header: bytes, path: Path) -> _Columns:
     try:
-        columns = msgspec.json.decode(header.decode(), type=_Columns)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        columns = decode(header, _Columns)
+    except ValueError as error:
         raise damaged(path, f"not a shard of MDS: {error}") from None
     if len({len(getattr(columns, name)) for name in _COLUMNS}) > 1:
         raise damaged(path, "has more names than types of columns, or fewer")

@@ -10,6 +10,7 @@ import msgspec
 import xxhash
 
 from packtool.formats.names import MORE_TEMPLATES
+from packtool.support.decoding import convert
 from packtool.text.conversations.conversation import ConversationError, Trained, Use
 from packtool.text.conversations.reasoning import THINK
 
@@ -91,8 +92,8 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
         if templates is None:
             continue
         try:
-            found = msgspec.convert(templates, str | dict[str, str] | list[_Named])
-        except msgspec.ValidationError as error:
+            found = convert(templates, str | dict[str, str] | list[_Named])
+        except ValueError as error:
             raise ConversationError(
                 f"the chat_template of {name} is neither a text nor texts with names: {error}"
             ) from None

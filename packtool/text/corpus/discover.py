@@ -21,6 +21,7 @@ import msgspec
 
 from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
+from packtool.support.decoding import decode
 from packtool.text.corpus.classify import classify, suffix_format
 from packtool.text.corpus.file_bytes import in_store, open_raw
 from packtool.text.corpus.records import CorpusFile, shown
@@ -279,8 +280,8 @@ def _data_files(location: str) -> set[str] | None:
     try:
         raw = open_raw(location)
         with closing(raw):
-            state = msgspec.json.decode(raw.read(), type=_State)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            state = decode(raw.read(), _State)
+    except (OSError, ValueError):
         return None
     return {file.filename for file in state.files}
 

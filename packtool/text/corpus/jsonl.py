@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from packtool.support.decoding import prepared
 from packtool.text.corpus.documents import KINDS, document_of, scalars_of, values_at
 from packtool.text.corpus.records import (
     RECORD_BYTES,
@@ -107,7 +108,7 @@ class RecordParser:
             scalars = [(place, _SCALAR, None) for place in places[1:]]
             members = [("f0", list[int] if self._fields.ids else str), *scalars]
         rename = dict(zip(places, self._names, strict=True))
-        return msgspec.json.Decoder(msgspec.defstruct("Record", members, rename=rename))
+        return prepared(msgspec.defstruct("Record", members, rename=rename))
 
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
         """Parse all lines together; return None if one of them needs a closer look.

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from packtool.support.decoding import decode
 from packtool.text.encoding.encoders import reference_tokenizer
 
 ADDED_TOKENS = "added_tokens.json"
@@ -87,10 +88,10 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged:
         The new tokenizer.json; the same bytes if nothing changes, or if they are not a tokenizer.json.
     """
     try:
-        entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        entries = decode(data, dict[str, msgspec.Raw])
         written = entries.get("added_tokens", _NULL)
-        known = {token.content: token for token in msgspec.json.decode(written, type=list[_Added] | None) or []}
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        known = {token.content: token for token in decode(written, list[_Added] | None) or []}
+    except ValueError:
         return data
     tokens = [_Added(str(token["content"]), **_flags(token)) for token in wanted if token["content"]]
     missing = [token for token in tokens if token.content not in known]
@@ -104,7 +105,7 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged:
     if not missing and not other:
         return data
     # Decoded once more, since `_Added` lacks the ids, and whatever else the file says of a token.
-    before = msgspec.json.decode(written) or []
+    before = decode(written, list[dict[str, Any]] | None) or []
     for entry in before:
         entry.update(other.get(entry["content"], {}))
     return msgspec.json.encode({**entries, "added_tokens": [*before, *_numbered(data, missing)]})
@@ -116,8 +117,8 @@ def with_special(data: bytes, texts: Collection[str]) -> bytes:
     >>> with_special(b'{"added_tokens": [{"id": 7, "content": "<x>", "special": false}]}', {"<x>"})
     b'{"added_tokens":[{"id":7,"content":"<x>","special":true}]}'
     """
-    entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    tokens = msgspec.json.decode(entries.get("added_tokens", _NULL)) or []
+    entries = decode(data, dict[str, msgspec.Raw])
+    tokens = decode(entries.get("added_tokens", _NULL), list[dict[str, Any]] | None) or []
     ordinary = [token for token in tokens if token["content"] in texts and not token.get("special")]
     if not ordinary:
         return data

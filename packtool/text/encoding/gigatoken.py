@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from packtool.planning.plan import I64
+from packtool.support.decoding import decode
 from packtool.text.encoding.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
 from packtool.text.encoding.families import BYTE_CHARACTERS
 from packtool.text.encoding.spec import for_encoding
@@ -27,13 +28,13 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     """Return the tokenizer.json that gigatoken is loaded from: the plainest form that means the same."""
     entries, shape = for_encoding(data), recipe.shape
     model = entries["model"]
-    tokens: list[dict[str, Any]] = msgspec.json.decode(entries.get("added_tokens", b"[]")) or []
+    tokens = decode(entries.get("added_tokens", b"[]"), list[dict[str, Any]] | None) or []
     if recipe.special_as_text:
         tokens = [token for token in tokens if not token.get("special")]
     known = {token["content"] for token in tokens}
     vocab: dict[str, int] = {}
     if shape.foreign or shape.digits:
-        vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
+        vocab = decode(model["vocab"], dict[str, int])
     if shape.foreign:
         vocab = {text: number for text, number in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
         model["vocab"] = vocab
@@ -85,8 +86,8 @@ class GigatokenEncoder:
         self._joined = recipe.shape.joined
         self._placeholders: list[str] = []
         if recipe.shape.digits:
-            entries = msgspec.json.decode(self._prepared, type=dict[str, msgspec.Raw])
-            added = msgspec.json.decode(entries["added_tokens"])
+            entries = decode(self._prepared, dict[str, msgspec.Raw])
+            added = decode(entries["added_tokens"], list[dict[str, Any]])
             self._placeholders = [token["content"] for token in added if token["id"] > self._separator]
         self._spell = functools.cache(reference.spell)
         self._load()

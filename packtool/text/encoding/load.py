@@ -11,12 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from packtool.errors import DataError
 from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.formats.schema import TokenizerInfo
 from packtool.outputs.tokenizer_files import default_tokenizer
+from packtool.support.decoding import decode
 from packtool.support.sizes import plural
 from packtool.text.encoding.added import (
     ADDED_TOKENS,
@@ -61,7 +60,7 @@ class FoundTokenizer:
         """The tokenizer.json, parsed; without merges."""
         try:
             return parse(self.data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise self._bad(f"not a tokenizer.json ({error})") from None
 
     @property
@@ -104,8 +103,8 @@ class FoundTokenizer:
         configs: list[Mapping[str, Any]] = []
         for name in [name for name in TOKENIZER_CONFIGS if name in self.files]:
             try:
-                configs.append(msgspec.json.decode(self.files[name], type=dict[str, Any]))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                configs.append(decode(self.files[name], dict[str, Any]))
+            except ValueError as error:
                 what, where = f"not valid JSON ({error})", f"{self.where}: {name}"
                 raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
         return configs
@@ -118,8 +117,8 @@ class FoundTokenizer:
         """
         where = f"{self.where}: {GENERATION_CONFIG}"
         try:
-            config = msgspec.json.decode(self.files.get(GENERATION_CONFIG, b"{}"), type=dict[str, Any])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            config = decode(self.files.get(GENERATION_CONFIG, b"{}"), dict[str, Any])
+        except ValueError as error:
             what = f"not valid JSON ({error})"
             raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
         named = config.get("eos_token_id")
@@ -234,12 +233,12 @@ def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer
     configs = dict(zip(names, found.configs, strict=True))
     try:
         if ADDED_TOKENS in files:
-            configs[ADDED_TOKENS] = msgspec.json.decode(files[ADDED_TOKENS], type=dict[str, Any])
+            configs[ADDED_TOKENS] = decode(files[ADDED_TOKENS], dict[str, Any])
         wanted = added_tokens(configs)
         decoder = configs.get(TOKENIZER_CONFIGS[0], {}).get("added_tokens_decoder") or {}
         flagged = {token["content"] for token in decoder.values()}
         named_in, named = named_ids(configs)
-    except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = f"its added tokens can't be read ({error})"
         raise DataError("bad-tokenizer-config", what, remedy="fix or remove them", where=where) from None
     files = {**kept, TOKENIZER: with_added_tokens(found.data, wanted, flagged)}

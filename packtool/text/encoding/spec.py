@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from msgspec.json import decode
+
+from packtool.support.decoding import decode
 
 
 def _right(pair: Any) -> str:
@@ -25,7 +26,7 @@ def parse(data: bytes) -> dict[str, Any]:
         data: the tokenizer.json.
 
     Raises:
-        msgspec.MsgspecError, UnicodeDecodeError: not JSON, without a model, or with an entry of another type than it
+        ValueError: not JSON, without a model, or with an entry of another type than it
             must have.
 
     >>> parse(b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": null}')
@@ -35,17 +36,17 @@ def parse(data: bytes) -> dict[str, Any]:
     merges = raw_model.pop("merges", None)
     model: dict[str, Any] = {}
     for name, raw in raw_model.items():
-        model[name] = decode(raw, type=_Vocabulary if name == "vocab" else Any)
+        model[name] = decode(raw, _Vocabulary if name == "vocab" else Any)
     prefix = model.get("continuing_subword_prefix")
     if merges is not None and isinstance(prefix, str) and prefix:
         # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
         # that is in the middle of a character.
-        parts = map(_right, decode(merges, type=_Merges))
+        parts = map(_right, decode(merges, _Merges))
         if not all(part.startswith(prefix) for part in parts):
-            raise msgspec.ValidationError("merges without the prefix of continuing subwords that it has")
+            raise ValueError("merges without the prefix of continuing subwords that it has")
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
-        decode(others.get(name, _NULL), type=type_ | None)
-    return {"model": model, **{name: decode(raw) for name, raw in others.items()}}
+        decode(others.get(name, _NULL), type_ | None)
+    return {"model": model, **{name: decode(raw, Any) for name, raw in others.items()}}
 
 
 def repeated_merge(data: bytes) -> str | None:
@@ -56,8 +57,8 @@ def repeated_merge(data: bytes) -> str | None:
     """
     model, _ = _entries(data)
     try:
-        merges = decode(model.get("merges", _NULL), type=_Merges | None) or []
-    except (msgspec.DecodeError, ValueError, RecursionError):  # `tokenizers` will say what is wrong with them
+        merges = decode(model.get("merges", _NULL), _Merges | None) or []
+    except ValueError:  # `tokenizers` will say what is wrong with them
         return None
     if len(set(merges)) == len(merges):
         return None
@@ -82,7 +83,7 @@ def for_encoding(data: bytes) -> dict[str, Any]:
 
 def _entries(data: bytes) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
     """Return the entries of the model, with its type, and the others that are there, as they are written."""
-    entries = decode(data, type=_Entries)
+    entries = decode(data, _Entries)
     model = entries.model
     if "type" not in model:  # what `tokenizers` takes an older file for
         if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":

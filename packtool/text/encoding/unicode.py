@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
+
+from packtool.support.decoding import decode
 
 CodeTable = np.ndarray[Any, np.dtype[np.bool_]]
 """For every code point, whether it is in a set."""
@@ -53,7 +54,7 @@ def pattern(name: str) -> str:
 def _spans(name: str) -> Iterator[tuple[str, str]]:
     """Yield the ranges of a set of `assets/unicode.json`, both ends in hexadecimal and included."""
     data = (Path(__file__).parents[2] / "assets" / "unicode.json").read_bytes()
-    for span in msgspec.json.decode(data)[name]:
+    for span in decode(data, dict[str, Any])[name]:
         low, _, high = span.partition("-")
         yield low, high or low
 

@@ -14,6 +14,7 @@ import xxhash
 
 from packtool.formats.schema import InputEntry
 from packtool.places.local import create_file
+from packtool.support.decoding import decode
 from packtool.text.corpus.records import Reject
 
 
@@ -75,7 +76,7 @@ class RejectLog:
         for block in blocks:
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
-                entry = msgspec.json.decode(line, type=RejectedRecord)
+                entry = decode(line, RejectedRecord)
                 number = int(entry.file)
                 entry.file = names[number]
                 if entry.record:

@@ -1,0 +1,106 @@
+"""JSON as typed values: with one kind of error, and from any number of threads."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import packtool
+from packtool.support.decoding import convert, decode
+
+FIRST_USE = """
+import contextlib, importlib, json, pkgutil, sys, threading, time
+import msgspec, packtool
+from packtool.support import decoding
+
+sys.setswitchinterval(1e-6)
+for module in pkgutil.walk_packages(packtool.__path__, "packtool.", onerror=lambda name: None):
+    if not module.name.endswith("__main__") and not module.name.startswith("packtool.torch"):
+        importlib.import_module(module.name)
+
+def structs(kind):
+    yield kind
+    for each in kind.__subclasses__():
+        yield from structs(each)
+
+def evaluated(*args, known=msgspec._utils._eval_type):
+    time.sleep(1e-3)  # where msgspec runs Python to learn the types of fields, others get their turn
+    return known(*args)
+msgspec._utils._eval_type = evaluated
+kinds = [kind for kind in structs(msgspec.Struct) if kind.__module__.startswith("packtool")]
+assert len(kinds) > 80
+for number, kind in enumerate(kinds):
+    fields = [{name: 1} for name in kind.__struct_encode_fields__]  # each is looked up in what is noted
+    together = threading.Barrier(8)
+    def use(convert, wait):
+        together.wait()
+        time.sleep(wait)  # some come while the first is at it
+        for field in fields:
+            with contextlib.suppress(ValueError, TypeError):  # some have arrays, and are never decoded
+                decoding.convert(field, kind) if convert else decoding.decode(json.dumps(field), kind)
+    threads = [threading.Thread(target=use, args=[number % 3 == 0, number / 2000]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print(len(kinds))
+"""
+
+
+def test_a_first_use_of_each_type_by_eight_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 80
+
+
+OPENED = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import packtool
+sys.setswitchinterval(1e-6)
+with ThreadPoolExecutor(8) as pool:
+    print(*{len(rows) for rows in pool.map(lambda _: packtool.open(sys.argv[1]), range(16))})
+"""
+
+
+def test_a_dataset_is_opened_by_eight_threads_as_the_first_act_of_a_process(tmp_path: Path) -> None:
+    from tests.stores import write_store
+
+    packtool.pack(write_store(tmp_path / "store", [5, 9, 17]), tmp_path / "rows", strategy="bfd", sequence_length=16)
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", OPENED, tmp_path / "rows"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+class Point(msgspec.Struct):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b'{"x": "1"}', "Expected `int`, got `str` - at `$.x`"),
+        (b"[", "Expected `object`, got `array`"),
+        (b'{"x": 1', "Input data was truncated"),
+        (b'{"y": "\xff"}', "Object missing required field `x`"),
+        (b'{"y": ' + b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_whatever_is_wrong_is_a_value_error(raw: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}$") as caught:
+        decode(raw, Point)
+    assert type(caught.value) is ValueError
+
+
+def test_plain_data_are_converted() -> None:
+    assert convert({"x": 1}, Point) == Point(1)
+    with pytest.raises(ValueError, match="Expected `int`, got `str`") as caught:
+        convert({"x": "1"}, Point)
+    assert type(caught.value) is ValueError
