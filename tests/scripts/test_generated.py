@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import cli_reference
+import file_list
 import format_table
 import pytest
 import report_schema
@@ -16,6 +17,7 @@ from packtool.cli.commands import COMMANDS
 DOCS = Path(__file__).parents[2] / "docs"
 GENERATED: dict[str, Callable[[str], str]] = {
     "cli.md": lambda _: cli_reference.reference(),
+    "files.md": lambda _: file_list.page(),
     "coming-from.md": format_table.written,
     "report-schema.md": lambda _: report_schema.page(),
     "report.schema.json": lambda _: report_schema.schema(),
