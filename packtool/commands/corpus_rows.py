@@ -84,7 +84,7 @@ def write_corpus(
     neighbours: Neighbours | UnsetType = UNSET
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
-    inputs = job.input_entries()
+    inputs = job.recorded.entries
     report = report_of_rows(
         strategy=strategy.name,
         options=options,

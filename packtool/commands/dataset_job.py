@@ -12,13 +12,13 @@ from msgspec import UNSET
 
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
+from packtool.commands.recorded import Recorded
 from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
 from packtool.formats.names import CHOSEN
 from packtool.formats.schema import (
     Choice,
-    DatasetEntry,
     KeptColumn,
     PackedManifest,
     packed_version,
@@ -63,6 +63,7 @@ class DatasetJob:
     Attributes:
         command: its name.
         inputs: datasets that it reads.
+        recorded: the same, as they were when the run began.
         stores: the stores given for inputs without tokens.
         options: as the command takes them.
         budget: memory and engine.
@@ -71,23 +72,24 @@ class DatasetJob:
 
     command: str
     inputs: Sequence[Place]
+    recorded: Recorded
     stores: Sequence[Place]
     options: PackArguments | ShuffleArguments | MaterializeArguments
     budget: Budget
     clock: Clock
-
-    def input_entries(self) -> list[DatasetEntry]:
-        """List the inputs as manifests identify them."""
-        return list(map(manifests.input_entry, self.inputs))
 
     def key(self, *options: Any) -> str:
         """Return the key of the output: a digest of all that it depends on.
 
         Args:
             options: the options that matter to the bytes, apart from the inputs, packtool's version and `index_only`.
+
+        Raises:
+            DataError: an input was replaced while it was opened. What is made of it would be kept under a wrong key.
         """
+        self.recorded.require_unchanged()
         without_tokens = ["index-only"] if self.options.index_only else []
-        return key_of(__version__, *options, *without_tokens, self.input_entries())
+        return key_of(__version__, *options, *without_tokens, self.recorded.entries)
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[Output]:
@@ -121,7 +123,12 @@ class DatasetJob:
     def finish(
         self, output: Output, manifest: PackedManifest, report: PackedReport, facts: Mapping[str, Any]
     ) -> DatasetResult:
-        """Publish what was written, with more `facts` in its `run.json`, and return the result."""
+        """Publish what was written, with more `facts` in its `run.json`, and return the result.
+
+        Raises:
+            DataError: an input was replaced while it was read.
+        """
+        self.recorded.require_unchanged(output)
         run = {
             "inputs": [place.name for place in self.inputs],
             "tokenizer": tokenizer_named([*self.inputs, *self.stores]),
@@ -155,7 +162,7 @@ def dataset_job(
         engine_for(options.scheduler, options.workers, command, at_end=discard_runs) as engine,
     ):
         budget = Budget(memory_granted(options.memory), engine, in_order=in_part(datasets))
-        yield DatasetJob(command, datasets, tokens, options, budget, clock)
+        yield DatasetJob(command, datasets, Recorded.of(datasets), tokens, options, budget, clock)
 
 
 def with_documents(choice: Choice | None, documents: I64 | None, output: Output) -> Choice | None:

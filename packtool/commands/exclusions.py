@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.commands.document_origins import listed_documents
+from packtool.commands.recorded import Recorded
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import StoreManifest
@@ -26,19 +27,19 @@ class Exclusions:
 
     Attributes:
         lists: contents of lists, by their paths.
-        stores: paths of token stores.
+        stores: token stores.
     """
 
     lists: dict[str, bytes]
-    stores: list[Path]
+    stores: Recorded
 
     def __bool__(self) -> bool:
-        return bool(self.lists or self.stores)
+        return bool(self.lists or self.stores.places)
 
     def digests(self) -> list[str]:
         """Return what tells these exclusions from others, in one order however they are named."""
         of_lists = [xxhash.xxh3_128_hexdigest(listed) for listed in self.lists.values()]
-        of_stores = [manifests.input_entry(store).xxh3_128 for store in self.stores]
+        of_stores = [entry.xxh3_128 for entry in self.stores.entries]
         return sorted({*of_lists, *of_stores})
 
     def excluded(self, stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], arrays: Arrays) -> list[Mask]:
@@ -49,7 +50,7 @@ class Exclusions:
             arrays: makes the results, which are as long as the stores.
 
         Raises:
-            DataError: a list names a document that no store has; a token store is damaged.
+            DataError: a list names a document that no store has; a token store is damaged, or was replaced.
             UsageError: a token store does not record the hashes of its texts.
         """
         marked: list[Mask] = []
@@ -58,11 +59,12 @@ class Exclusions:
         for path, listed in self.lists.items():
             for number, named in enumerate(listed_documents(stores, origins, listed, path)):
                 marked[number] |= named
-        for store_path in self.stores:
-            texts = np.unique(TokenStore(store_path).origins(arrays)["hash"])
+        for place in self.stores.places:
+            texts = np.unique(TokenStore(place).origins(arrays)["hash"])
             for number, origin in enumerate(origins):
                 for a, b in blocks(len(origin)):
                     marked[number][a:b] |= _among(origin["hash"][a:b], texts)
+        self.stores.require_unchanged()
         return marked
 
 
@@ -85,7 +87,7 @@ def read_exclusions(paths: Sequence[Path | str]) -> Exclusions:
             stores.append(path)
         else:
             lists[str(path)] = _read_list(path)
-    return Exclusions(lists, stores)
+    return Exclusions(lists, Recorded.of(stores))
 
 
 def _among(hashes: npt.NDArray[np.uint64], texts: npt.NDArray[np.uint64]) -> Mask:

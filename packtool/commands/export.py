@@ -11,6 +11,7 @@ from msgspec import UNSET
 from packtool.commands.chosen import EVERYTHING, Chosen
 from packtool.commands.document_choice import check_choice, choose
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
+from packtool.commands.recorded import Recorded
 from packtool.commands.result import CommandResult
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
@@ -19,7 +20,8 @@ from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import DatasetEntry, ExportedFile, ExportManifest, PackedManifest, StoreManifest
+from packtool.formats.packed import PackedDataset
+from packtool.formats.schema import ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.check import check_input
 from packtool.options.exchange import ExportArguments
@@ -35,6 +37,7 @@ from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.writing.input_check import InputCheck
+from packtool.writing.stored_tokens import store_places
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -67,14 +70,15 @@ def export(options: ExportArguments) -> ExportResult:
     format = format_named(options.format, EXPORTS)
     with places_to_write_from(options, options.source, options.store) as (sources, stores):
         require_distinct(sources)
-        inputs = list(map(manifests.input_entry, sources))
+        recorded = Recorded.of(sources)
+        inputs = recorded.entries
         chosen = _choose(sources, options)
         documents = None if chosen.passes is None else [passes.documents() for passes in chosen.passes]
         contents = contents_of(sources, documents, stores)
         require_held(format, contents)
         base = manifests.read(sources[0])
         assert isinstance(base, StoreManifest | PackedManifest)
-        _require_the_same(sources, inputs)
+        recorded.require_unchanged()  # what is made of others would be kept under a wrong key
         key = key_of("export", format.name, *inputs, *chosen.options)
         named = list(map(str, sources))
         with open_output(place_of(options.output), "export", options, key=key, inputs=named) as output:
@@ -106,21 +110,12 @@ def export(options: ExportArguments) -> ExportResult:
                 tokenizer_files=tokenizer_files,
                 choice=UNSET if chosen.choice is None else chosen.choice,
             )
+            recorded.require_unchanged(output)
+            if isinstance(base, PackedManifest) and base.index_only:
+                store_places(PackedDataset(sources[0]), stores)  # the stores that its rows were gathered from
             run = {"inputs": [source.name for source in sources], "written": clock.seconds()}
             output.finish(manifest, run)
             return ExportResult(path=output.place.shown, manifest=manifest, run=run)
-
-
-def _require_the_same(sources: Sequence[Place], inputs: Sequence[DatasetEntry]) -> None:
-    """Require that what was opened is what was identified: another process may have replaced it between.
-
-    Raises:
-        DataError: it did.
-    """
-    for source, entry in zip(sources, inputs, strict=True):
-        if manifests.input_entry(source) != entry:
-            what = "has been replaced since the command began"
-            raise DataError("wrong-checksum", what, remedy="run the command again", where=str(source))
 
 
 def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:

@@ -17,10 +17,10 @@ from packtool.commands.exclusions import Exclusions
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
+from packtool.commands.recorded import Recorded
 from packtool.commands.stats_compare import CHOOSING, comparison_of, listed
 from packtool.engines import Engine
 from packtool.errors import UsageError
-from packtool.formats.manifest import input_entry
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import refuse
@@ -60,6 +60,7 @@ def store_report(
     if exclusions is None:
         exclusions = check_choice(options)
     require_distinct(places)
+    recorded = Recorded.of(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
     for store in corpus.stores:
@@ -81,13 +82,13 @@ def store_report(
         listed["longest"] = longest(corpus, options.longest)
     if options.most_repeated is not None:
         listed["most_repeated"] = most_repeated(corpus, options.most_repeated)
-    return StoreReport(
+    report = StoreReport(
         path=" ".join(map(str, places)),
         tokenizer=corpus.tokenizer,
         tokenizer_name=tokenizer_named(places),
         dtype=corpus.dtype.str,
         counts=dict(known),
-        sources=_stored_sources(corpus, counts),
+        sources=_stored_sources(corpus, recorded, counts),
         batch_size=options.batch_size,
         lengths=lengths_of(counts, "tokens"),
         comparison=comparison_of(
@@ -102,6 +103,8 @@ def store_report(
         ),
         **listed,
     )
+    recorded.require_unchanged()
+    return report
 
 
 def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
@@ -146,7 +149,7 @@ def _pass_by_pass(
     return PlannedDocuments(lengths[order], ends, conversations)
 
 
-def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
+def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) -> list[StoredSourceFigures]:
     """Count the stores one by one; `counts` has the lengths of all of them."""
     stores, lengths = corpus.stores, corpus.lengths()
     firsts = _firsts(corpus)
@@ -166,7 +169,7 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
             duplicates = int(np.count_nonzero(~firsts[begin:end]))
         figures = StoredSourceFigures(
             name=stores[number].place.name,
-            digest=input_entry(stores[number].place).xxh3_128,
+            digest=recorded.entries[number].xxh3_128,
             documents=end - begin,
             document_share=ratio(end - begin, corpus.documents),
             tokens=tokens,

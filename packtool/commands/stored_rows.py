@@ -40,6 +40,7 @@ from packtool.support.version import __version__
 from packtool.writing.shards import write_shards
 from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
+from packtool.writing.stored_tokens import store_places
 
 
 def write_rows(
@@ -132,6 +133,8 @@ def _write(
         tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output),
         **index_fields(index_of, output, _columns(dataset, output), has_loss=base.has_loss),
     )
+    if base.index_only:
+        store_places(dataset, job.stores)  # once more: the stores that the rows were gathered from may be others by now
     facts: dict[str, Any] = {"inputs": manifests.input_names(dataset.place, base.inputs)}  # as in the manifest
     if table is not None:
         facts["batches"] = len(table)
