@@ -28,7 +28,7 @@ LAYERS = (
     ("formats",),
     ("outputs", "text.corpus", "text.conversations"),
     ("text.encoding", "writing"),
-    ("text.tokenizing", "reading"),
+    ("text.tokenizing", "reading", "choosing"),
     ("report", "torch", "exchange"),
     ("config",),
     ("commands",),

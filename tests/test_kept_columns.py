@@ -233,8 +233,8 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
     refused("lang", "--keep: columns are looked up by the segment table. Leave one of the two out.", segments=False)
     bad = tokenized(tmp_path / "bad", [{"text": "a", "score": 1}, {"text": "b", "score": "high"}], "score")
     message = (
-        "bad.jsonl:2: score is 'high', which is no number. Leave such documents out with --where, or give --keep score "
-        "to keep each different text as a category."
+        "bad.jsonl:2: score is 'high', which is not a number. Leave such documents out with --where, or give --keep "
+        "score to keep each different text as a category."
     )
     refused("score:number", message, DataError, stores=bad)
     packtool.pack(bad, tmp_path / "left-out", **options, keep="score:number", where="score != 'high'")

@@ -72,7 +72,6 @@ def order_lines(report: PackedReport) -> list[str]:
 
 def source_lines(report: PackedReport, path: Path | str) -> list[str]:
     """Say what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
-    from packtool.commands.holdout import BOUND
     from packtool.formats.manifest import input_names
     from packtool.report.figures import percent
 
@@ -92,7 +91,7 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
         if report.source_mix:
             mixes = [mix.sources[number] for mix in report.source_mix]
             lines.append(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
-    if BOUND in manifest.choice.options:
+    if "holdout_bound" in manifest.choice.options:
         amount, again = manifest.choice.options["holdout"], shlex.quote(str(path))
         lines.append(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
     return lines

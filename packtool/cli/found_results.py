@@ -10,10 +10,10 @@ from packtool.errors import visible
 from packtool.support.sizes import plural
 
 if TYPE_CHECKING:
-    from packtool.commands.absent_document import AbsentDocument
+    from packtool.choosing.absent import AbsentDocument
+    from packtool.choosing.stored_document import StoredDocument
     from packtool.commands.find import FindResult
     from packtool.commands.overlap import Overlaps
-    from packtool.commands.stored_document import StoredDocument
 
 
 def show_places(result: FindResult) -> None:
@@ -37,16 +37,13 @@ def show_places(result: FindResult) -> None:
 def _absent_line(record: str | None, absent: AbsentDocument) -> str:
     """Say why a document is not in a dataset, as far as that is known."""
     lead = f"{record} (document {absent.stored.number} of {absent.store}) is not in the dataset"
-    if absent.on_other_side:
-        return (
-            f"{lead}: of --holdout {absent.holdout} it is on the side {absent.side}, and the dataset has the side "
-            f"{absent.packed_side}"
-        )
-    side = ""
-    if absent.side is not None:
-        side = f", though it is on its side, {absent.side}"
-    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in absent.left_out.items()]
-    return f"{lead}{side}. Left out of {absent.store}: {', '.join(reasons)}; the dataset does not record which"
+    if absent.because:
+        return f"{lead}: left out by {' and '.join(absent.because)}"
+    if len(absent.possible) == 1:
+        [reason] = absent.possible
+        return f"{lead}: {reason.replace('_', ' ')}"
+    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in absent.possible.items()]
+    return f"{lead}. Left out of {absent.store}: {', '.join(reasons)}; the dataset does not record which"
 
 
 def show_stored(record: str | None, documents: Sequence[StoredDocument]) -> None:
@@ -65,7 +62,7 @@ def show_stored(record: str | None, documents: Sequence[StoredDocument]) -> None
 
 def show_overlaps(result: Overlaps) -> None:
     """Print documents that overlap, one a line, as a list of documents to exclude; and how many, on standard error."""
-    from packtool.commands.document_origins import REMARK
+    from packtool.choosing.listed import REMARK
 
     last = result.tokens - 1
     for each in result.found:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from packtool.commands.chosen import EVERYTHING, Chosen
+from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.count_rows import neighbours_in_rows, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_fields, with_documents
 from packtool.errors import DataError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from packtool.commands.chosen import StoredOrder
+from packtool.choosing.chosen import StoredOrder
 from packtool.engines import Engine, Worker
 from packtool.formats.packed import PackedBucket
 from packtool.formats.schema import Bucket, Shuffle

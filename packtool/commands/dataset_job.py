@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
+from packtool.choosing.documents import names_of
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
-from packtool.commands.recorded import Recorded
 from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
@@ -25,6 +25,7 @@ from packtool.formats.schema import (
 )
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
+from packtool.outputs.recorded import Recorded
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import I64
@@ -130,7 +131,7 @@ class DatasetJob:
         """
         self.recorded.require_unchanged(output)
         run = {
-            "inputs": [place.name for place in self.inputs],
+            "inputs": names_of(self.inputs).shortest,
             "tokenizer": tokenizer_named([*self.inputs, *self.stores]),
             "workers": self.budget.engine.workers,
             "written": self.clock.seconds(),

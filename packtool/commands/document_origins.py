@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from packtool.errors import DataError, UsageError
+from packtool.choosing.listed import file_and_line, from_records
+from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import DatasetEntry
@@ -24,12 +24,6 @@ from packtool.writing.stored_tokens import store_places
 
 _MOST_ENTRIES = 10_000
 """Most entries of a directory to search for stores."""
-
-REMARK = "  # "
-"""What separates the FILE:LINE of an entry of a list from a remark."""
-
-_SHOWN = 100
-"""Characters of an entry in a message."""
 
 
 def stores_nearby(dataset: PackedDataset) -> list[Path] | None:
@@ -82,88 +76,6 @@ def require_same_stores(dataset: PackedDataset, stores: Sequence[Typed]) -> None
         raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
 
 
-def file_and_line(text: str) -> tuple[str, int] | None:
-    """Parse FILE:LINE; None for anything else.
-
-    >>> file_and_line("web/a.jsonl:17"), file_and_line("web/a.jsonl")
-    (('web/a.jsonl', 17), None)
-    """
-    file, _, line = text.rpartition(":")
-    if not file or not line.isdecimal() or len(line) >= 20 or int(line) >= 1 << 63:
-        return None
-    return file, int(line)
-
-
-def listed_documents(
-    stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], listed: bytes, where: str
-) -> list[npt.NDArray[np.bool_]]:
-    """Mark the documents of each store that a list names, each by its id or by FILE:LINE, with or without a remark.
-
-    Args:
-        origins: of the documents of each store, as `TokenStore.origins` has them.
-        listed: contents of the list.
-        where: the list lies, for messages.
-
-    Raises:
-        DataError: it names a document that no store has.
-    """
-    marked = [np.zeros(store.documents, np.bool_) for store in stores]
-    lines = {line.strip(): n for n, line in enumerate(listed.decode("utf-8", "replace").splitlines(), 1)}
-    lines.pop("", None)
-    ids: set[str] = set()
-    for store, mask in zip(stores, marked, strict=True):
-        if store.id_field is not None:
-            documents = store.with_ids(list(lines))
-            mask[documents] = True
-            ids |= set(store.column(store.id_field).take(documents).to_pylist())
-    wanted = _by_file({entry: line for entry, line in lines.items() if entry not in ids}, where)
-    found: dict[str, set[int]] = {file: set() for file in wanted}
-    for store, origin, mask in zip(stores, origins, marked, strict=True):
-        for number, entry in enumerate(store.manifest.inputs):
-            if entry.name in wanted:
-                documents = _from_records(origin, number, wanted[entry.name])
-                mask[documents] = True
-                found[entry.name] |= set(origin["record"][documents].tolist())
-    for file, records in wanted.items():
-        for record, line in records.items():
-            if record not in found[file]:
-                what = f"no store has a document {file}:{record}"
-                remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
-                raise DataError("bad-list", what, remedy=remedy, where=f"{where}:{line}")
-    return marked
-
-
-def _by_file(entries: Mapping[str, int], where: str) -> dict[str, dict[int, int]]:
-    """Parse the entries of a list that are FILE:LINE.
-
-    Args:
-        entries: by their text, the line of the list that has them.
-
-    Returns:
-        For each file, the line of the list that names a record, by the record's number.
-
-    Raises:
-        DataError: an entry is something else.
-    """
-    wanted: dict[str, dict[int, int]] = {}
-    for entry, line in entries.items():
-        parsed = file_and_line(entry.partition(REMARK)[0])
-        if parsed is None:
-            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
-            shown = repr(entry) if len(entry) <= _SHOWN else f"{entry[:_SHOWN]!r}…"
-            raise DataError("bad-list", f"{shown} is not a document", remedy=remedy, where=f"{where}:{line}")
-        file, record = parsed
-        wanted.setdefault(file, {}).setdefault(record, line)
-    return wanted
-
-
-def _from_records(origins: npt.NDArray[Any], number: int, records: Collection[int]) -> I64:
-    """Find the documents of a store that came from these records of an input, given by its number."""
-    documents = np.flatnonzero(origins["file"] == number)
-    found: I64 = documents[np.isin(origins["record"][documents], np.array(list(records), np.uint64))]
-    return found
-
-
 def documents_named(stores: Sequence[TokenStore], record: str) -> list[I64]:
     """Find the documents of each store with this id; if no document has it, the documents from this FILE:LINE.
 
@@ -191,7 +103,7 @@ def documents_named(stores: Sequence[TokenStore], record: str) -> list[I64]:
         for number, entry in enumerate(store.manifest.inputs):
             if entry.name == file:
                 known = True
-                documents.append(_from_records(origins, number, [line]))
+                documents.append(from_records(origins, number, [line]))
         found.append(np.concatenate(documents))
     if not known:
         remedy = "name it as the manifest of the store does, relative to the input of tokenize"

@@ -8,10 +8,9 @@ from itertools import chain
 
 from msgspec import UNSET
 
-from packtool.commands.chosen import EVERYTHING, Chosen
-from packtool.commands.document_choice import check_choice, choose
+from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
-from packtool.commands.recorded import Recorded
 from packtool.commands.result import CommandResult
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
@@ -30,6 +29,7 @@ from packtool.options.signature import takes
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
+from packtool.outputs.recorded import Recorded
 from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import Place
 from packtool.places.typed import place_of
@@ -126,7 +126,7 @@ def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
     """
     exclusions = check_choice(options)
     if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
-        return choose(Corpus(sources), options, exclusions=exclusions)
+        return choose(Corpus(sources), options, exclusions)
     check_input(options, "packed datasets")
     return EVERYTHING
 

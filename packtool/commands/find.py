@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.commands.absent_document import AbsentDocument, absent_document
+from packtool.choosing.absent import AbsentDocument, absent_document
+from packtool.choosing.documents import StoredDocuments
+from packtool.choosing.stored_document import StoredDocument, stored_document
 from packtool.commands.document_origins import Origins, documents_named, stores_of
 from packtool.commands.overlap import Overlaps, overlaps
 from packtool.commands.places import places_to_read
-from packtool.commands.stored_document import StoredDocument, stored_document
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import StoreManifest
-from packtool.formats.token_store import TokenStore
+from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.check import check_input
 from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
@@ -95,14 +96,12 @@ def find(options: FindArguments) -> FindResult:
         packed, absent = Origins(dataset, stores).named(options.record)
         documents: list[int] = packed.tolist()
         places = _segments(dataset, documents)
-        left_out = [_absent(dataset, stores[source], source, number) for source, number in absent]
+        left_out: list[AbsentDocument] = []
+        choice = dataset.manifest.choice
+        if absent and choice is not None:
+            known = StoredDocuments(Corpus(stores))
+            left_out = [absent_document(known, source, number, choice) for source, number in absent]
         return FindResult(place_of(options.path).shown, options.record, documents, places, absent=left_out)
-
-
-def _absent(dataset: PackedDataset, store: Place, source: int, number: int) -> AbsentDocument:
-    choice = dataset.manifest.choice
-    assert choice is not None
-    return absent_document(TokenStore(store), number, choice.sources[source], choice.options)
 
 
 def _in_store(place: Place, record: str) -> FindResult:

@@ -73,9 +73,7 @@ def overlaps(place: Place, others: Sequence[Place], tokens: int) -> Overlaps:
     """
     corpus = Corpus([place, *others])  # says where their tokenizers differ
     store, *known = corpus.stores
-    if not store.has_origins:
-        what = "it was made with --no-provenance, so its documents have no names"
-        raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(place))
+    store.require_origins()
     _require_memory(known)
     skipped = int(corpus.tokenizer.bos_id is not None)
     lengths = np.concatenate([each.lengths() for each in known])

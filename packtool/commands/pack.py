@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from packtool.commands.chosen import Chosen
+from packtool.choosing.choose import choose
+from packtool.choosing.chosen import Chosen
+from packtool.choosing.documents import StoredDocuments
 from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
-from packtool.commands.document_choice import choose
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.commands.planned_size import MOST_DOCUMENTS, planned_size
@@ -70,14 +71,14 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arr
         arrays: allocates arrays as long as the corpus.
     """
     longest = longest_conversation(corpus, recipe)
-    chosen = choose(corpus, recipe.options, recipe.longest_row, arrays, longest, recipe.exclusions)
+    chosen = choose(corpus, recipe.options, recipe.exclusions, recipe.longest_row, arrays, longest)
     require_fit(corpus, recipe, chosen.passes)
     if not recipe.ordered_by:
         return chosen
-    from packtool.commands.document_order import documents_in_order  # reads with Arrow, which takes a while to load
+    from packtool.choosing.order import documents_in_order  # reads with Arrow, which takes a while to load
 
     memory = job.budget.memory
-    order = documents_in_order(corpus.stores, chosen.passes, recipe.ordered_by, memory, work, arrays)
+    order = documents_in_order(StoredDocuments(corpus, arrays), chosen.passes, recipe.ordered_by, memory, work)
     return replace(chosen, order=order)
 
 

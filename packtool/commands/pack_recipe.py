@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from packtool.commands.document_choice import check_choice
-from packtool.commands.exclusions import Exclusions
+from packtool.choosing.choose import check_choice
+from packtool.choosing.exclusions import Exclusions
 from packtool.errors import UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept

@@ -46,14 +46,6 @@ _SAMPLE = 256
 _SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 
-def names_of(stores: Sequence[Place]) -> list[str]:
-    """Name the stores of a mixture after their directories, or after the paths as given if these would be the same."""
-    names = [store.name for store in stores]
-    if len(set(names)) < len(names):
-        return list(map(str, stores))
-    return names
-
-
 def require_distinct(stores: Sequence[Place]) -> None:
     """Refuse a store that is named twice, which would double its documents silently."""
     seen: set[str] = set()

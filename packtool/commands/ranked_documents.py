@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from packtool.errors import UsageError
+from packtool.choosing.documents import StoredDocuments
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, offsets_of
@@ -40,10 +40,8 @@ def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
         UsageError: a store does not record hashes of texts.
     """
     for store in corpus.stores:
-        if not store.has_origins:
-            what = f"{store.place} does not record where its documents came from, nor hashes of their texts"
-            remedy = "tokenize it again without --no-provenance"
-            raise UsageError("no-provenance", what, remedy=remedy, where="--most-repeated")
+        store.require_origins()
+    StoredDocuments(corpus).require_alike()
     taken = np.flatnonzero(corpus.taken())
     hashes = np.concatenate([store.origins()["hash"] for store in corpus.stores])[taken]
     _, firsts, times = np.unique(hashes, return_index=True, return_counts=True)
@@ -61,6 +59,7 @@ class _Stores:
 
     def __init__(self, corpus: Corpus) -> None:
         self._stores: Sequence[TokenStore] = corpus.stores
+        self._names = StoredDocuments(corpus).names.shortest
         self._lengths = corpus.stored_lengths()
         self._firsts: I64 = offsets_of(np.array([store.documents for store in corpus.stores], np.int64))
 
@@ -74,4 +73,4 @@ class _Stores:
         if store.id_field is not None:
             identifier = store.kept(document)[store.id_field]
         tokens = int(self._lengths[number])
-        return ListedDocument(store=store.place.name, document=document, origin=origin, id=identifier, tokens=tokens)
+        return ListedDocument(store=self._names[source], document=document, origin=origin, id=identifier, tokens=tokens)

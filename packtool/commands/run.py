@@ -25,9 +25,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from packtool.choosing.documents import names_of
+from packtool.choosing.rules import reading_origins, stores_named
 from packtool.commands import shuffle
 from packtool.commands.pack_recipe import PackRecipe, padding_id
-from packtool.commands.places import names_of, require_distinct
+from packtool.commands.places import require_distinct
 from packtool.commands.result import Preview
 from packtool.config import INPUT, StageTable, read
 from packtool.engines import available_cpus
@@ -37,12 +39,11 @@ from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import TokenStore
 from packtool.options.check import checked
 from packtool.options.commands import arguments_of
-from packtool.options.declare import declared, given
+from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.options.where import condition_of, needs_origins
 from packtool.outputs.claim import look
 from packtool.places.typed import place_of, places_of
 from packtool.places.url import as_typed, dataset_url, is_remote
@@ -213,10 +214,11 @@ def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping
     """Check what `pack` needs of its stores: names in a mixture, origins of documents, and the padding token."""
     places = places_of(inputs)
     require_distinct(places)
-    weights_of(options.mix, names_of(places), shares=options.tokens is not None)
-    by_origin = given(options, ["holdout", "holdout_of", "shard_of", "exclude", "drop_duplicates"])
-    if options.where is not None and needs_origins(condition_of(options.where)):
-        by_origin += given(options, ["where"])
+    names = names_of(places)
+    weights_of(options.mix, names, shares=options.tokens is not None)
+    if options.where is not None:
+        stores_named(options.where, names)
+    by_origin = reading_origins(options)
     for store in inputs:
         if store in stores and by_origin and not stores[store].options.get("provenance", True):
             what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from packtool.choosing.stored_document import stored_document
 from packtool.commands.document_origins import Origins, documents_named, stores_nearby, stores_of
 from packtool.commands.places import places_to_read
-from packtool.commands.stored_document import stored_document
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.kept_columns import is_absent

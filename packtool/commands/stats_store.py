@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.document_choice import check_choice, choose
-from packtool.commands.exclusions import Exclusions
+from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.documents import StoredDocuments
+from packtool.choosing.exclusions import Exclusions
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
-from packtool.commands.recorded import Recorded
 from packtool.commands.stats_compare import CHOOSING, comparison_of, listed
 from packtool.engines import Engine
 from packtool.errors import UsageError
@@ -25,6 +25,7 @@ from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import refuse
 from packtool.options.stats import StatsArguments
+from packtool.outputs.recorded import Recorded
 from packtool.places.place import Place
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
@@ -66,7 +67,7 @@ def store_report(
     for store in corpus.stores:
         known.update(store.manifest.counts)
     rows = {candidate.options.sequence_length or max(candidate.options.buckets) for candidate in tried}
-    chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None, exclusions=exclusions)
+    chosen = choose(corpus, options, exclusions, rows.pop() if len(rows) == 1 else None)
     if chosen.passes is not None:
         corpus.choose([passes.documents() for passes in chosen.passes])
         known["documents"], known["tokens"] = corpus.documents, corpus.tokens
@@ -157,6 +158,7 @@ def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) ->
     if corpus.has_loss:
         trained = corpus.trained()
     ends = offsets_of(np.array(corpus.store_documents, np.int64)).tolist()
+    names = StoredDocuments(corpus).names.shortest
     sources = []
     for number, (begin, end) in enumerate(pairwise(ends)):
         its_lengths = lengths[begin:end]
@@ -168,7 +170,7 @@ def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) ->
         if firsts is not None:
             duplicates = int(np.count_nonzero(~firsts[begin:end]))
         figures = StoredSourceFigures(
-            name=stores[number].place.name,
+            name=names[number],
             digest=recorded.entries[number].xxh3_128,
             documents=end - begin,
             document_share=ratio(end - begin, corpus.documents),
@@ -183,11 +185,10 @@ def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) ->
 
 
 def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
-    """Mark the documents that are the first with their text; None if a store does not know the hashes of texts."""
-    if not all(store.has_origins for store in corpus.stores):
-        return None
-    hashes = [store.origins()["hash"] for store in corpus.stores]
-    if corpus.chosen is not None:
-        chosen = np.split(corpus.chosen, np.cumsum(corpus.store_documents)[:-1])
-        hashes = [of_store[documents] for of_store, documents in zip(hashes, chosen, strict=True)]
-    return np.concatenate(first_of_each(hashes))
+    """Mark the documents that are the first with their text; None without hashes of one kind."""
+    first = corpus.stores[0]
+    for store in corpus.stores:
+        if not store.has_origins or store.hashed != first.hashed:
+            return None
+    hashes = corpus.of_documents(np.concatenate([store.origins()["hash"] for store in corpus.stores]))
+    return first_of_each(lambda: iter([(hashes, np.arange(len(hashes)))]), len(hashes))

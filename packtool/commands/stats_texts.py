@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from packtool.commands.document_choice import check_choice
+from packtool.choosing.choose import check_choice
 from packtool.commands.stats_compare import CHOOSING, comparison_of
 from packtool.commands.stats_store import NEW_STORE, store_report
 from packtool.commands.text_lengths import corpus_lengths

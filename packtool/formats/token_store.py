@@ -24,6 +24,7 @@ from packtool.formats.files import NpyWriter, write_array, write_listed
 from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.formats.on_demand import held, joined, open_arrays
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
+from packtool.options.kinds import shown
 from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
@@ -33,6 +34,8 @@ from packtool.support.mapped import release
 
 LONGEST_DOCUMENT = (1 << 32) - 1
 """Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
+TEXTS = "texts"
+"""What hashes of documents are of, where nothing else is said."""
 _AGAIN = "make the dataset again, or copy it again"
 
 
@@ -159,7 +162,7 @@ class TokenStore:
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
-        self._origins: list[MappedFile] = []
+        self._origins: dict[int, MappedFile] = {}
         self.shards = open_arrays(self.place, [shard.tokens for shard in manifest.shards], self.dtype)
         self.offsets = open_arrays(self.place, [shard.offsets for shard in manifest.shards], OFFSET)
         self.loss: Sequence[npt.NDArray[Any]] | None = None
@@ -179,15 +182,27 @@ class TokenStore:
     def origins(self, arrays: Arrays = IN_MEMORY) -> np.ndarray[Any, Any]:
         """Return where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order."""
         out = arrays.empty(self.documents, ORIGIN)
-        self._origins.clear()
-        for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
-            origins = self._origins_of(shard)
-            if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
-                self._origins.append(origins)
-            part = out[first : first + len(origins.array)]
-            part[:] = origins.array
-            part["record"] += np.uint64(shard.first_record)
+        for shard, first in enumerate(self.first_documents[:-1].tolist()):
+            count = int(self.first_documents[shard + 1]) - first
+            out[first : first + count] = self.origins_of(shard, slice(0, count))
         return out
+
+    def origins_of(self, shard: int, documents: slice) -> np.ndarray[Any, Any]:
+        """Return where some documents of a shard came from, as `origins` does for all."""
+        entry = self.manifest.shards[shard]
+        opened = self._origins.get(shard) or self._origins_of(entry)
+        if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
+            self._origins[shard] = opened
+        out: np.ndarray[Any, Any] = opened.array[documents].copy()
+        out["record"] += np.uint64(entry.first_record)
+        return out
+
+    @property
+    def hashed(self) -> str:
+        """What the hashes of its documents are of: texts, or ids."""
+        if "ids_field" in self.manifest.options:
+            return "ids"
+        return TEXTS
 
     @property
     def has_origins(self) -> bool:
@@ -209,12 +224,23 @@ class TokenStore:
         """Name one document as messages do: by its file and record, where they are known."""
         if self.has_origins:
             return self.origin(number)
-        return f"document {number}"
+        return f"{self.place}, document {number}"
+
+    def require_origins(self) -> None:
+        """Raise a UsageError unless it records where its documents came from."""
+        if self.has_origins:
+            return
+        what = "it was made with --no-provenance, so it does not record where its documents came from"
+        remedy = "tokenize again without it"
+        if "imported" in self.manifest.options:
+            what = "it was imported, so it records neither where its documents came from, nor hashes of their texts"
+            remedy = "tokenize the texts, where there are any"
+        raise UsageError("no-provenance", what, remedy=remedy, where=str(self.place))
 
     def _origins_of(self, shard: TokenShard) -> MappedFile:
         if shard.documents is None:
-            what = "it was made with --no-provenance, so it does not record where its documents came from"
-            raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.place))
+            self.require_origins()
+        assert shard.documents is not None
         return MappedFile.opened(self.place, shard.documents, ORIGIN)
 
     def _shard_of(self, document: int) -> int:
@@ -234,6 +260,13 @@ class TokenStore:
         options = self.manifest.options
         return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
 
+    def require_kept(self, name: str, where: str, remedy: str, code: str = "field-not-kept") -> None:
+        """Raise a UsageError unless a field was kept with the tokens."""
+        if name not in self.kept_fields:
+            kept = ", ".join(self.kept_fields) or "none"
+            what = f"{shown(name)} was not kept with the documents of {self.place} (kept: {kept})"
+            raise UsageError(code, what, remedy=f"tokenize with --columns {name}, or {remedy}", where=where)
+
     def column(self, name: str) -> Any:
         """Return a field that was kept with the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
         import pyarrow as pa
@@ -245,22 +278,22 @@ class TokenStore:
 
     def column_parts(self, name: str) -> Iterator[tuple[int, Any]]:
         """Yield a field that was kept with the tokens, shard by shard, with the number of the first document."""
-        for shard in self.manifest.shards:
-            if shard.columns is None:
-                what = f"keeps no column {name!r} with its tokens"
-                remedy = f"tokenize again with --columns {name}"
-                raise UsageError("unknown-column", what, remedy=remedy, where=str(self.place))
-            part, documents = read_column(self.place, shard.columns, name), shard.offsets.shape[0] - 1
-            if len(part) != documents:
-                what = f"has {len(part)} values of {name!r}, but {documents} documents"
-                where = self.place.where(shard.columns.name)
-                raise DataError("bad-columns", what, remedy="make the dataset again", where=where)
-            yield shard.first_document, part
+        for shard, first in enumerate(self.first_documents[:-1].tolist()):
+            yield first, self.shard_column(shard, name)
 
-    def text_hash(self, number: int) -> int:
-        """Return the hash of the text of one document."""
-        shard = self.manifest.shards[self._shard_of(number)]
-        return int(self._origins_of(shard).array[number - shard.first_document]["hash"])
+    def shard_column(self, number: int, name: str) -> Any:
+        """Return a field that was kept with the tokens of one shard: a `pyarrow.ChunkedArray` of strings."""
+        shard = self.manifest.shards[number]
+        if shard.columns is None:
+            what = f"keeps no column {name!r} with its tokens"
+            remedy = f"tokenize again with --columns {name}"
+            raise UsageError("unknown-column", what, remedy=remedy, where=str(self.place))
+        column, documents = read_column(self.place, shard.columns, name), shard.offsets.shape[0] - 1
+        if len(column) != documents:
+            what = f"has {len(column)} values of {name!r}, but {documents} documents"
+            where = self.place.where(shard.columns.name)
+            raise DataError("bad-columns", what, remedy="make the dataset again", where=where)
+        return column
 
     def kept(self, number: int) -> dict[str, str | None]:
         """Return the fields that were kept with one document, by name; None for one that it lacks."""
@@ -296,7 +329,7 @@ class TokenStore:
         been checked already."""
         if self.place.sound:
             return
-        yield from self._origins
+        yield from self._origins.values()
         for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
             yield MappedFile(self.place, entry.tokens, tokens)
             yield MappedFile(self.place, entry.offsets, offsets)

@@ -20,10 +20,12 @@ EXAMPLE = "score >= 3 and lang in ('en', 'de')"
 _DEEPEST = 100
 """Levels of an expression: people write three or four, and Python ends at a thousand."""
 _ORDERS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_MOST = 1 << 100
+"""Whole numbers up to here are a float and a rest of 64 bits."""
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "in"}
 _NEGATIONS = (ast.NotEq, ast.NotIn, ast.IsNot)
 
-Constant = bool | float | str | None
+Constant = bool | float | int | str | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Field:
         return not self.quoted and self.name in BUILT_IN
 
 
+STORE = Field("store", quoted=False)
+_FILE, _LINE = Field("file", quoted=False), Field("line", quoted=False)
+
+
 @dataclass(frozen=True)
 class Compared:
     """A comparison of a field with constants.
@@ -52,7 +58,8 @@ class Compared:
         field: on its left.
         how: "in" where the field is one of the constants, "contains" where it has the only one in it, or the sign of an
             order, in which the only one is on the right.
-        constants: of one type, but for None, which stands for a missing value.
+        constants: all numbers, all texts or all booleans, but for None, which stands for a missing value. Numbers are
+            floats, but for whole ones that no float holds.
         text: as it was written, for messages.
     """
 
@@ -112,18 +119,31 @@ def parse_where(value: str) -> str:
     return value
 
 
-def fields_of(condition: Condition) -> list[Field]:
-    """List the fields that a condition compares."""
+def comparisons_of(condition: Condition) -> list[Compared]:
+    """List the comparisons of a condition."""
     if isinstance(condition, Joined):
-        return [field for part in condition.parts for field in fields_of(part)]
+        return [compared for part in condition.parts for compared in comparisons_of(part)]
     if isinstance(condition, Negated):
-        return fields_of(condition.part)
-    return [condition.field]
+        return comparisons_of(condition.part)
+    return [condition]
 
 
 def needs_origins(condition: Condition) -> bool:
     """Return whether a condition asks where documents came from."""
-    return any(field.built_in and field.name in ("file", "line") for field in fields_of(condition))
+    return any(compared.field in (_FILE, _LINE) for compared in comparisons_of(condition))
+
+
+def store_names(condition: Condition) -> list[str]:
+    """List the names of stores in a condition, each once.
+
+    >>> store_names(condition_of("store == 'web' or score > 3 and store in ('wiki', 'web')"))
+    ['web', 'wiki']
+    """
+    names: dict[str, None] = {}
+    for compared in comparisons_of(condition):
+        if compared.field == STORE:
+            names |= dict.fromkeys(map(str, compared.constants))
+    return list(names)
 
 
 def _condition(node: ast.expr, depth: int) -> Condition:
@@ -189,11 +209,13 @@ def _constants(node: ast.expr, text: str, *, several: bool) -> tuple[Constant, .
 
 
 def _constant(value: object, text: str) -> Constant:
-    """Return a constant, whole numbers as the floats that fields are read as."""
+    """Return a constant, a number as the float that it is, if there is one."""
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, int) and abs(value) > 1 << 53:
-        raise _refused(f"{text}: whole numbers above 2^53 are not exact", f"compare the text: '{value}'")
+    if isinstance(value, int) and abs(value) > _MOST:
+        raise _refused(f"{text}: {shown(value)} is too large to be exact", "compare the text that it is, in quotes")
+    if isinstance(value, int) and int(float(value)) != value:
+        return value
     if isinstance(value, int | float):
         return value + 0.0  # -0.0 becomes 0.0, as it does where fields are read
     raise _refused(f"{text}: {shown(value)} is no value of a field", "give numbers or text")
@@ -201,7 +223,7 @@ def _constant(value: object, text: str) -> Constant:
 
 def _check(op: ast.cmpop, how: str, constants: Sequence[Constant], text: str) -> None:
     """Refuse a comparison that means nothing."""
-    types = {type(constant) for constant in constants if constant is not None}
+    types = {_type(constant) for constant in constants if constant is not None}
     if len(types) > 1:
         raise _refused(
             f"{text} mixes numbers, text or True", "give constants of one type, which says how fields are read"
@@ -214,9 +236,21 @@ def _check(op: ast.cmpop, how: str, constants: Sequence[Constant], text: str) ->
         raise _refused(f"{text}: only numbers and text have an order", "compare with a number or a text")
 
 
+def _type(constant: Constant) -> type:
+    """Return the type of a constant, one for all numbers."""
+    if isinstance(constant, int) and not isinstance(constant, bool):
+        return float
+    return type(constant)
+
+
 def _check_built_in(compared: Compared) -> None:
-    """Refuse to read a number that packtool counted itself as text, or as true or false."""
+    """Refuse what a name that every document has a value for can't be compared with."""
     field = compared.field
+    if field == STORE:
+        if compared.how != "in" or not {*map(type, compared.constants)} <= {str}:
+            what = f"{compared.text}: store goes with ==, !=, in and not in, and the names of stores"
+            raise _refused(what, "write store == 'web', or field['store'] for a field of this name")
+        return
     if not field.built_in or field.name not in ("line", "tokens"):
         return
     if compared.how == "contains" or any(isinstance(constant, bool | str) for constant in compared.constants):

@@ -61,6 +61,10 @@ class LocalPlace(Place):
         return LocalPlace(self.path / name)
 
     @property
+    def full(self) -> str:
+        return str(self.path.resolve())
+
+    @property
     def name(self) -> str:
         return self.path.resolve().name
 

@@ -93,6 +93,11 @@ class Place(ABC):
         """Return a place inside this one, which no link may leave; this one for an empty name."""
 
     @property
+    def full(self) -> str:
+        """Its whole path or URL, however it was typed."""
+        return str(self)
+
+    @property
     @abstractmethod
     def name(self) -> str:
         """The name of datasets here: the last part of the path or URL."""

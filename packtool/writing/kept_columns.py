@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import UsageError
+from packtool.formats.columns import ReadField, floats_of
 from packtool.formats.kept_columns import absent, is_absent
 from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
-from packtool.formats.token_store import Corpus, TokenStore
+from packtool.formats.token_store import Corpus
 from packtool.options.check import suggest
-from packtool.options.kinds import KeptField, shown
+from packtool.options.kinds import KeptField
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, offsets_of
 
@@ -91,54 +92,15 @@ def kept_values(corpus: Corpus, field: KeptField) -> KeptValues:
 def _read_numbers(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> None:
     """Fill in the numbers of the documents that are taken: what the others hold may be anything."""
     taken = corpus.taken()
+    remedy = f"leave such documents out with --where, or give --keep {name} to keep each different text as a category"
     for store, begin in zip(corpus.stores, firsts.tolist(), strict=False):
         if name not in store.kept_fields:
             continue
         for first, texts in store.column_parts(name):
             wanted = np.flatnonzero(taken[begin + first : begin + first + len(texts)])
             chosen = pa.concat_arrays(texts.take(pa.array(wanted)).chunks or [pa.array([], pa.string())])
-            numbers = _numbers(chosen)
-            if numbers is None:
-                wrong = _first_wrong(chosen)
-                raise _no_number(store, first + int(wanted[wrong]), name, chosen[wrong].as_py())
-            out[begin + first + wanted] = numbers.to_numpy(zero_copy_only=False)
-
-
-def _numbers(texts: Any) -> Any | None:
-    """Read texts as numbers, missing ones as NaN; None where one of them is no number.
-
-    >>> _numbers(pa.array(["1.5", None, "-2e3"])).to_pylist(), _numbers(pa.array(["1.5", "a"]))
-    ([1.5, nan, -2000.0], None)
-    """
-    try:
-        return texts.cast(pa.float64()).fill_null(float("nan"))
-    except pa.ArrowInvalid:
-        return None
-
-
-def _first_wrong(texts: Any) -> int:
-    """Find the first text that is no number, where there is one.
-
-    >>> _first_wrong(pa.array(["1", None, "x", "2", "y"]))
-    2
-    """
-    low, high = 0, len(texts)  # the first wrong one is among texts[low:high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _numbers(texts[low:middle]) is None:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def _no_number(store: TokenStore, document: int, name: str, value: str) -> DataError:
-    """Return the error for a value that is no number; it names the line of the document where that is known."""
-    what, where = f"{name} is {shown(value)}, which is no number", f"{store.place}, document {document}"
-    if store.has_origins:
-        where = store.origin(document)
-    remedy = f"leave such documents out with --where, or give --keep {name} to keep each different text as a category"
-    return DataError("bad-value", what, remedy=remedy, where=where)
+            field = ReadField(name, store, first + wanted, remedy)
+            out[begin + field.documents] = floats_of(chosen, field)
 
 
 def _read_categories(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> list[str]:

@@ -34,7 +34,7 @@ class _Piece:
 
 
 def sorted_documents(
-    tables: Callable[[], Iterator[pa.Table]], descending: Sequence[bool], memory: int, work: Path
+    tables: Callable[[], Iterator[pa.Table]], descending: Sequence[bool], memory: int, work: Path, leading: int = 1
 ) -> Iterator[pa.Table]:
     """Sort documents by their keys, ascending or descending, null last; documents with equal keys stay in order.
 
@@ -44,9 +44,10 @@ def sorted_documents(
         descending: for each key, whether the largest comes first.
         memory: bytes of keys that may be sorted at a time, with their copies.
         work: directory for keys, which take as much room there as in memory.
+        leading: number of keys to return.
 
     Yields:
-        The documents, with their first keys, range after range.
+        The documents, with their leading keys, range after range.
 
     >>> table = pa.table({"repo": ["b", "a", None, "b"], DOCUMENT: [0, 1, 2, 3]})
     >>> (only,) = sorted_documents(lambda: iter([table]), [False], memory=1 << 20, work=Path("."))
@@ -64,12 +65,12 @@ def sorted_documents(
         file.flush()
         for pieces in ranges:
             if pieces:
-                yield _sorted_by(_read(file, pieces, schema), descending)
+                yield _sorted_by(_read(file, pieces, schema), descending, leading)
 
 
-def _sorted_by(table: pa.Table, descending: Sequence[bool]) -> pa.Table:
-    """Sort a table by its keys; return its first key, and its documents."""
-    return table.select([table.column_names[0], DOCUMENT]).take(_order(table, descending))
+def _sorted_by(table: pa.Table, descending: Sequence[bool], leading: int) -> pa.Table:
+    """Sort a table by its keys; return its leading keys, and its documents."""
+    return table.select([*table.column_names[:leading], DOCUMENT]).take(_order(table, descending))
 
 
 def _order(table: pa.Table, descending: Sequence[bool]) -> pa.Array:

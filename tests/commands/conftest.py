@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.web_and_wiki import web_and_wiki
+from tests.choosing.web_and_wiki import web_and_wiki
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from packtool.cli import run
 from packtool.commands.document_origins import stores_nearby
 from packtool.errors import UsageError
 from packtool.report.row_view import print_row
-from tests.commands.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack
 
 
 def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from packtool.commands import shared_runs
 from packtool.commands.shared_runs import SharedRun, TextRuns
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
-from tests.commands.web_and_wiki import pack, store_of
+from tests.choosing.web_and_wiki import pack, store_of
 from tests.shell import Shell
 
 Documents = list[list[int]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, Mask, index_type, offsets_of
+from packtool.planning.selecting.names import StoreNames
 from packtool.planning.shuffling.permutation import SELECTION, keys, order_by
 
 _GROUP_BITS = 16
@@ -220,34 +221,31 @@ def _group(drawn: npt.NDArray[np.uint64]) -> I64:
     return (drawn >> np.uint64(64 - _GROUP_BITS)).astype(np.int64)
 
 
-def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
-    """Return the weight of each store, in the order of the names; 1 if no weights are given.
+def weights_of(mix: Iterable[str], names: StoreNames, *, shares: bool = False) -> list[Fraction]:
+    """Return the weight of each store, in their order; 1 if no weights are given.
 
     Args:
+        names: of the stores.
         shares: weights are shares of a number of tokens, so percentages make sense.
 
     Raises:
         UsageError: there is not one weight for each store.
 
-    >>> weights_of(["web=0.4", "wiki=3"], ["wiki", "web"])
-    {'wiki': Fraction(3, 1), 'web': Fraction(2, 5)}
+    >>> weights_of(["web=0.4", "wiki=3"], StoreNames(["/data/wiki", "/data/web"]))
+    [Fraction(3, 1), Fraction(2, 5)]
     """
     if not mix:
-        return dict.fromkeys(names, Fraction(1))
-    if len(set(names)) < len(names):
-        remedy = "name each store once, with a weight above 1 to take it more often"
-        raise _bad_mixture("a store is named twice among the inputs", remedy)
-    out: dict[str, Fraction] = {}
+        return [Fraction(1)] * len(names.shortest)
+    found: dict[int, Fraction] = {}
     for name, weight in (weight_of(each, shares=shares) for each in mix):
-        if name not in names:
-            raise _bad_mixture(f"there is no store {name!r} among the inputs", f"give {names[0]}=1 and so on")
-        if name in out:
+        number = names.number(name, "--mix", "bad-mixture")
+        if number in found:
             raise _bad_mixture(f"{name} has two weights", "keep one of them")
-        out[name] = weight
-    for name in names:
-        if name not in out:
+        found[number] = weight
+    for number, name in enumerate(names.shortest):
+        if number not in found:
             raise _bad_mixture(f"{name} has no weight", "give every store a weight, 0 to leave it out")
-    return {name: out[name] for name in names}
+    return [weight for _, weight in sorted(found.items())]
 
 
 def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
@@ -277,69 +275,70 @@ def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
 
 
 def epochs_of(
-    weights: dict[str, Fraction], tokens: dict[str, int], budget: int | None, most: Fraction
-) -> dict[str, Fraction]:
-    """Compute the epochs of each source.
+    weights: Sequence[Fraction], tokens: Sequence[int], names: Sequence[str], budget: int | None, most: int
+) -> list[Fraction]:
+    """Compute the epochs of each store.
 
     Args:
         weights: epochs, or shares of the budget where there is one.
-        tokens: of each source.
+        tokens: of each store.
+        names: of the stores.
         budget: tokens in all, or None.
         most: epochs that a share may take.
 
     Raises:
         UsageError: shares that do not sum to 1, or that take more epochs than allowed.
 
-    >>> epochs_of({"web": Fraction("0.75"), "wiki": Fraction("0.25")}, {"web": 900, "wiki": 100}, 400, Fraction(1))
-    {'web': Fraction(1, 3), 'wiki': Fraction(1, 1)}
+    >>> epochs_of([Fraction("0.75"), Fraction("0.25")], [900, 100], ["web", "wiki"], 400, 1)
+    [Fraction(1, 3), Fraction(1, 1)]
     """
     if budget is None:
-        return weights
+        return list(weights)
     require_whole(weights)
-    out = {}
-    for name, share in weights.items():
+    out: list[Fraction] = []
+    for name, share, held in zip(names, weights, tokens, strict=True):
         if not share:
-            out[name] = Fraction(0)
+            out.append(Fraction(0))
             continue
-        if not tokens[name]:
+        if not held:
             raise _bad_mixture(f"{name} has no tokens", "leave it out")
-        out[name] = share * budget / tokens[name]
-        if out[name] > most:
-            what = f"{_shown(share)} of {budget:,} tokens takes {_shown(out[name])} epochs of {name}"
-            remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-out[name] // 1)}"
+        epochs = share * budget / held
+        if epochs > most:
+            what = f"{_shown(share)} of {budget:,} tokens takes {_shown(epochs)} epochs of {name}"
+            remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-epochs // 1)}"
             raise _bad_mixture(what, remedy)
+        out.append(epochs)
     return out
 
 
-def require_whole(shares: Mapping[str, Fraction]) -> None:
+def require_whole(shares: Iterable[Fraction]) -> None:
     """Raise a UsageError for shares that do not sum to 1."""
-    total = sum(shares.values(), Fraction(0))
+    total = sum(shares, Fraction(0))
     if total != 1:
         raise _bad_mixture(f"the shares sum to {_shown(total)}", "give shares of --tokens that sum to 1")
 
 
-def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> dict[str, Fraction]:
-    """Return the share of each source by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
+def shares_by_temperature(tokens: Sequence[int], temperature: Decimal) -> list[Fraction]:
+    """Return the share of each store by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
 
     Shares are computed in decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same
     on every machine; the largest share takes the rounding error.
 
     Args:
-        tokens: of each source.
+        tokens: of each store.
         temperature: T; 1 leaves the proportions as they are, a higher one makes them more even.
 
-    >>> shares_by_temperature({"en": 10_000, "is": 100}, Decimal(2))
-    {'en': Fraction(909091, 1000000), 'is': Fraction(90909, 1000000)}
+    >>> shares_by_temperature([10_000, 100], Decimal(2))
+    [Fraction(909091, 1000000), Fraction(90909, 1000000)]
     """
     with localcontext(Context(prec=40)):
-        powers = dict.fromkeys(tokens, Decimal(0))
-        for name, count in tokens.items():
+        powers = [Decimal(0)] * len(tokens)
+        for number, count in enumerate(tokens):
             if count:
-                powers[name] = (Decimal(count).ln() / temperature).exp()
-        total = sum(powers.values()) or Decimal(1)
-        shares = {name: Fraction(round(power / total * _MILLION), _MILLION) for name, power in powers.items()}
-    largest = max(shares, key=lambda name: shares[name])
-    shares[largest] += 1 - sum(shares.values(), Fraction(0))
+                powers[number] = (Decimal(count).ln() / temperature).exp()
+        total = sum(powers) or Decimal(1)
+        shares = [Fraction(round(power / total * _MILLION), _MILLION) for power in powers]
+    shares[shares.index(max(shares))] += 1 - sum(shares, Fraction(0))
     return shares
 
 

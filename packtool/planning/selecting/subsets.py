@@ -5,17 +5,20 @@ A hash decides the same in any store, on any day, for all copies of a text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints, Mask, offsets_of
 from packtool.planning.shuffling.permutation import SAMPLE, keys
 
 U64 = npt.NDArray[np.uint64]
+TextBlocks = Callable[[], Iterator[tuple[U64, Any]]]
+"""Function that yields the hashes of documents, block by block, with a number for each document."""
 
 _HOLDOUT, _SHARD = 1, 2  # purposes: which side a text is on in one says nothing about the other
 _GROUP_BITS = 16
@@ -40,45 +43,34 @@ def bound_of_share(share: Fraction) -> int:
     return int(share * (1 << 64))
 
 
-def bound_of_number(
-    hashes: Sequence[U64], lengths: Sequence[Ints], *, seed: int, documents: int = 0, tokens: int = 0
-) -> int:
+def bound_of_number(texts: TextBlocks, amount: int, *, seed: int) -> int:
     """Return the bound below which as few of these documents are drawn as reach a number.
 
     Copies of a text are on the same side, so they may be a little more. Memory: a block of documents.
 
     Args:
-        hashes: of the texts of the documents of each store.
-        lengths: of the documents of each store.
+        texts: function that yields the hashes of documents, and what each counts, block by block.
+        amount: how much to draw.
         seed: of the draw.
-        documents, tokens: how many to draw, one of the two.
 
     >>> texts = np.array([5, 6, 5, 7], np.uint64)
-    >>> bound = bound_of_number([texts], [np.array([3, 3, 3, 3])], seed=0, documents=1)
+    >>> bound = bound_of_number(lambda: iter([(texts, np.ones(4, np.int64))]), 1, seed=0)
     >>> int(held_out(texts, seed=0, bound=bound).sum()) in (1, 2)
     True
     """
-
-    def drawn() -> Iterator[tuple[U64, Ints]]:
-        """Yield what blocks of texts draw, and what each counts."""
-        for texts, sizes in zip(hashes, lengths, strict=True):
-            for a, b in blocks(len(texts)):
-                counted: Ints = np.ones(b - a, np.int64)
-                if tokens:
-                    counted = sizes[a:b]
-                yield _mixed(texts[a:b], seed, _HOLDOUT), counted
-
     groups = np.zeros(1 << _GROUP_BITS, np.int64)
-    for values, counted in drawn():
-        groups += np.bincount(values >> _GROUP_SHIFT, weights=counted, minlength=len(groups)).astype(np.int64)
+    for hashes, counted in texts():
+        group_of = _mixed(hashes, seed, _HOLDOUT) >> _GROUP_SHIFT
+        groups += np.bincount(group_of, weights=counted, minlength=len(groups)).astype(np.int64)
     ends = np.cumsum(groups)
-    amount = min(documents or tokens, int(ends[-1]))
+    amount = min(amount, int(ends[-1]))
     if not amount:
         return 0
     group = int(np.searchsorted(ends, amount))  # the one that holds the last document to be drawn
     in_group: list[U64] = []
     counts: list[Ints] = []
-    for values, counted in drawn():
+    for hashes, counted in texts():
+        values = _mixed(hashes, seed, _HOLDOUT)
         mask = values >> _GROUP_SHIFT == np.uint64(group)
         in_group.append(values[mask])
         counts.append(counted[mask])
@@ -121,54 +113,34 @@ def in_shard(hashes: U64, number: int, shards: int) -> Mask:
     return inside
 
 
-def first_of_each(
-    hashes: Sequence[U64],
-    wanted: Callable[[int, slice], Mask] | None = None,
-    arrays: Arrays = IN_MEMORY,
-    most: int = 1 << 22,
-) -> list[Mask]:
-    """Find the first wanted document with each text, over all stores.
+def first_of_each(texts: TextBlocks, count: int, arrays: Arrays = IN_MEMORY, most: int = 1 << 22) -> Mask:
+    """Mark the first document with each text.
 
     Args:
-        hashes: of the texts of the documents of each store.
-        wanted: function from the number of a store and a slice of its documents to whether they are wanted; None for
-            all documents.
-        arrays: allocates the results, which are as long as the stores.
+        texts: function that yields the hashes of documents, and their numbers, block by block; numbers ascend.
+        count: of all documents; those that are not yielded are not marked.
+        arrays: allocates the result, which is as long as the documents.
         most: texts that are sorted at a time, which bounds memory; more texts take several passes over the hashes.
 
-    >>> [first] = first_of_each([np.array([5, 6, 5, 5])], lambda store, part: np.array([False, True, True, True]))
-    >>> first.tolist()
+    >>> hashes, numbers = np.array([6, 5, 5], np.uint64), np.array([1, 2, 3])
+    >>> first_of_each(lambda: iter([(hashes, numbers)]), 4).tolist()
     [False, True, True, False]
     """
-    firsts: list[Mask] = []
-    for texts in hashes:
-        firsts.append(arrays.filled(len(texts), np.bool_, lambda a, b: np.zeros(b - a, np.bool_)))
-    bits = (sum(map(len, hashes)) // most).bit_length()
+    firsts: Mask = arrays.filled(count, np.bool_, lambda a, b: False)
+    bits = (count // most).bit_length()
     for group in range(1 << bits):
         seen = [np.empty(0, np.uint64)]
-        places = [np.empty((0, 2), np.int64)]
-        for store, texts in enumerate(hashes):
-            for a, b in blocks(len(texts)):
-                block = texts[a:b].astype(np.uint64)
-                mask: Mask = np.ones(b - a, np.bool_)
-                if wanted is not None:
-                    mask &= wanted(store, slice(a, b))
-                if bits:
-                    mask &= block >> np.uint64(64 - bits) == np.uint64(group)
-                here = np.flatnonzero(mask)
-                found, at = np.unique(block[here], return_index=True)
-                seen.append(found)
-                places.append(np.column_stack([np.full(len(at), store), a + here[at]]))
+        places = [np.empty(0, np.int64)]
+        for hashes, numbers in texts():
+            here: Any = slice(None)
+            if bits:
+                here = hashes >> np.uint64(64 - bits) == np.uint64(group)
+            found, at = np.unique(hashes[here], return_index=True)
+            seen.append(found)
+            places.append(numbers[here][at])
         _, at = np.unique(np.concatenate(seen), return_index=True)
-        for store, document in _by_store(np.concatenate(places)[at], len(hashes)):
-            firsts[store][document] = True
+        firsts[np.concatenate(places)[at]] = True
     return firsts
-
-
-def _by_store(places: I64, stores: int) -> Iterator[tuple[int, I64]]:
-    """Yield the documents of each store, from pairs of store and document."""
-    for store in range(stores):
-        yield store, places[places[:, 0] == store, 1]
 
 
 def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int) -> Mask:

@@ -48,10 +48,9 @@ def test_larger_fractions_hold_all_of_smaller_ones(lengths: Any, a: Fraction, b:
 
 
 def test_budgets_become_epochs_or_one_clear_error() -> None:
-    half = Fraction(1, 2)
-    found = epochs_of({"a": half, "b": half}, {"a": 100, "b": 50}, 80, Fraction(1))
-    assert found == {"a": Fraction(2, 5), "b": Fraction(4, 5)}
+    half, names = Fraction(1, 2), ["a", "b"]
+    assert epochs_of([half, half], [100, 50], names, 80, 1) == [Fraction(2, 5), Fraction(4, 5)]
     with pytest.raises(UsageError, match=r"0\.5 of 400 tokens takes 2 epochs of a\. Give .* or --max-epochs 2"):
-        epochs_of({"a": half, "b": half}, {"a": 100, "b": 500}, 400, Fraction(1))
+        epochs_of([half, half], [100, 500], names, 400, 1)
     with pytest.raises(UsageError, match=r"the shares sum to 0\.9"):
-        epochs_of({"a": half, "b": Fraction("0.4")}, {"a": 100, "b": 500}, 40, Fraction(1))
+        epochs_of([half, Fraction("0.4")], [100, 500], names, 40, 1)

@@ -24,24 +24,23 @@ def test_copies_are_on_the_same_side_in_any_store(texts: list[int], seed: int, s
     more = bound_of_share(min(Fraction(1), share + Fraction(1, 10)))
     assert (held <= held_out(hashes, seed=seed, bound=more)).all()
     for by_tokens in (False, True):
-        amount = {"tokens": count} if by_tokens else {"documents": count}
-        by_number = held_out(hashes, seed=seed, bound=bound_of_number([hashes], [lengths], seed=seed, **amount))
+        weights = lengths if by_tokens else np.ones(len(texts), np.int64)
+        number = bound_of_number(lambda weights=weights: iter([(hashes, weights)]), count, seed=seed)
+        by_number = held_out(hashes, seed=seed, bound=number)
         sides: dict[int, bool] = {}
         for text, side in zip(texts, by_number.tolist(), strict=True):
             assert sides.setdefault(text, side) == side
-        weights = lengths if by_tokens else np.ones(len(texts), np.int64)
         assert int(weights[by_number].sum()) >= min(count, int(weights.sum()))
     shards = [in_shard(hashes, number, count) for number in range(1, count + 1)]
     assert (np.sum(shards, axis=0) == 1).all()
     half = len(texts) // 2
     spread = hashes * np.uint64(0x9E3779B97F4A7C15)  # over all groups of hashes, as hashes are
     for most in (1 << 22, 5):
-        parts = first_of_each(
-            [spread[:half], spread[half:]],
-            lambda store, part: hashes[store * half :][part] != 3,
-            most=most,
+        wanted = np.flatnonzero(hashes != 3)
+        parts = [wanted[wanted < half], wanted[wanted >= half]]
+        first = np.flatnonzero(
+            first_of_each(lambda parts=parts: ((spread[n], n) for n in parts), len(texts), most=most)
         )
-        first = np.flatnonzero(np.concatenate(parts))
         assert [texts[n] for n in first] == [text for text in dict.fromkeys(texts) if text != 3]
 
 

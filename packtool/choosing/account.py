@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from packtool.commands.left_out import REASONS, Codes
+from packtool.choosing.asked import Asked
+from packtool.choosing.documents import Codes, StoredDocuments
+from packtool.choosing.rules import RULES
 from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, ChosenSource, LeftOut
 from packtool.formats.token_store import TokenStore
-from packtool.options.documents import DocumentOptions
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints
 from packtool.planning.selecting.mixture import Passes
@@ -20,7 +20,7 @@ from packtool.planning.selecting.mixture import Passes
 
 def counts_of(codes: Codes, lengths: Ints) -> I64:
     """Count the documents of each code, and their tokens: (2, codes)."""
-    out = np.zeros((2, 1 + len(REASONS)), np.int64)
+    out = np.zeros((2, 1 + len(RULES)), np.int64)
     for a, b in blocks(len(codes)):
         out[0] += np.bincount(codes[a:b], minlength=out.shape[1])
         out[1] += np.bincount(codes[a:b], weights=lengths[a:b], minlength=out.shape[1]).astype(np.int64)
@@ -34,14 +34,14 @@ def source_of(
     kept, part = counts[:, 0], counts_of(chosen.part.view(np.uint8), lengths)[:, 1]
     different = kept if chosen.whole else part
     packed = chosen.whole * kept + part
-    left_out = {}
-    for reason, removed in [*zip(REASONS, counts[:, 1:].T, strict=True), (NOT_DRAWN, kept - different)]:
-        if removed[0]:
-            left_out[reason] = LeftOut(*removed.tolist())
+    removed: dict[str, I64] = {}
+    for rule, count in zip(RULES, counts[:, 1:].T, strict=True):
+        removed[rule.reason] = removed.get(rule.reason, 0) + count
+    removed[NOT_DRAWN] = kept - different
     return ChosenSource(
         documents=store.documents,
         tokens=store.tokens,
-        left_out=left_out,
+        left_out={reason: LeftOut(*count.tolist()) for reason, count in removed.items() if count[0]},
         asked=asked,
         epochs=str(epochs),
         chosen_documents=int(packed[0]),
@@ -51,15 +51,14 @@ def source_of(
     )
 
 
-def nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> UsageError:
+def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     """Return the error for a choice that leaves nothing; it names the option that took the most."""
-    total = sum(source.documents for source in sources)
-    taken = Counter({NOT_DRAWN: 0})
-    for source in sources:
-        taken.update({reason: left_out.documents for reason, left_out in source.left_out.items()})
-    [(worst, most)] = taken.most_common(1)
-    if worst == "other_side" and options.part == "holdout":
-        what = f"{options.holdout} holds out none of the {total:,} documents"
-        return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where="--holdout")
+    total = len(documents)
+    counts = counts_of(documents.codes, documents.lengths)[0].tolist()
+    flags = Counter(dict(zip(["--mix", *(rule.flag for rule in RULES)], counts, strict=True)))
+    [(flag, most)] = flags.most_common(1)
+    if flag == "--holdout" and asked.part == "holdout":
+        what = f"{asked.holdout} holds out none of the {total:,} documents"
+        return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where=flag)
     what = f"leaves out {most:,} of {total:,} documents, so none is left"
-    return UsageError("nothing-chosen", what, remedy="loosen it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
+    return UsageError("nothing-chosen", what, remedy="loosen it", where=flag)

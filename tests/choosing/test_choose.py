@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import packtool
-from packtool.commands.document_choice import choose
+from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.exclusions import NOTHING
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.packed import PackedDataset
@@ -36,7 +37,7 @@ from packtool.planning.plan import distinct
 from packtool.report.terminal import print_stats
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
-from tests.commands.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack
 from tests.examples import examples
 from tests.stores import amended, contents, write_store
 
@@ -117,7 +118,9 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
     dataset = PackedDataset(tmp_path / "mixed")
     assert dataset.manifest.choice is not None
     behind = Corpus(stores)
-    behind.choose([each.documents() for each in choose(behind, PackArguments(stores, "nowhere", **options)).passes])
+    behind.choose(
+        [each.documents() for each in choose(behind, PackArguments(stores, "nowhere", **options), NOTHING).passes]
+    )
     stored = behind.chosen + np.repeat([0, 1 << 32], behind.store_documents)
     (bucket,) = dataset.buckets
     shared = 0
@@ -145,7 +148,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
         gc.collect()
         tracemalloc.start()
         with budget.arrays_for(corpus.documents, tmp_path) as made:
-            chosen = choose(corpus, options, 16, made)
+            chosen = choose(corpus, options, NOTHING, 16, made)
             with planning.planned(STRATEGIES["concat"], corpus, options, budget, tmp_path, chosen.passes):
                 found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -269,7 +272,7 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
         options = PackArguments(
             pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
         )
-        chosen = choose(Corpus(pool), options)
+        chosen = choose(Corpus(pool), options, NOTHING)
         return chosen.choice.sources
 
     shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -298,7 +301,8 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
                     time.sleep(0.001)
 
     threading.Thread(target=edited, daemon=True).start()
-    chosen = choose(Corpus(stores), PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe))
+    options = PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe)
+    chosen = choose(Corpus(stores), options, check_choice(options))
     assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
     left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
     assert [document for document in range(4) if document not in left] == [2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.commands.stored_document import StoredDocument
+from packtool.choosing.stored_document import StoredDocument
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
 from tests.shell import Shell

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.commands.chosen import NO_GROUP
-from packtool.commands.document_order import documents_in_order
+from packtool.choosing.chosen import NO_GROUP
+from packtool.choosing.documents import StoredDocuments
+from packtool.choosing.order import documents_in_order
 from packtool.errors import PacktoolError
 from packtool.formats.packed import PackedDataset
-from packtool.formats.token_store import TokenStore
+from packtool.formats.token_store import Corpus
 from packtool.options.order import order_keys
-from packtool.planning.arrays import IN_MEMORY
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.selecting.mixture import Passes
 from packtool.warnings import PacktoolWarning
-from tests.commands.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack
 from tests.shell import Shell
 from tests.stores import contents
 
@@ -87,14 +87,14 @@ def some_keys(draw: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("cases", [30, pytest.param(2000, marks=pytest.mark.slow)])
 def test_the_order_is_that_of_sorted(stores: list[Path], tmp_path: Path, cases: int) -> None:
-    opened, draw = [TokenStore(store) for store in stores], random.Random(cases)
+    documents, draw = StoredDocuments(Corpus(stores)), random.Random(cases)
     for _ in range(cases):
         keys, share = some_keys(draw), draw.choice([0.05, 0.5, 1])
         taken = [np.array([draw.random() < share for _ in part]) for part in RECORDS]
         taken[0][0] = True
         passes = [Passes(some, draw.choice([1, 2]), np.zeros_like(some)) for some in taken]
         memory = draw.choice([1 << 30, 3000])
-        found = documents_in_order(opened, passes, order_keys(keys), memory, tmp_path, IN_MEMORY)
+        found = documents_in_order(documents, passes, order_keys(keys), memory, tmp_path)
         wanted = by_definition(np.flatnonzero(np.concatenate(taken)).tolist(), keys)
         assert found.documents.tolist() == wanted, keys
         first = order_keys(keys)[0]

@@ -16,7 +16,7 @@ import pytest
 import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import Corpus
-from tests.commands.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack
 
 
 @pytest.mark.parametrize(

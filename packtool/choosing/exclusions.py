@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from packtool.commands.document_origins import listed_documents
-from packtool.commands.recorded import Recorded
+from packtool.choosing.documents import Portion, StoredDocuments
+from packtool.choosing.listed import listed_documents
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import TokenStore
-from packtool.planning.arrays import Arrays, blocks
+from packtool.outputs.recorded import Recorded
 from packtool.planning.plan import Mask
 
 
@@ -36,36 +35,43 @@ class Exclusions:
     def __bool__(self) -> bool:
         return bool(self.lists or self.stores.places)
 
-    def digests(self) -> list[str]:
-        """Return what tells these exclusions from others, in one order however they are named."""
+    def recorded(self) -> str | list[str] | None:
+        """Return what tells these exclusions from others, in one order however they are named; None for none."""
         of_lists = [xxhash.xxh3_128_hexdigest(listed) for listed in self.lists.values()]
         of_stores = [entry.xxh3_128 for entry in self.stores.entries]
-        return sorted({*of_lists, *of_stores})
+        digests = sorted({*of_lists, *of_stores})
+        if len(digests) == 1:
+            return digests[0]
+        return digests or None
 
-    def excluded(self, stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], arrays: Arrays) -> list[Mask]:
-        """Mark the documents of each store that a list names, or whose text one of the token stores has.
 
-        Args:
-            origins: of the documents of each store, as `TokenStore.origins` has them.
-            arrays: makes the results, which are as long as the stores.
+NOTHING = Exclusions({}, Recorded([], []))
 
-        Raises:
-            DataError: a list names a document that no store has; a token store is damaged, or was replaced.
-            UsageError: a token store does not record the hashes of its texts.
-        """
-        marked: list[Mask] = []
-        for store in stores:
-            marked.append(arrays.filled(store.documents, np.bool_, lambda a, b: np.zeros(b - a, np.bool_)))
-        for path, listed in self.lists.items():
-            for number, named in enumerate(listed_documents(stores, origins, listed, path)):
-                marked[number] |= named
-        for place in self.stores.places:
-            texts = np.unique(TokenStore(place).origins(arrays)["hash"])
-            for number, origin in enumerate(origins):
-                for a, b in blocks(len(origin)):
-                    marked[number][a:b] |= _among(origin["hash"][a:b], texts)
-        self.stores.require_unchanged()
-        return marked
+
+def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Portion], Mask]:
+    """Return what marks the documents that a list names, or whose text one of the token stores has.
+
+    Raises:
+        DataError: a list names a document that no store has; a token store is damaged, or was replaced.
+        UsageError: a token store does not record hashes, or not those of what the documents are.
+    """
+    named = [listed_documents(documents, listed, path) for path, listed in exclusions.lists.items()]
+    texts = []
+    for place in exclusions.stores.places:
+        store = TokenStore(place)
+        documents.require_hashed(store.hashed, str(place))
+        texts.append(np.unique(store.origins(documents.arrays)["hash"]))
+    exclusions.stores.require_unchanged()
+
+    def marked(portion: Portion) -> Mask:
+        mask = np.zeros(len(portion.codes), np.bool_)
+        for numbers in named:
+            mask |= portion.marked(numbers[portion.number])
+        for hashes in texts:
+            mask |= _among(portion.hashes, hashes)
+        return mask
+
+    return marked
 
 
 def read_exclusions(paths: Sequence[Path | str]) -> Exclusions:

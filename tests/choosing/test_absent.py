@@ -12,7 +12,7 @@ import packtool
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
-from tests.commands.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack
 from tests.shell import Shell
 
 
@@ -39,8 +39,7 @@ def test_the_side_is_the_one_that_has_it(stores: list[Path], tmp_path: Path, amo
                 assert len(found.absent) == (line not in held)
                 for absent in found.absent:
                     assert absent.stored.origin == line
-                    assert (absent.holdout, absent.packed_side) == (amount, side)
-                    assert line in sides[str(absent.side)]
+                    assert (f"--holdout {amount}" in absent.because) == (line not in sides[side])
 
 
 def test_what_is_known_is_said(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
@@ -56,12 +55,11 @@ def test_what_is_known_is_said(stores: list[Path], tmp_path: Path, shell: Shell)
 
     lead = f"{line} (document {number - 1} of web) is not in the dataset"
     held = said(holdout="50%")
-    assert held == f"{lead}: of --holdout 50% it is on the side holdout, and the dataset has the side train\n"
+    assert held == f"{lead}: left out by --holdout 50%\n"
     unknown = said(min_tokens=12, where=f"line < {number}")
-    assert unknown.startswith(f"{lead}. Left out of web: {above + 1} not where, ")
-    assert unknown.endswith(" too short; the dataset does not record which\n")
+    assert unknown == f"{lead}: left out by --where line < {number} and --min-tokens 12\n"
     side = said(where=f"line < {number}", holdout="0.0001%")
-    assert side.startswith(f"{lead}, though it is on its side, train. Left out of web: {above + 1} not where; ")
+    assert side == f"{lead}: left out by --where line < {number}\n"
 
 
 def test_a_bound_that_was_not_recorded_gives_no_side(stores: list[Path], tmp_path: Path) -> None:
@@ -74,5 +72,5 @@ def test_a_bound_that_was_not_recorded_gives_no_side(stores: list[Path], tmp_pat
     sides = set()
     for number in range(1, 60):
         for absent in packtool.find(tmp_path / "p", f"web.jsonl:{number}", store=stores).absent:
-            sides.add((absent.holdout, absent.side, absent.packed_side))
-    assert sides == {(None, None, None)}
+            sides.add((*absent.because, *absent.possible))
+    assert sides == {("other_side",)}

@@ -1,0 +1,68 @@
+"""Say of a document that a packed dataset does not have why, as far as what the dataset records tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packtool.choosing.asked import Asked
+from packtool.choosing.documents import Portion, StoredDocuments
+from packtool.choosing.rules import Rule, asked_for
+from packtool.choosing.stored_document import StoredDocument, stored_document
+from packtool.errors import PacktoolError
+from packtool.formats.schema import NOT_DRAWN, Choice
+
+
+@dataclass(frozen=True)
+class AbsentDocument:
+    """A document of a store that a dataset was packed from, and does not have.
+
+    Attributes:
+        store: the name of its store.
+        stored: what the store knows of it.
+        because: the options that leave it out for certain, with their values, such as ``--min-tokens 12``.
+        possible: how many documents of the store are not in the dataset for each of the reasons that are not known of
+            a document, such as a list that was excluded; one of them is the reason where `because` is empty.
+    """
+
+    store: str
+    stored: StoredDocument
+    because: list[str]
+    possible: dict[str, int]
+
+
+def absent_document(documents: StoredDocuments, number: int, document: int, choice: Choice) -> AbsentDocument:
+    """Say what is recorded of a document that is not in a dataset.
+
+    Args:
+        documents: of the stores.
+        number: of its store.
+        document: its number there.
+        choice: of the dataset.
+    """
+    asked = Asked.read(choice.options)
+    portion = documents.only(number, document)
+    because: list[str] = []
+    unknown = {NOT_DRAWN}
+    for rule in asked_for(asked):
+        removed = _removes(rule, asked, documents, portion)
+        if removed is None:
+            unknown.add(rule.reason)
+        elif removed:
+            because.append(f"{rule.flag} {rule.asked(asked)}")
+    left_out = choice.sources[number].left_out
+    possible = {reason: each.documents for reason, each in left_out.items() if reason in unknown}
+    store = documents.stores[number]
+    return AbsentDocument(documents.names.shortest[number], stored_document(store, document), because, possible)
+
+
+def _removes(rule: Rule, asked: Asked, documents: StoredDocuments, portion: Portion) -> bool | None:
+    """Return whether a rule leaves out a document; None where that can't be told."""
+    if not rule.alone:
+        return None
+    try:
+        removes = rule.begin(rule.asked(asked), asked, documents)
+        if removes is None:
+            return None
+        return bool(removes(portion).any())
+    except PacktoolError:  # it was left out before this rule looked at it, so a value may be missing or wrong
+        return None
