@@ -139,7 +139,7 @@ def _values(field: Field, portion: Portion) -> Any:
             what = "id: its documents have none"
             raise UsageError("bad-where", what, remedy="tokenize with --id-field", where=str(store.place))
         name = store.id_field
-    store.require_kept(name, "--where", "say for which stores it counts, as in store == 'web' and ...", "bad-where")
+    store.require_kept(name, "--where", "say for which stores it counts, as in store == 'web' and ...")
     return portion.field(name)
 
 

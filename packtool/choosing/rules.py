@@ -199,7 +199,7 @@ def stores_named(where: str, names: StoreNames) -> dict[str, int] | None:
     Raises:
         UsageError: a name fits no store, or several.
     """
-    numbers = {name: names.number(name, "--where", "bad-where") for name in store_names(condition_of(where))}
+    numbers = {name: names.number(name, "--where") for name in store_names(condition_of(where))}
     return numbers or None
 
 

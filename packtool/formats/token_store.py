@@ -260,12 +260,13 @@ class TokenStore:
         options = self.manifest.options
         return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
 
-    def require_kept(self, name: str, where: str, remedy: str, code: str = "field-not-kept") -> None:
+    def require_kept(self, name: str, where: str, remedy: str) -> None:
         """Raise a UsageError unless a field was kept with the tokens."""
         if name not in self.kept_fields:
             kept = ", ".join(self.kept_fields) or "none"
             what = f"{shown(name)} was not kept with the documents of {self.place} (kept: {kept})"
-            raise UsageError(code, what, remedy=f"tokenize with --columns {name}, or {remedy}", where=where)
+            remedy = f"tokenize with --columns {name}, or {remedy}"
+            raise UsageError("field-not-kept", what, remedy=remedy, where=where)
 
     def column(self, name: str) -> Any:
         """Return a field that was kept with the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""

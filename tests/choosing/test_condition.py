@@ -179,9 +179,14 @@ def test_what_means_nothing_is_refused_with_what_to_do(path: Path, records: list
     with pytest.raises(PacktoolError) as raised:
         packtool.stats(path, where=written)
     assert wanted in str(raised.value).replace("\\x00", "\0")
-    of_values = written in ("full", "lang >= 3")
-    expected = ("bad-value", DataError) if of_values else ("bad-where", UsageError)
-    assert (raised.value.code, type(raised.value)) == expected
+    code = {
+        "full": "bad-value",
+        "lang >= 3": "bad-value",
+        "nosuch == 1": "field-not-kept",
+        "store != 'wiki'": "store-name",
+    }.get(written, "bad-where")
+    assert raised.value.code == code
+    assert isinstance(raised.value, DataError if code == "bad-value" else UsageError)
 
 
 def test_a_part_that_is_decided_is_not_looked_at(path: Path, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def weights_of(mix: Iterable[str], names: StoreNames, *, shares: bool = False) -
         return [Fraction(1)] * len(names.shortest)
     found: dict[int, Fraction] = {}
     for name, weight in (weight_of(each, shares=shares) for each in mix):
-        number = names.number(name, "--mix", "bad-mixture")
+        number = names.number(name, "--mix")
         if number in found:
             raise _bad_mixture(f"{name} has two weights", "keep one of them")
         found[number] = weight

@@ -16,18 +16,18 @@ class StoreNames:
         paths: of the stores, whole, or their URLs.
 
     >>> names = StoreNames(["/a/web", "/b/web", "/b/wiki"])
-    >>> names.number("a/web", "--mix", "bad-mixture"), names.shortest
+    >>> names.number("a/web", "--mix"), names.shortest
     (0, ['a/web', 'b/web', 'wiki'])
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._parts = [path.split("/") for path in paths]
 
-    def number(self, name: str, where: str, code: str) -> int:
+    def number(self, name: str, where: str) -> int:
         """Return the number of the store that a name fits.
 
         Args:
-            where: it stands, and the code of the error, for messages.
+            where: it stands, for messages.
 
         Raises:
             UsageError: it fits no store, or several.
@@ -41,7 +41,7 @@ class StoreNames:
         else:
             what = f"there is no store {shown(name)} among the inputs"
             remedy = f"name it as its path ends: {listed(tuple(self.shortest))}"
-        raise UsageError(code, what, remedy=remedy, where=where)
+        raise UsageError("store-name", what, remedy=remedy, where=where)
 
     @property
     def shortest(self) -> list[str]:
