@@ -103,7 +103,7 @@ SIZES :=
 bench-full: $(BIN)/installed  ## all else that README and docs quote, too (an hour; SIZES=--full: ten times the text, a night)
 	$(BIN)/python -m benchmarks run $(SIZES)
 	for each in conversations mix dealing multiples "index_only reading" "index_only beyond" \
-		"index_only writing" memory soak cluster "scaling --overhead"; \
+		"index_only writing" memory soak cluster; \
 		do $(BIN)/python -m benchmarks.$$each || exit 1; done
 	$(BIN)/python -m benchmarks page
 

@@ -5,8 +5,7 @@
 Scheduler and workers are processes of their own, one thread each, here on one machine; the corpus is that of
 `benchmarks.corpus`. Wall time counts, so nothing else should run. For each size in MB of text: `tokenize`, `pack`,
 and `pack` with so little memory that tokens move twice, with 1 and 2 local workers, then with 1 and 2 workers of the
-cluster (and 4, for the bytes alone, below 200 MB). Of each task the scheduler's own record says how long it took;
-`benchmarks.scaling` goes on with these.
+cluster (and 4, for the bytes alone, below 200 MB).
 """
 
 from __future__ import annotations
@@ -88,8 +87,6 @@ def timed(command: list[str]) -> dict[str, float]:
 
 def measure(megabytes: int, counts: tuple[int, ...]) -> dict[str, Any]:
     """Both commands on this machine and on clusters."""
-    from distributed import Client
-
     path, size = generated(megabytes)
     found: dict[str, Any] = {"text_bytes": size, "runs": []}
     store = OUT / f"store-{megabytes}"
@@ -107,13 +104,9 @@ def measure(megabytes: int, counts: tuple[int, ...]) -> dict[str, Any]:
             if where == "local":
                 figures: dict[str, Any] = timed([*command(out), "-j", str(count)])
             else:
-                with cluster(count) as running, Client(running.address) as client:
-                    client.get_task_stream()  # begins the record
+                with cluster(count) as running:
                     figures = timed([*command(out), "--scheduler", running.address])
                     figures |= running.peaks()
-                    stream = client.get_task_stream(count=1 << 20)
-                    computed = [span for task in stream for span in task["startstops"] if span["action"] == "compute"]
-                    figures["tasks"] = sorted(span["stop"] - span["start"] for span in computed)
             if (out / "manifest.json").read_bytes() != (expected / "manifest.json").read_bytes():
                 raise SystemExit(f"{name} on {where} with {count} workers wrote other bytes")
             found["runs"].append({"command": name, "where": where, "workers": count, **figures})

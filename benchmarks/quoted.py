@@ -22,11 +22,11 @@ from benchmarks.measure import ROOT
 PAGES = (
     "benchmarks",
     "blends",
+    "cluster",
     "conversations",
     "index-only",
     "long-context",
     "reliability",
-    "scaling",
     "strategies",
     "training",
 )
@@ -166,32 +166,6 @@ def _speed_up(record: Any) -> Lines:
             rows.append([name, words, figure(one), figure(two), figure(one / two)])
     header = ("", "on", "1 worker, s", "2 workers, s", "times as fast")
     return [f"{largest['text_bytes'] / 1e9:.1f} GB of text:", table(header, rows)]
-
-
-def _checked(record: Any) -> Lines:
-    rows = [
-        [f"{size} MB", _COMMANDS[command], *(figure(value) for value in seconds)]
-        for size, command, *seconds in record["checked"]
-    ]
-    return [table(("text", "command", "measured", "model", "simulated"), rows)]
-
-
-def _model(record: Any) -> Lines:
-    from benchmarks.scaling import NETWORK
-
-    cost, rows = record["overhead"]["seconds"], []
-    for each in record["model"]:
-        hours = [figure(each[name]) for name in ("data_hours", "hours", "simulated_hours")]
-        shown = (each["machines"], f"{each['tasks']:,}", figure(each["task_seconds"]), *hours)
-        rows.append([_COMMANDS[each["command"]], *shown])
-    header = ("command", "machines", "tasks", "seconds a task", "data", "cores", "one scheduler")
-    blocks = next(each["task_seconds"] for each in record["model"] if each["command"] == "tokenize")
-    return [
-        table(header, rows),
-        f'Hours. "Data" is at {NETWORK / 1e9:.0f} GB a second in and out of each machine, an assumption. A scheduler '
-        f"hands out {1 / cost:.0f} tasks a second, {1000 * cost:.1f} ms of CPU time each, measured with empty tasks; a "
-        f"block of `tokenize` takes {blocks:.1f} s, so beyond some {blocks / cost:.0f} workers they wait for it.",
-    ]
 
 
 def _mix(record: Any) -> Lines:
@@ -374,8 +348,6 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "memory": ("memory", "memory", _memory),
     "cluster memory": ("cluster", "cluster", _processes),
     "cluster speed": ("cluster", "cluster", _speed_up),
-    "scaling checked": ("scaling", "scaling", _checked),
-    "scaling model": ("scaling", "scaling", _model),
     "gpu waiting, in short": ("gpu", "gpu", _gpu_waiting_short),
     "blend shares, in short": ("blends", "blends", _blend_shares_short),
     "conversations, in short": ("conversations", "conversations", _conversations_short),
