@@ -54,3 +54,4 @@ class PackedDataLoader(BaseDataLoader):
     def load_state_dict(self, state):
         if state:
             self.loader.load_state_dict(state)
+            self.loader.set_epoch(0)  # the run is one pass

@@ -61,6 +61,7 @@ def train(
         optimizer.load_state_dict(state["optimizer"])
         loader.load_state_dict(state["loader"])
         done = state["step"]
+    loader.set_epoch(0)  # the run is one pass: nothing is left to train after its last batch
     losses = []
     began, tokens = time.perf_counter(), 0
     for step, batch in zip(range(done + 1, steps + 1), loader, strict=False):

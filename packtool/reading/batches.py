@@ -21,6 +21,18 @@ _EMPTY_LOOPS = 10_000
 """Empty loops in a row after which a trainer is stopped that would go on for ever. They take a few seconds."""
 
 
+class RunPlace(NamedTuple):
+    """Where a run is in its passes. Both are needed: the first sample of a pass is also the end of the pass before.
+
+    Attributes:
+        samples: number of samples consumed, in all passes.
+        number: of the pass, from 0.
+    """
+
+    samples: int
+    number: int
+
+
 class Turn(NamedTuple):
     """The rows that a rank trains on at a time: its share of a global batch, or a micro-batch of its share.
 
@@ -69,9 +81,9 @@ class GlobalBatches:
     of ranks, and a run that stopped goes on with any other number.
 
     An iteration is a pass: the first one is the epochs of the stream, the next one as many epochs after them. An
-    iteration continues a pass that was left early, or the pass of a loaded state, even if nothing is left of it.
-    Otherwise it begins the next pass, or the one that `set_epoch` chose. A blend is one pass, and
-    later passes are empty. Only the latest iteration can be continued: an earlier one raises an error.
+    iteration has the rest of its pass if a batch is left, whether this run left it or another one that was loaded;
+    otherwise it has the next pass. It is empty only if `set_epoch` named the pass that is over. A blend is one pass,
+    and later passes are empty. Only the latest iteration can be continued: an earlier one raises an error.
 
     Args:
         stream: the samples.
@@ -89,7 +101,7 @@ class GlobalBatches:
 
     Attributes:
         even: without `drop_last`, make all batches of a pass as equal as possible, rather than the last one small.
-        consumed: number of samples of the stream before the next global batch, the same on every rank.
+        place: behind the last global batch, the same on every rank.
         moves: a number that changes whenever anything but the present iteration moves the place.
     """
 
@@ -120,12 +132,10 @@ class GlobalBatches:
         self.balance = balance
         self.fill = fill
         self.even = False
-        self.consumed = 0
-        self._pass = 0
-        self._end = len(stream)  # of the pass
-        self._iteration = 0, self._end  # the samples of the last iteration that began
+        self.place = self._begun = RunPlace(0, 0)  # `_begun`: of the last iteration, when it began
         self._ahead = 0  # samples in batches that were made so far, those that workers read ahead included
         self._resumed = False  # a state was loaded or samples were skipped, and nothing was read since
+        self._named = False  # `set_epoch` named the pass, and nothing was read since
         self._read = False
         self._empty = 0  # loops without a batch, one after another
         self.moves = 0
@@ -137,9 +147,9 @@ class GlobalBatches:
         moves = self.moves
         for turn in turns:
             self.require_unmoved(moves)
-            self.consumed, self._ahead = turn.consumed, turn.ahead
+            self.take(turn)
+            self._ahead = turn.ahead
             yield turn._replace(addresses=turn.addresses[: len(turn.addresses) - turn.filled], filled=0)
-        self.end(moves)
 
     def __len__(self) -> int:
         """Count the batches that this rank reads in a pass; for a blend in its run, also after the run has ended.
@@ -154,10 +164,20 @@ class GlobalBatches:
         return self._count(self.consumed, self._end)
 
     @property
+    def consumed(self) -> int:
+        """The number of samples before the next global batch, in all passes, the same on every rank."""
+        return self.place.samples
+
+    @property
+    def _end(self) -> int:
+        """The first sample after this pass."""
+        return self.stream.order.bounds(self.place.number)[1]
+
+    @property
     def left_out(self) -> int:
         """The number of rows of a pass, of every length, that are in no global batch."""
         if self.stream.several:
-            return self.stream.left_out(self._pass)
+            return self.stream.left_out(self.place.number)
         if not self.drop_last:
             return 0
         first, last = self._whole
@@ -166,7 +186,7 @@ class GlobalBatches:
     @property
     def _whole(self) -> tuple[int, int]:
         """The samples of this pass; for a blend, the samples of its run, also after it has ended."""
-        return self.stream.order.bounds(self._pass if self.stream.order.endless else 0)
+        return self.stream.order.bounds(self.place.number if self.stream.order.endless else 0)
 
     @property
     def finished(self) -> bool:
@@ -176,7 +196,7 @@ class GlobalBatches:
     @property
     def passed(self) -> int:
         """The number of samples of this pass before the next global batch."""
-        return self.consumed - self.stream.order.bounds(self._pass)[0]
+        return self.consumed - self._whole[0]
 
     @property
     def rows(self) -> dict[str, int]:
@@ -221,13 +241,14 @@ class GlobalBatches:
 
     def reset(self) -> None:
         """Begin with the first sample again."""
-        self._go_to(0, 0)
+        self._go_to(RunPlace(0, 0))
 
     def set_epoch(self, number: int) -> None:
-        """Begin the pass of this number, from 0, as samplers of PyTorch do; a loaded state inside this pass is resumed.
+        """Have the pass of this number, from 0, in the next loop: from its begin, or from a loaded state inside it.
 
-        A trainer that counts batches, and leaves a loop at its last batch, must call it before every pass: the loader
-        can't tell such a loop from one that is to be continued.
+        If nothing is left of the pass of a loaded state, the next loop is empty. A trainer that counts epochs should
+        call it before each of them. A run of a single pass calls ``set_epoch(0)`` after it has loaded a state: if that
+        state is from its end, nothing more is trained.
 
         Raises:
             UsageError: the loaded state lies in the middle of another pass, so the run would train other samples than
@@ -235,16 +256,19 @@ class GlobalBatches:
         """
         _require(_whole(number) and number >= 0, f"{number!r} is no whole number from 0", "give 0 or more", "epoch")
         first, last = self.stream.order.bounds(number)
-        if self._resumed and first < self.consumed <= last:  # at `last`, the loop finds that nothing is left
-            return
-        begins = self.consumed in (0, first)  # at 0 nothing is trained yet, so any pass may begin
-        # Samples at the end of a pass that fill no batch are never consumed: so a pass may be over before its end.
-        over = self.finished and number == self._pass + 1
-        if self._resumed and not begins and not over:
-            what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.consumed:,}"
-            remedy = f"set epoch {self._pass}, where it lies, or call reset before to give it up"
-            raise UsageError("state-elsewhere", f"epoch {number} has the {what}", remedy=remedy, where="set_epoch")
-        self._go_to(self._first_of(number), number)
+        in_this_pass = self._resumed and first < self.consumed <= last
+        # Samples at the end of a blend that fill no batch stay unread: a run that is made longer begins with them.
+        after_the_run = not self.stream.order.endless and number > 0 and self.finished
+        if not in_this_pass and not after_the_run:
+            begins = self.consumed in (0, first)  # at 0 nothing is trained yet, so any pass may begin
+            # Samples at the end of a pass that fill no batch are never consumed: so a pass may be over before its end.
+            over = self.finished and number == self.place.number + 1
+            if self._resumed and not begins and not over:
+                what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.consumed:,}"
+                remedy = f"set epoch {self.place.number}, where it lies, or call reset before to give it up"
+                raise UsageError("state-elsewhere", f"epoch {number} has the {what}", remedy=remedy, where="set_epoch")
+            self._go_to(RunPlace(first, number))
+        self._named = True
 
     def skip(self, samples: int) -> None:
         """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it.
@@ -254,11 +278,12 @@ class GlobalBatches:
         """
         right = _whole(samples) and samples >= 0
         _require(right, f"{samples!r} is no whole number from 0", "give 0 or more", "samples")
-        left = self._end - self.consumed
+        first = self._next_place().samples
+        left = self._end - first
         if not self.stream.order.endless and samples > left:
             what, remedy = f"{samples:,} are to be skipped, but the run has {left:,} left", "skip fewer"
             raise UsageError("run-ended", what, remedy=remedy, where="samples")
-        self._resume_at(self.consumed + samples)
+        self._resume_at(first + samples)
 
     def begin(self) -> Iterator[Turn]:
         """Begin the rest of this pass, or the next pass if nothing is left. Every rank takes the same number of turns.
@@ -266,26 +291,16 @@ class GlobalBatches:
         Raises:
             UsageError: the run of a blend ended many loops ago.
         """
-        if self.finished and not self._resumed:
-            self._next_pass()
-        self._resumed = False
+        self.place = self._begun = self._next_place()
+        self._resumed = self._named = False
         self._read = True
-        self._iteration = self.consumed, self._end
         self.moves += 1
         self._count_empty_loops()
         return self._turns(self.consumed, self._end)
 
-    def end(self, moves: int) -> None:
-        """Move on to the next pass after a loop has run out, unless something else moved the place since.
-
-        Args:
-            moves: as in `require_unmoved`.
-        """
-        if moves == self.moves:
-            iteration = self._iteration
-            self._next_pass()
-            # Workers ran ahead: the training loop may still ask for a state inside the iteration that ends here.
-            self._iteration = iteration
+    def take(self, turn: Turn) -> None:
+        """Move on to the place behind a turn of the present iteration."""
+        self.place = self.place._replace(samples=turn.consumed)
 
     def together(self, turns: Iterable[Turn], rows: int) -> Iterator[list[Turn]]:
         """Group turns that are read at once: first a single turn, so that training begins soon, then up to `rows` rows.
@@ -316,7 +331,7 @@ class GlobalBatches:
 
         A validation refuses turns in which a rank gets none.
         """
-        for batch in self._batches(*self.stream.order.bounds(self._pass)):
+        for batch in self._batches(*self.stream.order.bounds(self.place.number)):
             size = self._size(batch.rows)
             for turn in range(self._turns_of(batch.rows)):
                 # Rounded down: the last rank gets the fewest rows, so it runs out first.
@@ -329,12 +344,7 @@ class GlobalBatches:
             taken: batches of this iteration that the training loop has received, if workers of a plain `DataLoader`
                 read ahead; by default all batches that were made.
         """
-        if taken is not None:
-            return written(self.stream, self._after(taken), over=False)
-        first, _ = self.stream.order.bounds(self._pass)
-        # At the first sample of a later pass a run resumed without `over` would find the empty rest of the pass before.
-        over = self.stream.order.endless and self._pass > 0 and self.consumed == first
-        return written(self.stream, self.consumed, over=over)
+        return written(self.stream, self.consumed if taken is None else self._after(taken))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another run stopped, with any world size, batch size or number of epochs.
@@ -343,19 +353,12 @@ class GlobalBatches:
             DataError: not a state; a state of another dataset, order or seed, or of a blend with another past. The
                 place stays as it is.
         """
-        samples, over = restore(self.stream, state)
-        if over:
-            # The run that stopped may have had another number of epochs in a pass: its end of a pass may lie inside a
-            # pass of this loader, which is then continued.
-            number = self.stream.order.pass_of(samples)
-            if samples == self.stream.order.bounds(number)[0]:
-                self._go_to(samples, number)
-                return
-        self._resume_at(samples)
+        self._resume_at(restore(self.stream, state))
 
     def _after(self, taken: int) -> int:
         """Return the number of samples that are consumed after some turns of this iteration."""
-        consumed, end = self._iteration
+        consumed = self._begun.samples
+        _, end = self.stream.order.bounds(self._begun.number)
         for batch in self._batches(consumed, end):
             taken -= self._turns_of(batch.rows)
             if taken < 0:  # a global batch counts with its last turn: until then a resumed run reads it again
@@ -379,15 +382,12 @@ class GlobalBatches:
         self.rank = rank
         self.world_size = world_size
 
-    def _next_pass(self) -> None:
-        self._go_to(self._first_of(self._pass + 1), self._pass + 1)
-
-    def _first_of(self, number: int) -> int:
-        """Return the sample with which a pass begins; after the run of a blend, the sample at which the run ended."""
-        if not self.stream.order.endless and number > 0 and self.finished:
-            # Rows that filled no batch are not consumed: a run that is made longer begins with them.
-            return self.consumed
-        return self.stream.order.bounds(number)[0]
+    def _next_place(self) -> RunPlace:
+        """Return the place at which the next iteration begins."""
+        if self._named or not self.finished or not self.stream.order.endless:
+            return self.place
+        number = self.place.number + 1
+        return RunPlace(self.stream.order.bounds(number)[0], number)
 
     def _count_empty_loops(self) -> None:
         """Warn once that a run has ended; stop a trainer that begins one empty loop after another."""
@@ -408,16 +408,15 @@ class GlobalBatches:
         number = 0
         if len(self.stream) and samples:  # `pass_of` divides by the items of an epoch: an empty dataset has none
             number = self.stream.order.pass_of(samples - 1)
-        self._go_to(samples, number)
+        self._go_to(RunPlace(samples, number))
         self._resumed = True
 
-    def _go_to(self, consumed: int, number: int) -> None:
-        """Move to the place after this many samples, in the pass of this number."""
+    def _go_to(self, place: RunPlace) -> None:
+        """Move to a place, of which nothing is read yet."""
         self.moves += 1
-        self.consumed = self._ahead = consumed
-        self._pass, self._end = number, self.stream.order.bounds(number)[1]
-        self._iteration = consumed, self._end
-        self._resumed = False
+        self.place = self._begun = place
+        self._ahead = place.samples
+        self._resumed = self._named = False
 
     def _most(self, rows: int) -> int:
         """Return the number of rows that the first rank gets of a global batch: no other rank gets more."""

@@ -49,9 +49,6 @@ class Order(Protocol):
     def pass_of(self, sample: int) -> int:
         """Return the pass that a sample lies in."""
 
-    def may_begin(self, sample: int) -> bool:
-        """Return whether a pass after the first may begin with a sample."""
-
 
 class Straight:
     """One source, item after item. A pass is a number of its epochs."""
@@ -78,10 +75,6 @@ class Straight:
     def pass_of(self, sample: int) -> int:
         epoch, _ = self._source.epochs_of(np.array([sample]))
         return int(epoch[0]) // self._epochs
-
-    def may_begin(self, sample: int) -> bool:
-        epoch, inside = self._source.epochs_of(np.array([sample]))
-        return int(epoch[0]) > 0 and int(inside[0]) == 0
 
 
 class Base(NamedTuple):
@@ -178,10 +171,6 @@ class Dealt:
     def pass_of(self, sample: int) -> int:
         del sample  # the end of the run is in pass 0, too: a blend that was made longer goes on there
         return 0
-
-    def may_begin(self, sample: int) -> bool:
-        del sample
-        return False
 
     def stage_at(self, sample: float) -> str:
         """Return where the stage that a place lies in, maybe between two samples, is written, for messages."""

@@ -3,7 +3,7 @@
 It is one text because PyTorch's distributed checkpoints fill only the keys that a new loader's state has: a state of
 several keys would be filled in part. Its last field is a checksum, so that a damaged or edited state is refused.
 
-    {"version": 1, "samples": 2400, "over": false, "rows": {"code": 964, "web": 1436}, "sources": {…}, "past": […], …}
+    {"version": 2, "samples": 2400, "rows": {"code": 964, "web": 1436}, "sources": {…}, "past": […], …}
 
 The past of a blend is saved as stretches of samples with the shares of the sources. The blend that goes on must have
 the same past; its future may differ.
@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import zip_longest
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import xxhash
@@ -25,11 +25,11 @@ from packtool.errors import DataError
 from packtool.reading.order import Base, Dealt
 from packtool.reading.source import BY_WEIGHTS
 from packtool.reading.stream import Stream
-from packtool.support.decoding import convert, decode
+from packtool.support.decoding import decode
 
 KEY = "packtool"
 """The only key of a state."""
-_VERSION = 1
+_VERSION = 2
 _LARGEST = 1 << 53  # above it JSON's numbers are no longer exact everywhere
 _WEIGHT = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17})?")  # a huge exponent would take hours to read as a fraction
 _EPOCHS = 1 << 32  # `Stream` joins source and epoch in one number, with 32 bits for the epoch
@@ -61,8 +61,6 @@ class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
     Attributes:
         version: of the format of the state.
         samples: number of samples consumed.
-        over: the pass before `samples` has ended, so the next loop begins with a new pass; if not, the next loop finds
-            the rest of that pass, even if nothing is left of it.
         rows: number of items that each source has given, by name.
         sources: `Source.identity` of the sources that have given items, by name.
         past: the shares of the sources of a blend up to this place.
@@ -73,7 +71,6 @@ class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
 
     version: int
     samples: int
-    over: bool
     rows: dict[str, int]
     sources: dict[str, dict[str, int | str | bool | None]]
     past: list[Stretch]
@@ -82,21 +79,16 @@ class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
     sum: str = ""
 
 
-class Restored(NamedTuple):
-    """The place at which a run goes on: the number of samples before it, and whether a pass ended with them."""
+class _Versioned(msgspec.Struct):
+    """What a state of any version says of itself."""
 
-    samples: int
-    over: bool
+    version: int
 
 
-def written(stream: Stream, samples: int, *, over: bool) -> dict[str, str]:
-    """Return the state of a stream after some samples.
-
-    Args:
-        over: as in `LoaderState`.
-    """
+def written(stream: Stream, samples: int) -> dict[str, str]:
+    """Return the state of a stream after some samples."""
     rows = dict(zip(stream.sources, stream.order.before(samples).tolist(), strict=True))
-    state = LoaderState(_VERSION, samples, over, rows, {}, [], None, [])
+    state = LoaderState(_VERSION, samples, rows, {}, [], None, [])
     for name, source in stream.sources.items():
         if rows[name]:
             state.sources[name] = stream.past_identities[name] if source is None else source.identity
@@ -113,23 +105,21 @@ def written(stream: Stream, samples: int, *, over: bool) -> dict[str, str]:
     return {KEY: msgspec.json.encode(state).decode()}
 
 
-def restore(stream: Stream, state: object) -> Restored:
-    """Move a stream to a saved state, after checking all of the state.
+def restore(stream: Stream, state: object) -> int:
+    """Move a stream to a saved state, after checking all of it, and return the number of samples before its place.
 
     Args:
-        state: as `written` returned it, in this version of packtool or an earlier one.
+        state: as `written` returned it.
 
     Raises:
         DataError: not a state, a damaged state, or a state of another dataset, order, seed or past. Nothing has moved.
         UsageError: the sources of the blend have too few rows for the rest of the run. Nothing has moved.
     """
     where = stream.name
-    saved = _read(stream, state, where)
+    saved = _read(state, where)
     _require_sound(saved, where)
     _require_names(stream, saved, where)
     order = stream.order
-    if saved.over and not order.may_begin(saved.samples):
-        raise _bad(f"no pass begins after {saved.samples:,} samples", where)
     if isinstance(order, Dealt):
         added = [_stage_of(stage, stream.sources, where) for stage in saved.added]
         _require_past(order, added, saved, where)
@@ -138,7 +128,7 @@ def restore(stream: Stream, state: object) -> Restored:
         stream.past_identities = {name: saved.sources[name] for name in order.gone if name in saved.sources}
     elif saved.past or saved.base or saved.added or len(saved.rows) > 1:
         raise _bad("the state of one dataset with the past of a blend", where)
-    return Restored(saved.samples, saved.over)
+    return saved.samples
 
 
 def _sum_of(state: LoaderState) -> str:
@@ -146,28 +136,39 @@ def _sum_of(state: LoaderState) -> str:
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(msgspec.structs.replace(state, sum="")))
 
 
+def _early(where: str) -> DataError:
+    """Return the error for a state of before the first release, which did not say the same place in the same way."""
+    what = "the state was made before the first release"
+    return DataError("bad-state", what, remedy="begin the run again, or skip the samples that it had", where=where)
+
+
 def _bad(what: str, where: str) -> DataError:
     """Return the error for an invalid state."""
     return DataError("bad-state", what, remedy="give what the loader's state_dict returned", where=where)
 
 
-def _read(stream: Stream, state: object, where: str) -> LoaderState:
+def _read(state: object, where: str) -> LoaderState:
     """Decode a state, and check its types, checksum and version."""
-    if not isinstance(state, Mapping) or not {KEY, "samples"} & set(state):
+    if isinstance(state, Mapping) and KEY not in state and "samples" in state:
+        raise _early(where)
+    if not isinstance(state, Mapping) or KEY not in state:
         raise _bad(f"{state!r:.100} is not the state of a loader", where)
-    if KEY not in state:
-        return _of_an_earlier_version(stream, state, where)
     text = state[KEY]
     if not isinstance(text, str):
         raise _bad(f"{text!r:.100} is not the text of a state", where)
     try:
+        # The version first: only of this one is it known which fields there are.
+        version = decode(text, _Versioned).version
+        if version < _VERSION:
+            raise _early(where)
+        if version > _VERSION:
+            what = f"version {version} of a state, which a later packtool wrote"
+            raise DataError("bad-state", what, remedy="resume with that packtool, or a later one", where=where)
         saved = decode(text, LoaderState)
     except ValueError as error:
         raise _bad(f"not the state of a loader ({error})", where) from None
     if _sum_of(saved) != saved.sum:
         raise _bad("damaged or edited: its checksum differs", where)
-    if saved.version != _VERSION:
-        raise _bad(f"version {saved.version} of a state can't be read by this version", where)
     return saved
 
 
@@ -292,67 +293,3 @@ def _words(stretch: Stretch | None) -> str:
         else:
             told.append(f"{name} {begin} to {end}")
     return f"samples {first} to {last} with {', '.join(told)}"
-
-
-class _OldIdentity(msgspec.Struct, forbid_unknown_fields=True):
-    """`Source.identity` as packtool wrote it before states were one text; empty for a source without a path."""
-
-    items: int | msgspec.UnsetType = msgspec.UNSET
-    dataset: str | msgspec.UnsetType = msgspec.UNSET
-    order: str | msgspec.UnsetType = msgspec.UNSET
-    seed: int | msgspec.UnsetType | None = msgspec.UNSET
-    batch_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
-    drop_rest: bool | msgspec.UnsetType = msgspec.UNSET
-
-
-class _OldDataset(_OldIdentity, forbid_unknown_fields=True, kw_only=True):
-    """The state of a dataset, as packtool 0.1 wrote it."""
-
-    samples: int
-
-
-class _OldSource(_OldIdentity, forbid_unknown_fields=True, kw_only=True):
-    """A source in the state of a blend, as packtool 0.1 wrote it."""
-
-    rows: int
-
-
-class _OldBlend(msgspec.Struct, forbid_unknown_fields=True):
-    """The state of a blend, as packtool 0.1 wrote it."""
-
-    samples: int
-    past: str
-    sources: dict[str, _OldSource]
-    begin: SavedBase | None
-    stages: list[SavedStage]
-
-
-def _identity_of(old: _OldDataset | _OldSource) -> dict[str, int | str | bool | None]:
-    """Return the fields of an identity that the old state of a source has."""
-    return {name: value for name, value in msgspec.to_builtins(old).items() if name not in ("samples", "rows")}
-
-
-def _of_an_earlier_version(stream: Stream, state: Mapping[Any, Any], where: str) -> LoaderState:
-    """Read a state from before version 0.2, which was a mapping; the past of a blend was a digest."""
-    order = stream.order
-    try:
-        if not isinstance(order, Dealt):
-            old = convert(dict(state), _OldDataset)
-            sources = {"": _identity_of(old)} if old.samples else {}
-            return LoaderState(_VERSION, old.samples, False, {"": old.samples}, sources, [], None, [])
-        blend = convert(dict(state), _OldBlend)
-    except (TypeError, ValueError) as error:
-        raise _bad(f"not the state of a loader ({error})", where) from None
-    rows = {name: source.rows for name, source in blend.sources.items()}
-    sources = {name: _identity_of(source) for name, source in blend.sources.items()}
-    saved = LoaderState(_VERSION, blend.samples, False, rows, sources, [], blend.begin, blend.stages)
-    _require_sound(saved, where)  # `restore` would check only after its numbers were used below
-    added = [_stage_of(stage, stream.sources, where) for stage in saved.added]
-    schedule = order.scheduled(added)
-    past = schedule.past(min(saved.samples, schedule.samples))
-    if saved.samples > schedule.samples or xxhash.xxh3_128_hexdigest(msgspec.json.encode(past)) != blend.past:
-        what = f"the blend is another one before sample {saved.samples:,}, up to which the state goes"
-        remedy = "restore its stages and limits up to there, and change what comes after"
-        raise DataError("state-differs", what, remedy=remedy, where=where)
-    saved.past = _stretches(order, added, saved.samples)
-    return saved

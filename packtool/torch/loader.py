@@ -46,8 +46,8 @@ _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library 
 class Loader:
     """An iterable of batches of tensors, which can stop at any batch and go on, on any number of ranks.
 
-    A loop is a pass over `epochs` epochs, and the next loop has the next epochs, all in orders of their own. Leaving a
-    loop keeps the place: the next loop goes on from there, unless `set_epoch` begins a pass.
+    A loop is a pass over `epochs` epochs, each in an order of its own. It has the rest of the pass if a batch is left,
+    in this run or one that was loaded; otherwise the next pass, or the one that `set_epoch` named.
 
     Args:
         source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which has the length of
@@ -178,9 +178,8 @@ class Loader:
                 if turn.ahead != counted:  # the first turn of a global batch, which counts as consumed with its last
                     targets, counted = self._targets(self.sampler.consumed, turn.ahead), turn.ahead
                 batch[GLOBAL_TARGETS] = targets
-            self.sampler.consumed = turn.consumed
+            self.sampler.take(turn)
             yield batch
-        self.sampler.end(moves)
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a pass."""
@@ -252,7 +251,10 @@ class Loader:
         self.sampler.reset()
 
     def set_epoch(self, number: int) -> None:
-        """Begin the pass of this number, as trainers do before their epochs; a loaded state inside it is resumed.
+        """Have the pass of this number, from 0, in the next loop: from its begin, or from a loaded state inside it.
+
+        If nothing is left of the pass of a loaded state, the loop is empty. So a run of one pass calls
+        ``set_epoch(0)`` after it has loaded a state.
 
         Raises:
             UsageError: the loaded state lies in another pass.

@@ -21,50 +21,6 @@ from tests.reading.opening import numbers, stopped
 from tests.stores import write_store
 
 
-def dealt(stream: Stream, turns: list[list[Turn]]) -> list[int]:
-    """The samples of one global batch in order, from what each rank reads of it turn by turn."""
-    shares = [[sample for turn in numbers(stream, rank) for sample in turn] for rank in turns]
-    return [shares[i % len(shares)][i // len(shares)] for i in range(sum(map(len, shares)))]
-
-
-@examples(100, HealthCheck.function_scoped_fixture)
-@given(data=st.data())
-def test_every_world_sees_the_same_batches_from_anywhere(rows: Path, data: st.DataObject) -> None:
-    stream = Stream(rows, epochs=data.draw(st.integers(1, 3), label="epochs"))
-    size = data.draw(st.sampled_from([4, 8, 12]), label="batch size")
-    micro = data.draw(st.sampled_from([None, 1, 2, 3]), label="micro batch size")
-    drop = data.draw(st.booleans(), label="drop last")
-    seen: list[int] = []
-    state = GlobalBatches(stream, size, drop_last=drop).state_dict()
-    while True:
-        world = data.draw(st.sampled_from([1, 2, 4]), label="world size")
-        steps = data.draw(st.integers(1, 6), label="global batches")
-        ranks = []
-        for rank in range(world):
-            ranks.append(
-                GlobalBatches(stream, size, rank=rank, world_size=world, micro_batch_size=micro, drop_last=drop)
-            )
-            ranks[-1].load_state_dict(state)
-        readers = [iter(each) for each in ranks]
-        for _ in range(steps):
-            if ranks[0].finished:
-                break
-            before = ranks[0].consumed
-            turns: list[list[Turn]] = [[] for _ in ranks]
-            while ranks[0].consumed == before:
-                for mine, reader in zip(turns, readers, strict=True):
-                    mine.append(next(reader))
-                    assert micro is None or len(mine[-1].addresses) <= micro
-            seen += dealt(stream, turns)
-            state = ranks[0].state_dict()
-            assert all(each.state_dict() == state for each in ranks)
-        if ranks[0].finished:
-            break
-    whole = len(stream) - (len(stream) % size if drop else 0)
-    assert seen == list(range(whole))
-    assert ranks[0].left_out == len(stream) - whole
-
-
 @pytest.mark.parametrize("micro", [None, 3])
 @pytest.mark.parametrize("drop", [True, False])
 def test_its_length_is_what_it_yields(rows: Path, micro: int | None, drop: bool) -> None:
@@ -160,21 +116,6 @@ def taken(batches: GlobalBatches) -> Rows:
     return rows_of(islice(batches, len(batches)))
 
 
-@pytest.mark.parametrize("drop", [True, False])
-@pytest.mark.parametrize(("path", "size"), [("rows", 8), ("rows", 9), ("buckets", 1)])
-def test_passes_follow_each_other(rows: Path, path: str, size: int, drop: bool) -> None:
-    options: dict[str, Any] = {} if path == "rows" else {"batch_tokens": 128, "drop_rest": drop}
-    stream = Stream(rows.parent / path, epochs=2, **options)
-    batches = GlobalBatches(stream, size, drop_last=drop)
-    whole = len(stream) - (batches.left_out if path == "rows" else 0)
-    for number in range(3):
-        first = number * len(stream)
-        expected = stream.addresses(first, first + whole).tolist()
-        assert [row for rows in taken(batches) for row in rows] == expected
-        assert batches.finished
-        assert batches.consumed == first + whole
-
-
 def test_set_epoch_begins_a_pass_unless_the_state_lies_in_it(rows: Path) -> None:
     stream = Stream(rows)
     passes = [taken(each) for each in [GlobalBatches(stream, 8)] for _ in range(3)]
@@ -267,53 +208,30 @@ def test_states_of_other_batches_of_several_lengths_are_told_apart(rows: Path) -
 @pytest.mark.parametrize("drop", [True, False])
 @pytest.mark.parametrize("micro", [None, 3])
 def test_where_the_next_loop_goes_on(rows: Path, micro: int | None, drop: bool) -> None:
-    """After a state that was taken inside a loop, at its last batch, after it ran out, and just before its end."""
+    """At the end of a pass it makes no difference whether the loop was left, or asked for one more batch."""
     stream = Stream(rows)
 
-    def made(state: dict[str, str] | None = None) -> GlobalBatches:
-        batches = GlobalBatches(stream, 9, micro_batch_size=micro, drop_last=drop)
-        if state is not None:
-            batches.load_state_dict(state)
-        return batches
+    def made() -> GlobalBatches:
+        return GlobalBatches(stream, 9, micro_batch_size=micro, drop_last=drop)
 
     first, second, third = (rows_of(each) for each in [made()] * 3)
-    inside, last, out = made(), made(), made()
-    turns = -(-9 // (micro or 9))
-    states = [stopped(inside, 2 * turns), stopped(last, len(last)), stopped(out, 10**6)]
-    for state, rest in zip(states, [first[2 * turns :], [], second], strict=True):
-        again = made(state)
-        assert rows_of(again) == rest
-        assert rows_of(again) == (third if rest == second else second)
-    for state in states[1:]:  # with `set_epoch`, as trainers that count batches call it
-        again = made(state)
-        again.set_epoch(1)
-        assert rows_of(again) == second
-    again = made(states[1])
-    again.set_epoch(0)
-    assert rows_of(again) == []
-    again = made(states[0])
-    with pytest.raises(UsageError, match="set_epoch: epoch 1 has the samples"):
-        again.set_epoch(1)
-    # In the first global batch of a later pass, before its last turn, nothing of it is consumed.
-    begun = made(states[2])
-    again = made(stopped(begun, 1 if micro else 0))
-    assert rows_of(again) == second
-    left = made()
-    taken(left)
-    assert rows_of(left) == second, "left at its last batch, and not loaded"
-
-
-@examples(50, HealthCheck.function_scoped_fixture)
-@given(data=st.data())
-def test_a_state_of_what_came_out_is_that_of_one_who_asked_no_more(rows: Path, data: st.DataObject) -> None:
-    options = {"micro_batch_size": data.draw(st.sampled_from([None, 1, 3])), "drop_last": data.draw(st.booleans())}
-    asked, slow = (GlobalBatches(Stream(rows, epochs=2), 8, **options) for _ in range(2))
-    begun = data.draw(st.integers(0, len(slow) - 1))
-    assert stopped(asked, begun) == stopped(slow, begun)
-    came = data.draw(st.integers(1, slow.remaining))
-    stopped(asked, came + data.draw(st.integers(0, 5)))
-    stopped(slow, came)
-    assert asked.state_dict(taken=came) == slow.state_dict()
+    inside = 2 * (3 if micro else 1)  # turns of two global batches
+    cases = [
+        (0, first, second),
+        (inside, first[inside:], second),
+        (len(first), second, third),
+        (10**6, second, third),
+    ]
+    for turns, rest, after in cases:
+        left, loaded, run = made(), made(), made()
+        state = stopped(left, turns)
+        loaded.load_state_dict(state)
+        for batches in (left, loaded):
+            assert rows_of(batches) == rest
+            assert rows_of(batches) == after
+        run.load_state_dict(state)
+        run.set_epoch(0)
+        assert rows_of(run) == first[turns:]
 
 
 def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> None:

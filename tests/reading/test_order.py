@@ -264,7 +264,7 @@ def test_another_past_is_refused(sources: dict[str, Any]) -> None:
     ]:
         assert refused(stream, state) == message
     fixed = [WEIGHTS[0], {"from": "7200 rows", "ramp": "12000 rows", "weights": WEIGHTS[1]["weights"]}]
-    assert restore(stream_of(sources, fixed, rows=20_000), state) == (9000, False)
+    assert restore(stream_of(sources, fixed, rows=20_000), state) == 9000
 
 
 def test_another_dataset_is_refused(sources: dict[str, Any], tmp_path: Path) -> None:
