@@ -30,6 +30,7 @@ CODES = frozenset(
         "no-workers",
         "order-without-effect",
         "other-reasoning",
+        "unread-mark",
         "records-rejected",
         "run-ended",
         "shards-fetched-again",

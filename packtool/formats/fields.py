@@ -16,7 +16,14 @@ MEDIA = (
 """Fields beside a conversation that hold what is no text."""
 PREFERENCE = ("chosen", "rejected")
 """Fields of a preference pair."""
-TRAINING = ("train", "training", "trainable", "loss", "weight", "label", "kto_tag")
-"""Fields beside a conversation that may say that it is not one to train on."""
-BESIDE = (*TOOLS, *SYSTEM, *MEDIA, *PREFERENCE, *TRAINING, "chat_template_kwargs")
+MARKS = ("train", "training", "trainable", "loss", "weight")
+"""Fields of a record, a message, a part or a call that say whether it trains: true or false, or 1 or 0."""
+LOSS_MASKS = (
+    *("loss_mask", "loss_masks", "loss_weights", "mask", "masks", "weights", "message_weights"),
+    *("train_mask", "trains", "assistant_mask", "assistant_masks"),
+)
+"""Fields beside messages with a list of marks, one for each message."""
+LABEL = ("label", "kto_tag")
+"""Fields of an unpaired preference that are false where its answer is a bad one."""
+BESIDE = (*TOOLS, *SYSTEM, *MEDIA, *PREFERENCE, *MARKS, *LOSS_MASKS, *LABEL, "chat_template_kwargs")
 """Fields that may say more of a conversation, or that it is not one to train on."""

@@ -34,6 +34,7 @@ ENDING = (
     "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}"
     "{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %}{% endif %}{% endfor %}"
 )
+CALLS = "{% for call in m.tool_calls or [] %}[{{ call.function.name }}]{% endfor %}"
 TALKS = [
     {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hö 😀"}]},
     {"conversations": [{"from": "human", "value": "1 + 1"}, {"from": "gpt", "value": "2"}]},
@@ -120,7 +121,7 @@ def test_a_text_comes_before_a_conversation(tmp_path: Path, model: Path) -> None
 @pytest.mark.filterwarnings("ignore:.*could not be used")
 @pytest.mark.parametrize("source", [TEMPLATE, UNMARKED])
 def test_what_trains_is_chosen(tmp_path: Path, model: Path, source: str) -> None:
-    (tmp_path / "t.jinja").write_text(source)
+    (tmp_path / "t.jinja").write_text(source.replace("{{ m.content }}", "{{ m.content }}" + CALLS))
     call = {"role": "assistant", "content": "look", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
     talk = [
         {"role": "user", "content": "a"},
@@ -139,10 +140,11 @@ def test_what_trains_is_chosen(tmp_path: Path, model: Path, source: str) -> None
         return [[text for text, trains in each if trains] for each in trained(tmp_path / "s")]
 
     end = "<|im_end|>" if source == TEMPLATE else "<|im_end|>\n"
-    assert said() == [[f"look{end}", f"<think>Hm.</think>yes{end}"], [f"look{end}"]]
+    look = f"look[f]{end}"
+    assert said() == [[look, f"<think>Hm.</think>yes{end}"], [look]]
     assert said(tool_calls="mask", on_error="skip") == [[f"<think>Hm.</think>yes{end}"]]
-    assert said(reasoning="mask") == [[f"look{end}", "<think>", f"</think>yes{end}"], [f"look{end}"]]
-    assert said(reasoning="drop") == [[f"look{end}", f"yes{end}"], [f"look{end}"]]
+    assert said(reasoning="mask") == [[look, "<think>", f"</think>yes{end}"], [look]]
+    assert said(reasoning="drop") == [[look, f"yes{end}"], [look]]
     assert said(train_on="last", on_error="skip") == [[f"<think>Hm.</think>yes{end}"]]
     dropped = said(tool_calls="drop")
     assert dropped == [[f"look{end}", f"<think>Hm.</think>yes{end}"], [f"look{end}"]]
@@ -461,6 +463,22 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
             packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning="drop", reasoning_tags=tags)
     with pytest.raises(UsageError, match="--reasoning-tags: has no effect while --reasoning is train"):
         packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning_tags="<a>,</a>")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_field_that_may_be_a_mark_is_named_once(tmp_path: Path, model: Path, workers: int) -> None:
+    lines(tmp_path / "a.jsonl", *[TALKS[0]] * 3)
+    talk = [TURNS["messages"][0], {**TURNS["messages"][1], "hidden": True}]
+    given = lines(tmp_path / "b.jsonl", TALKS[0], *[{"messages": talk}] * 3)
+    with pytest.warns(PacktoolWarning) as caught:
+        packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tokenizer=model, workers=workers)
+    (said,) = [str(warning.message) for warning in caught]
+    assert (
+        "messages have 'hidden', true or false, which neither packtool nor the template reads: first in b.jsonl:2"
+        in said
+    )
+    (tmp_path / "t.jinja").write_text(TEMPLATE + "{{ 'hidden' if false }}")
+    packtool.tokenize(given, tmp_path / "t", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=workers)
 
 
 TURN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' %}<|endoftext|>{% endif %}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from packtool.text.conversations.conversation import Conversation, ConversationError, UnsuitedTemplateError
-from packtool.text.conversations.reasoning import THINK
+from packtool.text.conversations.shown import Unshown, left_out
 from packtool.text.conversations.template import ChatTemplate, Rendered
 
 
@@ -25,20 +25,54 @@ def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conver
     fail at a message that calls tools and has no content, as OpenAI writes them. Then it is given strings.
 
     Raises:
-        ConversationError: the conversation can't be rendered, or the template leaves out contents in either form.
+        ConversationError: the conversation can't be rendered, or the template leaves out some of it in either form.
     """
+    forms = [conversation]
+    strings = tuple(map(_in_strings, conversation.messages))
+    if strings != conversation.messages:
+        forms.append(replace(conversation, messages=strings))
+    fault: ConversationError | None = None
+    for form in forms:
+        try:
+            whole = render(form, template)
+        except ConversationError as error:
+            fault = error
+            continue
+        missing = left_out(form, template)
+        if missing is None:
+            return form, whole
+        fault = _fault(missing, form, template)
+        if missing.content != "parts":
+            break
+    assert fault is not None  # there is one form at least
+    raise fault
+
+
+def _fault(missing: Unshown, conversation: Conversation, template: ChatTemplate) -> UnsuitedTemplateError:
+    """Return the error for what a template leaves out, with the form that it takes, if it takes another."""
+    if missing.content == "parts":
+        what = f"the chat template takes no content in parts, as {missing.what.removeprefix('the content of ')} has it"
+        return UnsuitedTemplateError(what, "join them to one string")
+    if missing.content and _takes_parts(conversation, template):
+        what = "the chat template takes content in parts alone"
+        return UnsuitedTemplateError(what, 'write it as [{"type": "text", "text": "…"}]')
+    remedy = "give another template with --chat-template"
+    if missing.of_tools:
+        remedy = f"give --tool-calls drop, which leaves out tools, calls and their results, or {remedy[5:]}"
+    return UnsuitedTemplateError(f"the chat template does not show {missing.what}", remedy)
+
+
+def _takes_parts(conversation: Conversation, template: ChatTemplate) -> bool:
+    """Return whether a template shows a conversation if its contents are in parts.
+
+    Templates of models that see images loop over the parts, and a string has no parts.
+    """
+    in_parts = replace(conversation, messages=tuple(map(_in_parts, conversation.messages)))
     try:
-        whole = render(conversation, template)
-        _require_parts(conversation, whole.text)
+        render(in_parts, template)
     except ConversationError:
-        messages = tuple(map(_in_strings, conversation.messages))
-        if messages == conversation.messages:
-            raise
-        conversation = replace(conversation, messages=messages)
-        whole = render(conversation, template)
-        _require_parts(conversation, whole.text)
-    _require_strings(conversation, template, whole.text)
-    return conversation, whole
+        return False
+    return left_out(in_parts, template) is None
 
 
 def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
@@ -55,46 +89,8 @@ def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _require_parts(conversation: Conversation, text: str) -> None:
-    """Require that the text has all contents in parts: a template for strings may write the list, or no content."""
-    for number, message in enumerate(conversation.messages, 1):
-        content = message.get("content")
-        if not isinstance(content, list):
-            continue
-        answers = [_answer(part["text"]) for part in content if "text" in part]
-        if str(content) in text or not all(answer in text for answer in answers):
-            raise UnsuitedTemplateError(
-                f"the chat template takes no content in parts, as message {number} has it", "join them to one string"
-            )
-
-
-def _require_strings(conversation: Conversation, template: ChatTemplate, text: str) -> None:
-    """Require that the text has the contents that are strings: a template for parts alone leaves them out.
-
-    Templates of models that see images are such: they loop over the parts, and a string has no parts.
-    """
-    messages = conversation.messages
-    strings = (message["content"] for message in messages if isinstance(message.get("content"), str))
-    # The longest will do: a template that takes no strings leaves out all, and a short one may occur by chance.
-    longest = max(map(_answer, strings), key=len, default="")
-    if longest in text:
-        return
-    in_parts = []
-    for message in messages:
-        if isinstance(message.get("content"), str):
-            in_parts.append({**message, "content": [{"type": "text", "text": message["content"]}]})
-        else:
-            in_parts.append(message)
-    try:
-        shown = longest in render(replace(conversation, messages=tuple(in_parts)), template).text
-    except ConversationError:
-        return  # the template takes no parts: it changes the strings that it writes, and leaves none out
-    if shown:
-        raise UnsuitedTemplateError(
-            "the chat template takes content in parts alone", 'write it as [{"type": "text", "text": "…"}]'
-        )
-
-
-def _answer(content: str) -> str:
-    """Return a content without the reasoning before it, which templates may leave out."""
-    return content.rpartition(THINK[1])[2].strip()
+def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with its content in parts, if it is a string."""
+    if isinstance(message.get("content"), str):
+        return {**message, "content": [{"type": "text", "text": message["content"]}]}
+    return message

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from packtool.formats.fields import TOOLS
+
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
 """Roles that every template may be given."""
 Trained = Literal["assistant", "all", "last", "each", "completion"]
@@ -78,7 +80,7 @@ def without_tool_calls(conversation: Conversation) -> Conversation:
     """
     messages, trains, prompt = [], [], conversation.prompt
     for number, (message, may) in enumerate(zip(conversation.messages, conversation.trains, strict=True)):
-        kept = {name: value for name, value in message.items() if name != "tool_calls"}
+        kept = {name: value for name, value in message.items() if name not in ("tool_calls", *TOOLS)}
         if message["role"] in ("tool", "function", "ipython") or ("tool_calls" in message and not kept.get("content")):
             if prompt is not None and number < (conversation.prompt or 0):
                 prompt -= 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from packtool.formats.fields import MEDIA
+from packtool.formats.fields import MARKS, MEDIA
 from packtool.text.conversations.conversation import REASONING, ROLES, ConversationError
+from packtool.text.conversations.marks import marked, marked_together
+from packtool.text.conversations.turns import joined
 
 _ROLES = {"human": "user", "observation": "tool"}
 _ROLES |= dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "bot", "chatbot", "ai", "model"), "assistant")
@@ -16,14 +17,6 @@ _CALL = "function_call"
 """The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
 _PARTS = ("text", "thinking")
 """Types of the parts of a content; a part has its text in the field that its type names."""
-_MARKS = ("train", "training", "trainable", "loss", "weight")
-"""Fields of a message that say whether it trains: true or false, or 1 or 0."""
-# A word alone, between characters that are no letters, or in camel case.
-_OF_TRAINING = re.compile(
-    r"(?:\A|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:train(?:ing|ed|able)?|loss|mask(?:ed)?|weights?|supervised?|learn(?:ed)?)"
-    r"(?=\Z|[\W_\d]|[A-Z])"
-)
-"""Names of fields that seem to say so, too: `train_detail`, `loss_scale`, `trainOnTurn`. They are refused."""
 
 
 def is_plain(message: Any) -> bool:
@@ -50,8 +43,7 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         if message.get(name):
             raise ConversationError(f"message {number} has {name}, which are not read: conversations are text")
     may = _may_train(message, number)
-    # Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
-    kept = {name: value for name, value in message.items() if value is not None and name not in _MARKS}
+    kept = _without_marks(message)
     if isinstance(kept.get("content"), list):
         kept["content"] = list(map(_part, kept["content"]))
     if _CALL in kept:
@@ -61,28 +53,47 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     named = [name for name in REASONING if name in kept]
     if named:
         # Templates ask for either name. If the message has `thinking`, it keeps its value.
-        reasoning = kept[named[0]]
+        reasoning = joined(kept[named[0]])
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
 
 
 def _part(part: Any) -> Any:
-    """Return a part of a content with the type `text` if it is a text: interfaces have other names for that type.
+    """Return a part of a content with the type `text` or `thinking`: interfaces have other forms of these.
 
     >>> _part({"type": "input_text", "text": "Hi"}), _part({"text": "Ho"})
     ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
+    >>> _part({"text": "Hm.", "thought": True})
+    {'type': 'thinking', 'thinking': 'Hm.'}
+    >>> _part({"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]})
+    {'type': 'thinking', 'thinking': 'Hm.'}
     """
-    if not isinstance(part, Mapping) or "text" not in part:
+    if not isinstance(part, Mapping):
         return part
-    if part.get("type") in ("input_text", "output_text", None):
-        rest = {name: value for name, value in part.items() if name != "type"}
-        return {"type": "text", **rest}
-    return part
+    kept = _without_marks(part)
+    if kept.get("type") == "thinking":
+        return {**kept, "thinking": joined(kept.get("thinking"))}  # Mistral's has parts of its own
+    if "text" not in kept or kept.get("type", "text") not in ("text", "input_text", "output_text"):
+        return kept
+    thought = kept.pop("thought", False)  # Gemini's
+    if thought is True:
+        return {"type": "thinking", "thinking": kept["text"]}
+    if thought is not False:
+        raise ConversationError(f"a part of a content has a thought that is {kind_of(thought)}, not true or false")
+    return {**kept, "type": "text"}
+
+
+def _without_marks(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message, or a part of a content, without its marks and without null fields.
+
+    Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
+    """
+    return {name: value for name, value in given.items() if value is not None and name not in MARKS}
 
 
 def _may_train(message: Mapping[str, Any], number: int) -> bool:
-    """Return whether a message may train, by the fields that mark it, such as `"train": false` or `"weight": 0`.
+    """Return whether a message may train, by its marks, such as `"train": false`, and those of its parts and calls.
 
     Raises:
         ConversationError: the form of a mark is unknown, or it asks to train on a message not of the assistant.
@@ -90,20 +101,28 @@ def _may_train(message: Mapping[str, Any], number: int) -> bool:
     >>> _may_train({"role": "assistant", "content": "Hi", "loss": False}, 1)
     False
     """
-    may = True
-    for name, value in message.items():
-        if value is None or not _OF_TRAINING.search(name):
-            continue
-        if name not in _MARKS:
-            raise ConversationError(
-                f"message {number} has {name!r}, which is not read: mark it with train, true or false"
-            )
-        if value not in (0, 1):
-            raise ConversationError(f"message {number}: {name} is true or false, or 1 or 0")
-        if value and message["role"] != "assistant":
-            raise ConversationError(f"message {number}: {name} asks to train on what the {message['role']} says")
-        may = may and bool(value)
-    return may
+    parts, calls = message.get("content"), message.get("tool_calls")
+    said = [marked(message, f"message {number}")]
+    if isinstance(parts, list):
+        said.append(marked_together(parts, f"a part of the content of message {number}", "parts"))
+    if isinstance(calls, list):
+        said.append(marked_together(list(map(_flat, calls)), f"a call of message {number}", "calls"))
+    if True in said:
+        require_may_train(message, True, number, "a mark")
+    return False not in said
+
+
+def _flat(call: Any) -> Any:
+    """Return the fields of a call with those of its function."""
+    if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
+        return {**call["function"], **call}
+    return call
+
+
+def require_may_train(message: Mapping[str, Any], may: bool, number: int, mark: str) -> None:
+    """Refuse a mark that asks to train on a message that is not of the assistant."""
+    if may and message["role"] != "assistant":
+        raise ConversationError(f"message {number}: {mark} asks to train on what the {message['role']} says")
 
 
 def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], number: int) -> None:
@@ -127,13 +146,10 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
 
 
 def _require_text(part: Any, number: int) -> None:
-    """Require a part of the content of a message to be a text or a thought, without a mark of its own."""
+    """Require a part of the content of a message to be a text or a thought."""
     fields: Mapping[str, Any] = {}
     if isinstance(part, Mapping):
         fields = part
-    for name in fields:
-        if _OF_TRAINING.search(name):
-            raise ConversationError(f"a part of the content of message {number} has {name!r}: parts train together")
     kind = fields.get("type")
     if kind in _PARTS and isinstance(fields.get(kind), str):
         return

@@ -21,6 +21,8 @@ THINK = ("<think>", "</think>")
 Tags = Iterable[tuple[str, str]]
 """Pairs of tags, opening and closing, between which the assistant thinks."""
 _QUOTES = frozenset("`'\"")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+"""A line that begins or ends a block of code in Markdown."""
 
 
 class ThoughtBlock(NamedTuple):
@@ -48,15 +50,19 @@ class Thought(NamedTuple):
 def blocks(text: str, opening: str, closing: str) -> list[ThoughtBlock]:
     """Find the text between two tags, and the text before a closing tag without an opening one.
 
-    A tag in quotes is text about the tag, and neither opens nor closes reasoning.
+    A tag in quotes is text about the tag, and neither opens nor closes reasoning; nor do tags in a block of code that
+    reasoning does not contain.
 
     >>> blocks("<think>Hm.</think>Yes.", "<think>", "</think>"), blocks("Hm.</think>Yes.", "<think>", "</think>")
     ([ThoughtBlock(first=0, begin=7, end=10, last=18)], [ThoughtBlock(first=0, begin=0, end=3, last=11)])
     """
     found: list[ThoughtBlock] = []
+    if closing not in text:
+        return found
     opened: re.Match[str] | None = None
-    for tag in re.finditer(f"{re.escape(opening)}|{re.escape(closing)}", text) if closing in text else ():
-        if in_quotes(text, tag):
+    fenced = _blocks_of_code(text)
+    for tag in re.finditer(f"{re.escape(opening)}|{re.escape(closing)}", text):
+        if in_quotes(text, tag) or (opened is None and _is_in(tag, fenced)):
             continue
         if tag[0] == opening:
             opened = opened or tag
@@ -151,6 +157,31 @@ def _in_text(text: str, tags: Tags, part: int | None = None) -> Iterator[Thought
             if _is_said(said):
                 begin = block.begin + len(said) - len(said.lstrip())
                 yield Thought(part, begin, begin + len(said.strip()))
+
+
+def _blocks_of_code(text: str) -> list[tuple[int, int]]:
+    """Find the blocks of code in a text of Markdown, in characters.
+
+    >>> _blocks_of_code("So:\\n```py\\na\\n```\\n```")
+    [(4, 15)]
+    """
+    found: list[tuple[int, int]] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]) and not fence[2].strip():
+            found.append((opened.start(), fence.end()))
+            opened = None
+    return found
+
+
+def _is_in(tag: re.Match[str], spans: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a tag lies in one of these spans of its text."""
+    inside = False
+    for begin, end in spans:
+        inside = inside or begin <= tag.start() < end
+    return inside
 
 
 def in_quotes(text: str, tag: re.Match[str]) -> bool:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from operator import and_
 from typing import Any
 
-from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS, TRAINING
+from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS
 from packtool.text.conversations.conversation import Conversation, ConversationError
-from packtool.text.conversations.message import is_plain, kind_of, message_of, of_shared
+from packtool.text.conversations.marks import marks_of_messages, require_trained
+from packtool.text.conversations.message import is_plain, kind_of, message_of, of_shared, require_may_train
 
 
 def conversation_of(record: Mapping[str, Any]) -> Conversation:
     """Find the conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
 
-    Marks such as `"train": false` keep a message from training, see `_may_train`. Reasoning gets all names that
+    Marks such as `"train": false` keep a message from training, see `marks.py`. Reasoning gets all names that
     templates read, whichever of them the record has. A `system` text becomes the first message, `functions` become
     tools, and `chat_template_kwargs` become arguments of the template.
 
@@ -39,6 +41,11 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     else:
         read = [message_of(message, number) for number, message in enumerate(given, 1)]
         messages, trains = tuple(message for message, _ in read), tuple(may for _, may in read)
+    listed = marks_of_messages(record, len(messages))
+    if listed is not None:
+        for number, (message, may) in enumerate(zip(messages, listed, strict=True), 1):
+            require_may_train(message, may, number, "the mark in a list")
+        trains = tuple(map(and_, trains, listed))
     system = _one_of(record, SYSTEM)
     if system:
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
@@ -91,10 +98,7 @@ def _past(history: Any) -> list[dict[str, Any]]:
 
 def _require_training(record: Mapping[str, Any]) -> None:
     """Refuse a record that its fields keep from training: a rejected answer, a preference pair, images or sounds."""
-    for name in TRAINING:
-        if str(record.get(name)).lower() == "false":
-            what = "the label of an unpaired preference" if name == "label" else f"{name} of the record"
-            raise ConversationError(f"{what} is false: keep the records whose {name} is true")
+    require_trained(record)
     if all(map(record.get, PREFERENCE)) and record.get("messages") is None:
         raise ConversationError("a preference pair: make the chosen answer the completion, or the last message")
     for name in MEDIA:

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from packtool.formats.fields import TOOLS
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
 from packtool.text.conversations.conversation import (
     ROLES,
@@ -73,7 +72,6 @@ class Renderer:
         if self._arguments:
             talk = replace(talk, arguments={**self._arguments, **talk.arguments})
         name = self._template_of(talk)
-        self._require_no_tools(talk, name)
         masked = chat.tags if chat.reasoning == "mask" else ()
         if name not in self._templates:
             self._templates[name] = self._compiled(self._sources[name])
@@ -98,15 +96,6 @@ class Renderer:
             tokens = self._special if message["role"] == "assistant" else self._control
             for text in texts_of(message):
                 self.spelled.update(tokens.findall(text))
-
-    def _require_no_tools(self, talk: Conversation, name: str) -> None:
-        """Refuse tools in a message that the template does not look for there."""
-        for message in talk.messages:
-            if len(message) == 2:  # a role and a content, as nearly all have
-                continue
-            for field in TOOLS:
-                if message.get(field) and not re.search(rf"\.{field}\b|[\"']{field}[\"']", self._sources[name]):
-                    raise ConversationError(f"a message has {field}, which the chat template does not read there")
 
     def with_known_roles(self, talk: Conversation) -> Conversation:
         """Return the conversation with roles that all templates know, or that the source of this template names.

@@ -1,72 +1,271 @@
-"""Find where the text of a conversation shows the reasoning that does not train."""
+"""Find what a chat template leaves out, by a mark in place of each text, call, argument, tool and result.
+
+    messages   {"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [{"function": {"name": "add"…
+    marked     {"role": "user", "content": "zq0qz"}, {"role": "assistant", "tool_calls": [{"function": {"name": "zq1qz"…
+    rendering  <user>zq0qz<assistant>          zq1qz is not there: the template does not show the call
+
+Which parts are shown depends on the shape of a conversation, not on its texts: its roles, its fields, and which of them
+are empty. So one rendering tells it for all conversations of a shape. Reasoning is exempt: templates leave out that of
+earlier turns, and rightly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any, NamedTuple
 
-from packtool.text.conversations.contents import render
-from packtool.text.conversations.conversation import Conversation, UnsuitedTemplateError
-from packtool.text.conversations.ends import TextSpan
-from packtool.text.conversations.reasoning import Tags, Thought, thoughts_of, with_thought
+from packtool.formats.fields import TOOLS
+from packtool.text.conversations.conversation import REASONING, Conversation, ConversationError
+from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
 
+_LISTED = re.compile(r"""(?P<quote>["'])text(?P=quote): ?["'](?:<think>\S*)?zq(?P<number>\d+)qz""")
+"""A mark in a list of parts that is written as Python or JSON does, by a template that takes no parts."""
+_MOST = 10_000
+"""Shapes that are remembered for a template."""
 
-def thoughts_in(
-    conversation: Conversation, template: ChatTemplate, text: str, chosen: Iterable[int], masked: Tags
-) -> list[TextSpan]:
-    """Find where the template writes the reasoning of the chosen messages, if it is masked."""
-    found: list[TextSpan] = []
-    if not masked:
-        return found
-    for number in chosen:
-        for thought in thoughts_of(conversation.messages[number], masked):
-            found += _places(conversation, template, text, number, thought)
+
+class Unshown(NamedTuple):
+    """A part of a conversation that a template does not show.
+
+    Attributes:
+        what: the part, in words.
+        content: it is the content of a message: as a text, or "parts".
+        of_tools: it is a tool, a call or a result, or lies beside a call.
+    """
+
+    what: str
+    content: str = ""
+    of_tools: bool = False
+
+
+def left_out(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
+    """Return the first part of a conversation that a template does not show; None if it shows all.
+
+    >>> template = ChatTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
+    >>> call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add", "arguments": {}}}]}
+    >>> left_out(Conversation(({"role": "user", "content": "1 + 1"}, call), (True, True)), template).what
+    'a call of message 2'
+    """
+    shape = (_shape_of(conversation.messages), _shape(conversation.tools), str(conversation.arguments))
+    known = template.known_shapes
+    if shape not in known:
+        if len(known) == _MOST:
+            known.clear()
+        known[shape] = _look(conversation, template)
+    found: Unshown | None = known[shape]
     return found
 
 
-def _places(
-    conversation: Conversation, template: ChatTemplate, text: str, number: int, thought: Thought
-) -> list[TextSpan]:
-    """Find where the template writes a thought, by a second rendering with a mark in place of the thought.
+def owners_of_marks(conversation: Conversation, template: ChatTemplate) -> list[list[int]]:
+    """Return, for each span that a template marks as generated, the numbers from 0 of the messages that it shows.
 
-        text     <assistant><think>Hm.</think>Yes. (Hm.)    the template shows the thought twice
-        marked   <assistant><think>*</think>Yes. (*)        `others` are </think>Yes. ( and )
-
-    The text without `first` and `others` is the thought, as often as it is shown: here 2 × `size` characters. If a
-    template trims or escapes the thought, `size` is the length of what it wrote. Nothing else may differ.
-
-    >>> source = "<think>{{ messages[0].thinking }}</think>Yes. ({{ messages[0].thinking }})"
-    >>> talk = Conversation(({"role": "assistant", "thinking": "Hm.", "content": "Yes."},), (True,))
-    >>> _places(talk, ChatTemplate(source), "<think>Hm.</think>Yes. (Hm.)", 0, Thought())
-    [(7, 10), (24, 27)]
+    >>> source = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}|{% endfor %}"
+    >>> talk = Conversation(({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}), (True, True))
+    >>> owners_of_marks(talk, ChatTemplate(source))
+    [[0], [1]]
     """
-    message = conversation.messages[number]
-    mark = _mark_for(text)
-    messages = list(conversation.messages)
-    messages[number] = with_thought(message, thought, mark)
-    marked = render(replace(conversation, messages=tuple(messages)), template).text
-    first, *others = marked.split(mark)
-    if not others and marked == text:
-        return []  # the template leaves it out
-    of_thoughts = len(text) - (len(marked) - len(mark) * len(others))
-    size, rest = divmod(of_thoughts, max(1, len(others)))
-    shown = text[len(first) : len(first) + size]
-    if not others or rest or size < 0 or shown.join([first, *others]) != text:
-        raise UnsuitedTemplateError(
-            f"the chat template changes more of its text with the reasoning of message {number + 1}, so it can't be "
-            "told which tokens are reasoning"
-        )
-    spans, begin = [], len(first)
-    for other in others:
-        spans.append((begin, begin + size))
-        begin += size + len(other)
-    return spans
+    marked = Marked(conversation)
+    talk = marked.conversation
+    rendering = template.render(talk.messages, talk.tools, arguments=talk.arguments)
+    found = []
+    for begin, end in rendering.marked:
+        shown = marked.shown_in(rendering.text[begin:end])
+        owners = [number for number, marks in enumerate(marked.of_message) if any(shown[mark] for mark in marks)]
+        found.append(owners)
+    return found
 
 
-def _mark_for(text: str) -> str:
-    """Return a mark that a text does not contain, between characters that Unicode reserves for programs."""
-    number = 0
-    while f"\ufdd2{number}\ufdd3" in text:
-        number += 1
-    return f"\ufdd2{number}\ufdd3"
+class Marked:
+    """A conversation with marks in place of what a template has to show.
+
+    Attributes:
+        conversation: with the marks.
+        parts: what each mark stands for.
+        of_message: the numbers of the marks of each message.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self.parts: list[Unshown] = []
+        self.of_message: list[range] = []
+        messages = []
+        for number, message in enumerate(conversation.messages, 1):
+            first = len(self.parts)
+            messages.append(self._message(message, number))
+            self.of_message.append(range(first, len(self.parts)))
+        tools = self._names(conversation.tools, Unshown("a tool", of_tools=True))
+        self.conversation = replace(conversation, messages=tuple(messages), tools=tools)
+
+    def shown_in(self, text: str) -> list[bool]:
+        """Return for each mark whether a text has it: in whatever case, since templates may change that."""
+        lower = text.lower()
+        return [_text_of(number) in lower or str(_number_of(number)) in lower for number in range(len(self.parts))]
+
+    def _mark(self, part: Unshown) -> str:
+        self.parts.append(part)
+        return _text_of(len(self.parts) - 1)
+
+    def _message(self, message: Mapping[str, Any], number: int) -> dict[str, Any]:
+        marked = dict(message)
+        calls = bool(message.get("tool_calls"))
+        content = message.get("content")
+        of_tools = calls or message["role"] in ("tool", "function", "ipython")
+        beside = " beside its call" if calls else ""
+        part = Unshown(f"the content of message {number}{beside}", "text", of_tools)
+        if isinstance(content, str):
+            marked["content"] = self._content(content, part)
+        elif isinstance(content, list):
+            marked["content"] = [self._part(item, part._replace(content="parts")) for item in content]
+        if calls:
+            call = Unshown(f"a call of message {number}", of_tools=True)
+            marked["tool_calls"] = [self._call(given, call) for given in message["tool_calls"]]
+        for name in TOOLS:
+            if message.get(name):
+                marked[name] = self._names(message[name], Unshown(f"{name} of message {number}", of_tools=True))
+        return marked
+
+    def _content(self, text: str, part: Unshown) -> str:
+        """Mark a text behind its reasoning, whose tags stay, since templates look for them."""
+        _, closing, answer = text.rpartition(THINK[1])
+        if not answer.strip():
+            return text
+        thought = f"{THINK[0]}\n.\n{THINK[1]}\n\n" if closing else ""
+        return thought + self._mark(part)
+
+    def _part(self, item: Mapping[str, Any], part: Unshown) -> dict[str, Any]:
+        if isinstance(item.get("text"), str):
+            return {**item, "text": self._content(item["text"], part)}
+        return dict(item)
+
+    def _call(self, call: Any, part: Unshown) -> Any:
+        """Mark the name of a function that is called, and its arguments, which may be JSON in a string."""
+        if not isinstance(call, Mapping):
+            return call
+        if isinstance(call.get("function"), Mapping):
+            return {**call, "function": self._call(call["function"], part)}
+        marked = dict(call)
+        if isinstance(call.get("name"), str):
+            marked["name"] = self._mark(part)
+        given = call.get("arguments")
+        argument = part._replace(what=f"an argument of {part.what}")
+        value = _parsed(given)
+        if isinstance(given, str) and isinstance(value, Mapping | list):
+            marked["arguments"] = json.dumps(self._values(value, argument))
+        elif given is not None:
+            marked["arguments"] = self._values(given, argument)
+        return marked
+
+    def _values(self, value: Any, part: Unshown) -> Any:
+        """Mark all texts and numbers in a JSON value; numbers with numbers, since templates may ask for the type."""
+        if isinstance(value, Mapping):
+            return {name: self._values(item, part) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._values(item, part) for item in value]
+        if isinstance(value, str) and value.strip():
+            return self._mark(part)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._mark(part)
+            return _number_of(len(self.parts) - 1)
+        return value
+
+    def _names(self, tools: Any, part: Unshown) -> Any:
+        """Mark the name of each tool."""
+        if isinstance(tools, list):
+            return [self._names(tool, part) for tool in tools]
+        if isinstance(tools, str):
+            return self._mark(part)
+        if not isinstance(tools, Mapping):
+            return tools
+        if isinstance(tools.get("function"), Mapping):
+            return {**tools, "function": self._names(tools["function"], part)}
+        return {**tools, "name": self._mark(part)} if isinstance(tools.get("name"), str) else tools
+
+
+def _text_of(number: int) -> str:
+    """Return the text of a mark: of letters and digits, which no template changes, escapes or cuts at."""
+    return f"zq{number}qz"
+
+
+def _number_of(number: int) -> int:
+    """Return the number of a mark."""
+    return 91_370_000 + number
+
+
+def _look(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
+    """Return the first part that a template leaves out, by renderings of all messages, and of those up to the part."""
+    marked = Marked(conversation)
+    talk = marked.conversation
+    try:
+        text = template.render(talk.messages, talk.tools, arguments=talk.arguments).text
+    except ConversationError:
+        return None  # it fails at what a mark replaced, so it does look at it
+    shown = marked.shown_in(text)
+    for number, marks in enumerate(marked.of_message, 1):
+        if talk.messages[number - 1]["role"] != "assistant" or all(shown[mark] for mark in marks):
+            continue
+        # Some templates leave out earlier answers once others follow; `spans.py` knows what can train then.
+        with suppress(ConversationError):
+            text_until = template.render(talk.messages[:number], talk.tools, arguments=talk.arguments).text
+            shown_until = marked.shown_in(text_until)
+            for mark in marks:
+                shown[mark] = shown_until[mark]
+    for part, is_shown in zip(marked.parts, shown, strict=True):
+        if not is_shown:
+            return part
+    for match in _LISTED.finditer(text):
+        part = marked.parts[int(match["number"])]
+        # Some templates write results of tools, whatever they are, as JSON.
+        if part.content == "parts" and not (part.of_tools and match["quote"] == '"'):
+            return part
+    return None
+
+
+def _shape_of(messages: tuple[dict[str, Any], ...]) -> Hashable:
+    """Return what the messages of two conversations have in common if a template shows the same parts of both."""
+    shapes = []
+    for message in messages:
+        content = message.get("content")
+        if len(message) == 2 and type(content) is str:  # as nearly all have it
+            shapes.append((message["role"], _kind_of(content)))
+        else:
+            shapes.append((message["role"], *((name, _shape(value, name)) for name, value in message.items())))
+    return tuple(shapes)
+
+
+def _kind_of(text: str) -> int:
+    """Return whether there is a text, and whether reasoning may come before it."""
+    if THINK[1] in text:
+        return 3 if text.rpartition(THINK[1])[2].strip() else 2
+    return int(text != "" and not text.isspace())
+
+
+def _shape(value: Any, name: str = "") -> Hashable:
+    """Return the shape of a JSON value: of texts whether they are empty, of arguments the kinds of values alone."""
+    shape: Hashable = type(value).__name__
+    if name == "arguments":
+        parsed = _parsed(value)
+        kinds = map(type, parsed.values()) if isinstance(parsed, Mapping) else ()
+        shape = (shape, bool(parsed), frozenset(kinds))
+    elif isinstance(value, str):
+        shape = name in REASONING or _kind_of(value)
+    elif isinstance(value, Mapping) and name != "parameters":
+        shape = tuple((inner, _shape(item, inner)) for inner, item in value.items())
+    elif isinstance(value, list | tuple):
+        shape = tuple(map(_shape, value))
+    elif isinstance(value, bool):
+        shape = value
+    return shape
+
+
+def _parsed(value: Any) -> Any:
+    """Return a value, parsed if it is a text that is JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

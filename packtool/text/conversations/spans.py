@@ -25,8 +25,9 @@ from packtool.text.conversations.conversation import (
 )
 from packtool.text.conversations.ends import Ends, TextSpan, joined
 from packtool.text.conversations.reasoning import Tags
-from packtool.text.conversations.shown import thoughts_in
+from packtool.text.conversations.shown import owners_of_marks
 from packtool.text.conversations.template import ChatTemplate, Rendered
+from packtool.text.conversations.thoughts import thoughts_in
 
 Spans = tuple[TextSpan, ...]
 """(begin, end) in characters, ascending, without overlaps."""
@@ -156,6 +157,8 @@ def _whole(
     thoughts = thoughts_in(conversation, template, whole.text, chosen, masked)
     if not template.marks:
         turns = [_of_prefixes(conversation, template, whole.text, number) for number in chosen]
+    elif _others_masked(conversation):
+        turns = _of_owners(conversation, template, whole, chosen, masked)
     elif len(said) == len(chosen) and not masked:
         # All that is marked trains, whichever message it belongs to. With masks that would not do: a mark outside of
         # the assistant's messages may hold reasoning that nobody looks for. So then marks are matched to messages.
@@ -229,6 +232,41 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
     if not chosen:
         raise NothingTrainsError("nothing trains: no message of the assistant may")
     return chosen
+
+
+def _others_masked(conversation: Conversation) -> bool:
+    """Return whether a message of another role than the assistant is marked not to train."""
+    for message, may in zip(conversation.messages, conversation.trains, strict=True):
+        if not may and message["role"] != "assistant":
+            return True
+    return False
+
+
+def _of_owners(
+    conversation: Conversation, template: ChatTemplate, rendering: Rendered, chosen: Sequence[int], masked: Tags
+) -> list[TextSpan]:
+    """Return the marked spans of messages that may train, since a template may mark what others than the assistant say.
+
+    Args:
+        chosen: the messages of the assistant that train.
+    """
+    owners = owners_of_marks(conversation, template)
+    untold = UnsuitedTemplateError("the chat template marks several messages as one, so it can't be told which train")
+    if len(owners) != len(rendering.marked):
+        raise untold
+    turns = []
+    for span, owned in zip(rendering.marked, owners, strict=True):
+        trains = set()
+        for number in owned:
+            is_said = conversation.messages[number]["role"] == "assistant"
+            if masked and not is_said:
+                raise untold  # it may hold reasoning, which nobody looks for there
+            trains.add(number in chosen or (not is_said and conversation.trains[number]))
+        if len(trains) != 1:
+            raise untold
+        if True in trains:
+            turns.append(span)
+    return turns
 
 
 def _of_marks(rendering: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -58,6 +58,7 @@ class ChatTemplate:
 
     Attributes:
         marks: whether the template marks what is generated, with `{% generation %}`.
+        known_shapes: what the template leaves out, by the shape of conversations; `shown.py` looks it up here.
 
     Raises:
         UnsuitedTemplateError: it is not a valid template.
@@ -87,6 +88,7 @@ class ChatTemplate:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
             raise UnsuitedTemplateError(f"invalid chat template: {_message(error)}") from None
         self.marks = self._environment.marks  # known only once the template is parsed
+        self.known_shapes: dict[Hashable, Any] = {}
         # Transformers gives every template `documents`, too.
         self._names = {**self._environment.globals, "documents": None, **(tokens or {})}
         self.begin()

@@ -12,11 +12,11 @@ from typing import Any
 
 from packtool.errors import DataError
 from packtool.places.url import is_remote
+from packtool.text.conversations.turns import has_sender, holds_turns
 from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
 from packtool.text.corpus.foreign import Foreign, foreign
 from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
-from packtool.text.corpus.turns import has_sender, holds_turns
 
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1\0\0"

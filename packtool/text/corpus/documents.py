@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packtool.formats.fields import BESIDE, CONVERSATION, SYSTEM
+from packtool.text.conversations.turns import holds_turns, joined, messages_of
 from packtool.text.corpus.layouts import FieldLayout
 from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, scalar
 from packtool.text.corpus.token_columns import said
-from packtool.text.corpus.turns import holds_turns, joined, messages_of
 
 KINDS = {
     type(None): "null",

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from packtool.errors import DataError, UsageError
+from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import header_of
 from packtool.text.corpus.documents import listed, values_at
@@ -18,7 +19,6 @@ from packtool.text.corpus.layouts import FieldLayout, UnreadLayout, has_conversa
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
 from packtool.text.corpus.table_examples import UNSEEN, example_of, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
-from packtool.text.corpus.turns import holds_text, holds_turns
 from packtool.text.corpus.unread import unread
 from packtool.text.corpus.unread_answers import unread_answers
 from packtool.warnings import warn

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from packtool.formats.fields import PREFERENCE
+from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.corpus import jq
 from packtool.text.corpus.layouts import KNOWN, MORE, UnreadLayout
 from packtool.text.corpus.table_examples import UNSEEN
-from packtool.text.corpus.turns import holds_text, holds_turns
 from packtool.text.corpus.unread_turns import NAMES_OF_TURNS, unread_turns
 
 _PROMPTS = (*(known.prompt for known in KNOWN), "ctx", "goal", "sentence", "title", "history", "story")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from packtool.text.conversations.turns import holds_turns
 from packtool.text.corpus import jq
 from packtool.text.corpus.layouts import UnreadLayout
-from packtool.text.corpus.turns import holds_turns
 
 NAMES_OF_TURNS = re.compile(
     r"(?i)(?:.*_)?(?:messages|conversations?|dialog(?:ue)?s?|chats?|turns|threads?|comments|utterances|history)|data"

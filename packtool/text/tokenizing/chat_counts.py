@@ -60,19 +60,31 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         what = f"--reasoning {chat.reasoning} found none in {plural(total.conversations, 'conversation')}"
         warn("no-reasoning", what, remedy="leave the option out, or see which forms are read", where=where)
     if total.other_reasoning:
-        file, counts = next((name, counts) for name, counts in files if counts.first_other is not None)
-        assert counts.first_other is not None
-        record, seen = counts.first_other
+        seen, place = _first("first_other", files)
         hold = "holds" if total.other_reasoning == 1 else "hold"
         what = (
             f"{plural(total.other_reasoning, 'conversation')} of {total.conversations:,} {hold} what looks like "
-            f"reasoning in a form that is not read: first {seen!r} in {file}:{record}"
+            f"reasoning in a form that is not read: first {seen!r} in {place}"
         )
         remedy = "name its tags with --reasoning-tags OPEN,CLOSE, or write it to reasoning_content"
         warn("other-reasoning", what, remedy=remedy, where=where)
+    seen, place = _first("first_flag", files)
+    if seen:
+        what = f"messages have {seen!r}, true or false, which neither packtool nor the template reads: first in {place}"
+        warn("unread-mark", what, remedy="if it says which messages train, write train in its place", where=where)
     count = total.spelled_calls
     if count:
         spell = "spells" if count == 1 else "spell"
         what = f"the content of {plural(count, 'message')} {spell} a call of a tool, which --tool-calls does not parse"
         remedy = "write calls to tool_calls"
         warn("tool-calls-in-text", what, remedy=remedy, where=where)
+
+
+def _first(count: str, files: Sequence[tuple[str, SpanCounts]]) -> tuple[str, str]:
+    """Return what was found first by one of the counts that keep it, and where; else two empty strings."""
+    for file, counts in files:
+        first = getattr(counts, count)
+        if first is not None:
+            record, seen = first
+            return seen, f"{file}:{record}"
+    return "", ""

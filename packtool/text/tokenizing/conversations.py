@@ -100,6 +100,8 @@ class Conversations:
             if held.other:
                 counts.other_reasoning += 1
                 counts.first_other = counts.first_other or (counts.records + number, held.other)
+            if held.flag:
+                counts.first_flag = counts.first_flag or (counts.records + number, held.flag)
 
     def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
         """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""

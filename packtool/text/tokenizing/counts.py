@@ -56,6 +56,7 @@ class SpanCounts(msgspec.Struct):
         reasoning: conversations whose reasoning is masked or dropped.
         other_reasoning: conversations that hold what looks like reasoning in another form.
         first_other: record of the first of these conversations, from 1, and the tag or field; None without one.
+        first_flag: the same of the first whose messages have a field of true or false that nothing reads.
         own_eos: texts that end with EOS, and get no second one.
         unknown: tokens of the unknown, in place of text that the tokenizer has no token for.
         vanished: characters of stored texts that the tokenizer drops, because it has no token for them.
@@ -86,6 +87,7 @@ class SpanCounts(msgspec.Struct):
     reasoning: int = 0
     other_reasoning: int = 0
     first_other: tuple[int, str] | None = None
+    first_flag: tuple[int, str] | None = None
     spelled_calls: int = 0
     own_eos: int = 0
     unknown: int = 0
@@ -99,9 +101,11 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these; it follows them in its file."""
-        if self.first_other is None and other.first_other is not None:
-            record, what = other.first_other
-            self.first_other = (self.records + record, what)
+        for name in ("first_other", "first_flag"):
+            first = getattr(other, name)
+            if getattr(self, name) is None and first is not None:
+                record, what = first
+                setattr(self, name, (self.records + record, what))
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):

@@ -30,25 +30,45 @@ class Held(NamedTuple):
         reasoning: whether it has reasoning of the assistant.
         other: a tag or field that looks like reasoning in an unknown form; empty without one.
         calls: number of messages whose content spells a tool call.
+        flag: a field of messages, true or false or 1 or 0, that nothing reads; empty without one.
     """
 
     reasoning: bool = False
     other: str = ""
     calls: int = 0
+    flag: str = ""
 
 
 def held_in(talk: Conversation, chat: Chat) -> Held:
-    """Look for parts that are masked or dropped in the messages of the assistant."""
+    """Look for parts that are masked or dropped in the messages of the assistant, and for what may be a mark in any."""
     said = [message for message in talk.messages if message["role"] == "assistant"]
-    held = Held()
+    held = Held(flag=_flag(talk, chat))
     if chat.reasoning != "train":
         found = [other_reasoning(message, chat.tags) for message in said]
         reasoning = any(next(thoughts_of(message, chat.tags), None) for message in said)
-        held = Held(reasoning, next(filter(None, found), ""))
+        held = held._replace(reasoning=reasoning, other=next(filter(None, found), ""))
     if chat.tool_calls != "train":
         spelled = [message for message in said if any(map(_CALL.search, texts_of(message.get("content"))))]
         held = held._replace(calls=len(spelled))
     return held
+
+
+def _flag(talk: Conversation, chat: Chat) -> str:
+    """Return a field that is true or false, or 1 or 0, wherever messages have it, and that no template names.
+
+    It may say which messages train, but has another name than a mark.
+    """
+    flags: dict[str, bool] = {}
+    for message in talk.messages:
+        if len(message) == 2:  # a role and a content, as nearly all have
+            continue
+        for name, value in message.items():
+            is_flag = isinstance(value, int | float) and value in (0, 1)
+            flags[name] = flags.get(name, True) and is_flag
+    for name, is_flag in flags.items():
+        if is_flag and not any(re.search(rf"\b{re.escape(name)}\b", source) for _, source in chat.templates):
+            return name
+    return ""
 
 
 def other_reasoning(message: Mapping[str, Any], tags: Tags = (THINK,)) -> str:

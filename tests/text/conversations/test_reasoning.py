@@ -75,7 +75,7 @@ def test_every_form_is_masked_dropped_and_counted(message: dict[str, Any], sourc
     assert "think>`" in text or "think" not in text
     assert "Yes." in trained
     assert held.reasoning
-    assert rendered(message, source)[2] == (False, "", 0)
+    assert rendered(message, source)[2] == (False, "", 0, "")
 
 
 @pytest.mark.parametrize("content", LATER)
@@ -130,7 +130,7 @@ def test_other_forms_are_only_suspected(message: dict[str, Any], seen: str) -> N
 def test_what_is_no_reasoning_is_left_alone(message: dict[str, Any]) -> None:
     text, trained, held = rendered(message, reasoning="mask")
     assert text.endswith(trained)
-    assert held == (False, "", 0)
+    assert held == (False, "", 0, "")
 
 
 def test_other_tags_are_read_where_they_are_named() -> None:
@@ -170,3 +170,17 @@ def test_what_is_left_holds_no_block(text: str) -> None:
     assert len(left) <= len(text) - sum(block.last - block.first for block in found)
     assert all(text[thought.begin : thought.end].strip() for thought in thoughts_of({"content": text}))
     assert not found or other_reasoning({"content": text}, [THINK]) in ("", *THINK)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("```\n<think>h</think>\n```", "```\n<think>h</think>\n```"),
+        ("Write:\n~~~xml\n<think>\nh\n</think>\n~~~\nSo.", "Write:\n~~~xml\n<think>\nh\n</think>\n~~~\nSo."),
+        ("<think>h</think>Write:\n```\n<think>x</think>\n```", "Write:\n```\n<think>x</think>\n```"),
+        ("<think>```\ncode\n```\nh</think>Yes.", "Yes."),
+        ("<think>\n```py\nopen</think>Yes.\n```\nx\n```", "Yes.\n```\nx\n```"),
+    ],
+)
+def test_tags_in_a_block_of_code_are_text_about_tags(text: str, left: str) -> None:
+    assert left_out(text, [THINK]) == left

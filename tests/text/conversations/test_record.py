@@ -176,3 +176,72 @@ def test_a_call_in_the_older_form_of_openai_is_a_call() -> None:
             conversation_of(marked(function_call=wrong))
     with pytest.raises(ConversationError, match="message 2 has both tool_calls and function_call"):
         conversation_of(marked(function_call=call, tool_calls=expected))
+
+
+@pytest.mark.parametrize("value", [False, 0, 0.0, "false", "False", "0"])
+@pytest.mark.parametrize("name", ["train", "training", "trainable", "loss", "weight"])
+def test_marks_say_the_same_wherever_they_stand(name: str, value: Any) -> None:
+    with pytest.raises(
+        ConversationError, match=f"{name} of the record is false: keep the records whose {name} is true"
+    ):
+        conversation_of({"messages": list(TALK), name: value})
+    call = {"type": "function", "function": {"name": "f", "arguments": {name: value}}}
+    answers: list[dict[str, Any]] = [
+        {"content": "Ho", name: value},
+        {"content": [{"type": "text", "text": "Ho", name: value}]},
+        {"tool_calls": [{**call, name: value}]},
+        {"tool_calls": [{**call, "function": {**call["function"], name: value}}]},
+    ]
+    for answer in answers:
+        assert conversation_of({"messages": [TALK[0], {"role": "assistant", **answer}]}).trains == (True, False)
+    assert conversation_of({"messages": [TALK[0], {"role": "assistant", "tool_calls": [call]}]}).trains == (True, True)
+
+
+@pytest.mark.parametrize("value", ["no", 0.5, 2, [], {}])
+def test_marks_of_another_form_are_refused_wherever_they_stand(value: Any) -> None:
+    said = "weight is true or false, or 1 or 0"
+    for record in (marked(weight=value), marked(content=[{"type": "text", "text": "a", "weight": value}])):
+        with pytest.raises(ConversationError, match=f"message 2: {said}"):
+            conversation_of(record)
+    with pytest.raises(ConversationError, match=said if value != [] else "weight of the record is a list of 0"):
+        conversation_of({"messages": list(TALK), "weight": value})
+
+
+def test_parts_and_calls_that_train_apart_are_refused() -> None:
+    parts = [{"type": "text", "text": "a", "train": False}, {"type": "text", "text": "b"}]
+    with pytest.raises(ConversationError, match="a part of the content of message 2 is not to train, and others are"):
+        conversation_of(marked(content=parts))
+
+
+@pytest.mark.parametrize("name", ["loss_mask", "weights", "train", "mask"])
+def test_a_list_of_marks_beside_messages_is_obeyed(name: str) -> None:
+    talk = [*TALK, *TALK]
+    assert conversation_of({"messages": talk, name: [0, 1, False, 0.0]}).trains == (False, True, False, False)
+    assert conversation_of({"prompt": "a", "completion": "b", name: [0, 1], "system": "s"}).trains == (
+        True,
+        False,
+        True,
+    )
+    for wrong, message in (
+        ([0, 1], f"{name} of the record is a list of 2, not true or false for each of its 4 messages"),
+        ([0, 1, 0, 0.5], f"the record: {name} is true or false, or 1 or 0"),
+        ([1, 1, 0, 1], "message 1: the mark in a list asks to train on what the user says"),
+    ):
+        with pytest.raises(ConversationError, match=message):
+            conversation_of({"messages": talk, name: wrong})
+
+
+def test_thoughts_of_gemini_and_mistral_are_reasoning() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm."}
+    for part in (
+        {"text": "Hm.", "thought": True},
+        {"type": "text", "text": "Hm.", "thought": True},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "H"}, {"type": "text", "text": "m."}]},
+    ):
+        found = conversation_of(marked(content=[part, {"text": "Ho", "thought": False}])).messages[1]
+        assert found["content"] == [thinking, {"type": "text", "text": "Ho"}]
+    assert conversation_of(marked(thinking=[{"type": "text", "text": "Hm."}])).messages[1]["reasoning_content"] == "Hm."
+    with pytest.raises(
+        ConversationError, match="a part of a content has a thought that is a string, not true or false"
+    ):
+        conversation_of(marked(content=[{"text": "Ho", "thought": "Hm."}]))

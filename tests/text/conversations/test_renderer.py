@@ -45,7 +45,7 @@ def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
 
 
 def test_special_tokens_that_messages_spell_are_counted() -> None:
-    counting = renderer()
+    counting = renderer(templates=(("default", "{{ tools }}" + SOURCE),))
     counting.rendered(
         conversation_of(
             {"messages": [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]], "tools": ["<s>"]}

@@ -79,7 +79,8 @@ def test_marks_and_renderings_agree(contents: list[str]) -> None:
         (talk("a", "b", train=False), PLAIN, "all", "a message is not to train, but all of the text is asked for"),
         (
             talk("a", "b", "c", "d"),
-            "{% generation %}{{ messages[1].content }}{% endgeneration %}",
+            "{{ messages[0].content }}{% generation %}{{ messages[1].content }}{{ messages[3].content }}"
+            "{% endgeneration %}{{ messages[2].content }}",
             "last",
             "the chat template marks 1 spans for 2 messages of the assistant",
         ),
@@ -188,7 +189,7 @@ def test_only_what_the_template_makes_of_reasoning_is_masked(
     source: str, message: dict[str, Any], spans: list[str], marked: bool
 ) -> None:
     if marked:
-        for_assistant = "{% if m.role == 'assistant' %}{% generation %}"
+        for_assistant = "{% if m.role == 'user' %}{{ m.content }}{% else %}{% generation %}"
         source = source.replace("<{{ m.role }}>", "<{{ m.role }}>" + for_assistant).replace(
             "</>{% endfor", "</>{% endgeneration %}{% endif %}{% endfor"
         )
@@ -273,3 +274,23 @@ def test_a_token_trains_where_one_of_its_characters_does(sizes: list[int], gaps:
         for begin, end in zip(begins, ends, strict=True)
     ]
     assert token_mask(begins, ends, spans).tolist() == naive
+
+
+ALL_MARKED = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}</>{% endfor %}"
+
+
+def test_a_message_of_the_user_that_is_not_to_train_does_not_by_any_template() -> None:
+    record = talk("a", "b", "c", "d")
+    assert trained(record, ALL_MARKED) == ["a", "b", "c", "d"]
+    record["messages"][0]["train"] = False
+    assert trained(record, ALL_MARKED) == ["b", "c", "d"]
+    assert trained(record, MARKED) == trained(record, PLAIN) == ["b</>", "d</>"]
+    record["messages"][3]["train"] = False
+    assert trained(record, ALL_MARKED) == ["b", "c"]
+    with pytest.raises(ConversationError, match="no message of the assistant may"):
+        trained(record, ALL_MARKED, "last")
+    together = "{% generation %}{% for m in messages %}{{ m.content }}{% endfor %}{% endgeneration %}"
+    with pytest.raises(ConversationError, match="marks several messages as one, so it can't be told which train"):
+        trained(record, together)
+    with pytest.raises(ConversationError, match="marks several messages as one"):
+        trained(record, ALL_MARKED, masked=[THINK])

@@ -259,7 +259,7 @@ def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any]
 
 def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, chat: dict[str, Any]) -> None:
     said = {"messages": [{"role": "system", "content": "s", "functions": "[{}]"}, *TURNS]}
-    with pytest.raises(DataError, match="a message has functions, which the chat template does not read there"):
+    with pytest.raises(DataError, match="the chat template does not show functions of message 1"):
         packtool.tokenize([said], tmp_path / "s", **chat)
     template = chat["chat_template"]
     template.write_text("{{ messages[0].functions }}" + template.read_text())

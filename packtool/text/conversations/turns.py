@@ -93,21 +93,21 @@ def _questions_and_answers(turns: Sequence[Any]) -> Any:
     return messages
 
 
-def joined(system: Any) -> Any:
-    """Return the text of the system where it is in parts, as Anthropic, Bedrock and Gemini write it; else as it is.
+def joined(value: Any) -> Any:
+    """Return the text in parts, as Anthropic, Bedrock and Gemini write a system, Mistral a thought; else the value.
 
     >>> joined([{"text": "Be brief."}]), joined({"parts": [{"text": "Be "}, {"text": "brief."}]})
     ('Be brief.', 'Be brief.')
     """
-    parts = system
-    if isinstance(system, Mapping):
-        parts = system.get("parts")
+    parts = value
+    if isinstance(value, Mapping):
+        parts = value.get("parts")
     if not isinstance(parts, list):
-        return system
+        return value
     texts = []
     for part in parts:
         if not isinstance(part, Mapping) or part.get("type", "text") != "text" or not isinstance(part.get("text"), str):
-            return system
+            return value
         texts.append(part["text"])
     return "".join(texts)
 

@@ -1,0 +1,123 @@
+"""What a template does not show of a conversation is refused by name, and what a template shows in any form is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.conversation import UnsuitedTemplateError
+from packtool.text.conversations.record import conversation_of
+from packtool.text.conversations.renderer import Renderer
+from packtool.text.conversations.shown import left_out
+from packtool.text.conversations.template import ChatTemplate
+
+PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
+PROMPT = "{% if add_generation_prompt %}<assistant>{% endif %}"
+NAMES = "{{ tools | map(attribute='function.name') | join if tools }}"
+CALLS = "{{ m.tool_calls | tojson if m.tool_calls }}"
+SHOWING = PLAIN.replace("</s>", CALLS + "</s>")
+ARGUMENTS = {"city": "Lima", "days": 2, "metric": True}
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
+USER = {"role": "user", "content": "How warm is it in Lima?"}
+RESULT = {"role": "tool", "name": "weather", "content": "22"}
+ANSWER = {"role": "assistant", "content": "It is 22 °C."}
+
+
+def call(arguments: Any = ARGUMENTS, content: str | None = "") -> dict[str, Any]:
+    function = {"name": "weather", "arguments": arguments}
+    return {"role": "assistant", "content": content, "tool_calls": [{"type": "function", "function": function}]}
+
+
+def renderer(source: str, **options: Any) -> Renderer:
+    return Renderer(Chat(templates=(("default", source + PROMPT),), special=("</s>",), **options))
+
+
+def refused(source: str, record: dict[str, Any], **options: Any) -> str:
+    with pytest.raises(UnsuitedTemplateError) as error:
+        renderer(source, **options).rendered(conversation_of(record))
+    return f"{error.value}: {error.value.remedy}"
+
+
+CALLING = {"messages": [USER, call(), RESULT, ANSWER]}
+OF_TOOLS = (
+    ": give --tool-calls drop, which leaves out tools, calls and their results, or another template with "
+    "--chat-template"
+)
+TOLD = [
+    (PLAIN, CALLING, "a call of message 2" + OF_TOOLS),
+    (
+        PLAIN.replace("</s>", "{{ m.tool_calls[0].function.name if m.tool_calls }}</s>"),
+        CALLING,
+        "an argument of a call",
+    ),
+    (PLAIN.replace("</s>", "{{ (m.tool_calls | tojson)[:60] if m.tool_calls }}</s>"), CALLING, "an argument of a call"),
+    (SHOWING, {**CALLING, "tools": TOOLS}, "a tool" + OF_TOOLS),
+    (
+        NAMES + SHOWING.replace("{{ m.content }}", "{{ m.content if m.role != 'tool' }}"),
+        {**CALLING, "tools": TOOLS},
+        "the content of message 3" + OF_TOOLS,
+    ),
+    (
+        SHOWING.replace("{{ m.content }}", "{{ m.content if not m.tool_calls }}"),
+        {"messages": [USER, call(content="Let me look."), RESULT, ANSWER]},
+        "the content of message 2 beside its call" + OF_TOOLS,
+    ),
+    (
+        PLAIN.replace("{{ m.content }}", "{{ m.content if m.role != 'system' }}"),
+        {"messages": [{"role": "system", "content": "Be brief."}, USER, ANSWER]},
+        "the content of message 1: give another template with --chat-template",
+    ),
+    (PLAIN, {"messages": [{**USER, "functions": [{"name": "f"}]}, ANSWER]}, "functions of message 1" + OF_TOOLS),
+]
+
+
+@pytest.mark.parametrize(("source", "record", "what"), TOLD)
+def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str, Any], what: str) -> None:
+    assert refused(source, record).startswith(f"the chat template does not show {what}")
+    assert refused(source, record, tool_calls="mask").startswith("the chat template does not show")
+    if OF_TOOLS in what or "argument" in what:
+        [document] = renderer(source, tool_calls="drop").rendered(conversation_of(record))
+        assert "weather" not in document.text
+        assert ANSWER["content"] in document.text
+
+
+@pytest.mark.parametrize(
+    ("source", "record"),
+    [
+        (NAMES + SHOWING, {**CALLING, "tools": TOOLS}),
+        (SHOWING, {"messages": [USER, call('{"city": "Lima"}', None), RESULT, ANSWER]}),
+        (SHOWING, {"messages": [USER, call({}), RESULT, ANSWER]}),
+        (SHOWING, {"messages": [USER, call("not JSON"), RESULT, ANSWER]}),
+        (
+            PLAIN.replace("{{ m.content }}", "{{ m.content | trim | upper | replace('.', '!') }}"),
+            {"messages": [USER, ANSWER]},
+        ),
+        (
+            PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}"),
+            {"messages": [USER, {**ANSWER, "content": "<think>Hm.</think>So."}]},
+        ),
+        (PLAIN, {"messages": [USER, {**ANSWER, "reasoning_content": "Hm."}]}),
+        (PLAIN, {"messages": [USER, {**ANSWER, "content": ""}, USER, ANSWER]}),
+    ],
+)
+def test_what_is_shown_in_any_form_is_not_refused(source: str, record: dict[str, Any]) -> None:
+    assert renderer(source).rendered(conversation_of(record))
+
+
+def test_a_template_is_rendered_with_marks_once_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = ChatTemplate(SHOWING)
+    talks = [conversation_of({"messages": [{**USER, "content": text}, call({"city": text})]}) for text in "abc"]
+    assert [left_out(talk, template) for talk in talks] == [None] * 3
+    assert len(template.known_shapes) == 1
+    assert left_out(conversation_of({"messages": [{**USER, "content": ""}, call()]}), template) is None
+    assert len(template.known_shapes) == 2
+
+
+def test_a_list_of_parts_is_never_written_as_a_list() -> None:
+    """Some templates write as JSON, or as Python, whatever is no string: the parts are joined for them."""
+    parts = {"messages": [USER, {"role": "assistant", "content": [{"type": "text", "text": 'So, "yes".'}]}]}
+    for source in (PLAIN, PLAIN.replace("m.content }}", "m.content if m.content is string else m.content | tojson }}")):
+        [document] = renderer(source).rendered(conversation_of(parts))
+        assert document.text == '<user>How warm is it in Lima?</s><assistant>So, "yes".</s>'
