@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,10 @@ from packtool.support.sizes import plural
 
 if TYPE_CHECKING:
     from packtool.commands.dataset_job import DatasetResult
-    from packtool.formats.schema import PackedManifest
+    from packtool.formats.schema import Options, PackedManifest
     from packtool.options.shared import Terminal
-    from packtool.planning.metrics.summary import Metrics
-    from packtool.report.schema import PackedReport
+    from packtool.planning.metrics.mixing import BatchMix
+    from packtool.report.schema import PackedReport, PackedSourceFigures
 
 
 def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:
@@ -28,84 +29,109 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
 
     def say() -> None:
         from packtool.report.console import results_console
-        from packtool.report.terminal import print_ledger
+        from packtool.report.terminal import print_judgements, print_ledger
 
         path, report, run = result.path, result.report, result.run
         assert report is not None  # a preview, the only result without one, is printed elsewhere
         print_ledger(report, results_console())
         echo()
-        if report.metrics is not None:
-            echo("\n".join([key_figures(report.metrics), *order_lines(report)]))
-        echo(tokenizer_line(_manifest_of(path).tokenizer, run.get("tokenizer")))
+        print_judgements(report, results_console())
+        lines = order_lines(report)
+        if sources:
+            lines += source_lines(report, path)
+        lines.append(tokenizer_line(_manifest_of(path).tokenizer, run.get("tokenizer")))
         if "batches" in run:
-            echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
+            lines.append(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
-        echo(finished_already(path) if result.kept else done)
-        echo(f"More: packtool stats {shlex.quote(str(path))}")
-        for line in source_lines(report, path) if sources else ():
+        lines.append(finished_already(path) if result.kept else done)
+        for line in (*lines, f"More: packtool stats {shlex.quote(str(path))}"):
             echo(line)
 
     show_result(result, terminal, {"run": result.run, "report": result.report}, say)
 
 
 def order_lines(report: PackedReport) -> list[str]:
-    """Say what belongs together in rows of documents that were put in an order, and what the shuffle moves apart."""
-    from msgspec import UNSET
-
+    """Say what the shuffle moves apart in rows of documents that were put in an order."""
     from packtool.planning.packing import strategy
-    from packtool.report.verdict import neighbours_shown
 
-    lines = []
-    if report.neighbours is not UNSET:
-        lines.append(neighbours_shown(report.neighbours))
     shuffled = report.shuffle is not None and strategy(report.strategy).takes("atom_size")
     if "order_by" not in report.options or not shuffled:
-        return lines
+        return []
     row = max(bucket.sequence_length for bucket in report.buckets)
     atom = report.options.get("atom_size", row)
-    if atom <= row:
-        together = f"--no-shuffle keeps their order, an --atom-size above {row:,} more of it together"
-        lines.append(f"The shuffle moves atoms of {atom:,} tokens apart, which cut documents: {together}")
-    return lines
+    if atom > row:
+        return []
+    together = f"--no-shuffle keeps their order, an --atom-size above {row:,} more of it together"
+    return [f"The shuffle moves atoms of {atom:,} tokens apart, which cut documents: {together}"]
 
 
 def source_lines(report: PackedReport, path: Path | str) -> list[str]:
-    """Say what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
+    """Say what was chosen of each store: its share and epochs, got and asked for, and what was left out."""
     from packtool.formats.manifest import input_names
-    from packtool.report.figures import percent
+    from packtool.options.kinds import parse_part
 
     manifest = _manifest_of(path)
     if manifest.choice is None:
         return []
-    lines = []
+    asked, lines = manifest.choice.options, []
     for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=True)):
-        reasons = [f"{left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()]
-        repeated = f", {source.repeated_tokens:,} of them repeated" if source.repeated_tokens else ""
-        lines += [
-            f"{visible(name)}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
-            f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked)",
-            f"  {plural(source.documents, 'document')}, {plural(source.tokens, 'token')}{repeated}",
-            f"  left out: {', '.join(reasons) or 'nothing'}",
-        ]
-        if report.source_mix:
-            mixes = [mix.sources[number] for mix in report.source_mix]
-            lines.append(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
-    if "holdout_bound" in manifest.choice.options:
-        amount, again = manifest.choice.options["holdout"], shlex.quote(str(path))
+        lines.append(f"{visible(name)}: {_amounts(source)}{_share(source, asked)}")
+        lines += [f"  {line}" for line in (*_epochs(source, asked), *_left_out(source, asked))]
+        for mix in report.source_mix:
+            lines += [f"  {line}" for line in _in_batches(mix, number)]
+    if "holdout_bound" in asked:
+        amount, again = parse_part(asked["holdout"]).in_words(), shlex.quote(str(path))
         lines.append(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
     return lines
 
 
-def key_figures(metrics: Metrics) -> str:
-    """Put the figures that decide between strategies in one line."""
-    from packtool.report.figures import number, percent
+def _amounts(source: PackedSourceFigures) -> str:
+    return f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}"
 
-    per_row = number(metrics.documents_per_row.mean)
-    return (
-        f"padding {percent(metrics.padding_ratio)}, truncation {percent(metrics.truncation_ratio)}, "
-        f"{per_row} documents per row, mean context {number(metrics.mean_context)}"
-    )
+
+def _share(source: PackedSourceFigures, asked: Options) -> str:
+    """Say which share of all tokens a store has, and which one was asked for if that was another."""
+    from packtool.report.figures import percent
+
+    got = f", {percent(source.token_share)} of all"
+    wanted = percent(source.asked_share)
+    if "mix" not in asked or wanted == percent(source.token_share):
+        return got
+    return f"{got} ({wanted} asked)"
+
+
+def _epochs(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
+    """Say how often a store was taken, where that was asked."""
+    from packtool.report.figures import decimal
+
+    if "mix" not in asked:
+        return
+    line = f"{decimal(source.epochs)} epochs"
+    if decimal(source.asked_epochs) != decimal(source.epochs):
+        line += f" ({decimal(source.asked_epochs)} asked)"
+    if source.repeated_tokens:
+        line += f", {plural(source.repeated_tokens, 'token')} packed again in further ones"
+    yield line
+
+
+def _left_out(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
+    """Say which documents of a store were left out, where any were."""
+    from packtool.report.choice_words import reason_in_words
+
+    reasons = [f"{each.documents:,} {reason_in_words(reason, asked)}" for reason, each in source.left_out.items()]
+    if reasons:
+        yield f"left out: {', '.join(reasons)}"
+
+
+def _in_batches(mix: BatchMix, number: int) -> Iterator[str]:
+    """Say which share of the tokens of a batch a store has, where batches differ."""
+    from packtool.report.figures import percent
+
+    least, most = percent(mix.sources[number].min), percent(mix.sources[number].max)
+    if least != most:
+        rows = f"{mix.batch_size:,} rows of {mix.sequence_length:,} tokens"
+        yield f"in a batch of {rows}: {least} to {most} of the tokens"
 
 
 def _manifest_of(path: Path | str) -> PackedManifest:

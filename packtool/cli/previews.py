@@ -125,33 +125,30 @@ def _estimate_lines(estimate: Estimate, workers: int) -> list[str]:
     if estimate.most > estimate.least:
         spread = f" ({estimate.least:,} to {estimate.most:,}, 19 times of 20)"
     seconds = estimate.cpu_seconds
+    time = show_seconds(seconds)
+    if workers > 1:
+        time += f" of CPU time, {show_seconds(seconds / workers)} with {plural(workers, 'worker')}"
     lines = [
         f"would write about {plural(estimate.tokens, 'token')}{spread}, {plural(estimate.documents, 'document')}, "
         f"{show_bytes(estimate.bytes)}",
-        f"would take about {show_seconds(seconds)} of CPU time, {show_seconds(seconds / workers)} with "
-        f"{plural(workers, 'worker')}",
+        f"would take about {time}",
     ]
-    looked = f"looked at {plural(estimate.places, 'place')}"
+    looked = f"estimated from {plural(estimate.places, 'place')} of the text"
     if estimate.beginnings:
         looked += f"; of {plural(estimate.beginnings, 'file')} only at the beginning, which may not stand for the rest"
     return [*lines, looked]
 
 
-def figures_in_words(figures: Mapping[str, Any]) -> list[str]:
-    """Describe figures in words.
+def figures_in_words(figures: Mapping[str, int]) -> list[str]:
+    """Describe amounts in words.
 
-    >>> figures_in_words({"rows": 1000, "padding_ratio": 0.25, "bytes": 4096})
-    ['1,000 rows', 'padding 25.00%', '4.1 kB']
+    >>> figures_in_words({"rows": 1000, "bytes": 4096})
+    ['1,000 rows', '4.1 kB']
     """
-    from packtool.report.figures import percent
-
     words = []
     for name, value in figures.items():
         if name == "bytes":
             words.append(show_bytes(value))
-        elif name.endswith("_ratio"):
-            if value is not None:
-                words.append(f"{name.removesuffix('_ratio')} {percent(value)}")
         else:
             words.append(plural(value, name.replace("_", " ").removesuffix("s")))
     return words

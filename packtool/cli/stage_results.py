@@ -12,6 +12,7 @@ from packtool.cli.store_results import text_lines
 from packtool.support.sizes import show_bytes
 
 if TYPE_CHECKING:
+    from packtool.commands.result import CommandResult
     from packtool.commands.run import PipelineStage, StageResult
 
 _NOTES = {
@@ -19,8 +20,10 @@ _NOTES = {
     "would compare": " (kept if its input comes out as before)",
 }
 """Notes on the states of stages whose names do not say enough."""
+_INDENT = 10
+"""Columns before what is said of a stage."""
 _RARE = ("dropped_ratio", "repeated_ratio")
-"""Shares that are shown only if they are not 0."""
+"""Shares that are given only if they are not 0."""
 
 
 def announce_stage(number: int, count: int, stage: PipelineStage) -> None:
@@ -40,8 +43,7 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
         if result.state == "done":
             note = f" ({result.seconds:.1f} s)"
         echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
-        for line in (*_figure_lines(result), *_stage_lines(result)):
-            echo(f"{'':10}{line}")
+        _print_stage(result)
     first = next((result.preview for result in results if result.preview is not None), None)
     if first is not None:
         echo(f"{show_bytes(first.free_bytes)} free")
@@ -78,33 +80,37 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
     }
 
 
-def _figure_lines(result: StageResult) -> list[str]:
-    """Write the figures of a stage: amounts on one line, shares on another."""
-    words = ""
-    if result.preview:
-        words = "to read: "
-    amounts: dict[str, Any] = {}
-    shares: dict[str, Any] = {}
-    for name, value in _figures_of(result).items():
-        if name.endswith("_ratio"):
-            shares[name] = value
-        else:
-            amounts[name] = value
-    return [words + ", ".join(figures_in_words(part)) for part in (amounts, shares) if part]
-
-
-def _stage_lines(result: StageResult) -> list[str]:
-    """Say of a stage what its command would: what was chosen, left out, repeated or not kept."""
-    if result.result is None or result.preview is not None:
-        return []
-    if result.stage.name == "tokenize":
-        from packtool.formats.token_store import TokenStore
-
-        return text_lines(TokenStore(result.result.path).manifest, result.result.run)
+def _print_stage(result: StageResult) -> None:
+    """Print the amounts of a stage, and what its command would say: what was cut, chosen, left out or not kept."""
+    if result.preview is not None:
+        echo(f"{'':{_INDENT}}to read: {', '.join(figures_in_words(result.preview.known))}")
+    if result.result is None or result.stage.output is None:
+        return
+    echo(f"{'':{_INDENT}}{', '.join(figures_in_words(_amounts(result.result)))}")
     report = getattr(result.result, "report", None)
-    if result.stage.name == "pack" and report is not None:
-        return [*order_lines(report), *source_lines(report, result.result.path)]
-    return not_kept(_lost(result))
+    if report is not None:
+        from packtool.report.console import results_console
+        from packtool.report.terminal import print_judgements
+
+        print_judgements(report, results_console(), _INDENT)
+    for line in _remarks(result):
+        echo(f"{'':{_INDENT}}{line}")
+
+
+def _remarks(result: StageResult) -> list[str]:
+    """Say of a stage what its command would, apart from what the figures of a report mean."""
+    if result.stage.name == "tokenize":
+        from packtool.formats import manifest as manifests
+        from packtool.formats.schema import StoreManifest
+
+        return text_lines(manifests.read_as(result.result.path, StoreManifest), result.result.run)
+    report = getattr(result.result, "report", None)
+    if report is None:
+        return not_kept(_lost(result))
+    lines = order_lines(report)
+    if result.stage.name == "pack":
+        lines += source_lines(report, result.result.path)
+    return lines
 
 
 def _lost(result: StageResult) -> list[str]:
@@ -117,24 +123,33 @@ def _lost(result: StageResult) -> list[str]:
 
 def _figures_of(result: StageResult) -> dict[str, Any]:
     """Summarise what a stage wrote, or after a dry run what it would read, in figures."""
-    from packtool.commands.info import info
-
     if result.preview is not None:
         return result.preview.known
     if result.result is None or result.stage.output is None:
         return {}
-    facts = info(result.stage.output).facts
-    figures: dict[str, Any] = {}
-    for name in ("documents", "rows", "tokens", "bytes"):
-        if name in facts:
-            figures[name] = facts[name]
+    figures: dict[str, Any] = _amounts(result.result)
     report = getattr(result.result, "report", None)
     if report and report.metrics:
-        for name in ("padding_ratio", "truncation_ratio", "dropped_ratio", "repeated_ratio"):
+        for name in ("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio"):
             share = getattr(report.metrics, name)
             if share or name not in _RARE:
                 figures[name] = share
     return figures
+
+
+def _amounts(result: CommandResult) -> dict[str, int]:
+    """Count what a command wrote, from its manifest."""
+    from packtool.formats import manifest as manifests
+    from packtool.formats.schema import ExportManifest, StoreManifest, listed
+
+    manifest = manifests.read(result.path)
+    size = sum(file.bytes for file in listed(manifest))
+    if isinstance(manifest, StoreManifest):
+        return {"documents": manifest.counts["documents"], "tokens": manifest.counts["tokens"], "bytes": size}
+    if isinstance(manifest, ExportManifest):
+        return {"tokens": manifest.tokens, "bytes": size}
+    ledger = manifest.ledger
+    return {"documents": manifest.documents, "rows": ledger.rows, "tokens": ledger.output, "bytes": size}
 
 
 def _target(stage: PipelineStage) -> str:

@@ -35,16 +35,13 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
     now = run["this_run"]
     earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
-    speed = (
-        f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s "
-        f"with {plural(run['workers'], 'worker')}"
-    )
+    speed = f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s"
     done = f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} in {seconds:.1f} s"
     lines = [
         f"{plural(documents, 'document')}, {plural(tokens, 'token')}, "
         f"{tokens / max(documents, 1):,.1f} tokens per document",
         f"{done}: {speed}" if now["text_bytes"] else done,
-        f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
+        f"encoder {run['encoder']} ({run['encoder_why']}){_compared(run['texts_checked'])}",
         tokenizer_line(tokenizer),
     ]
     if is_default(tokenizer):
@@ -56,6 +53,13 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         lines.append(f"Wrote {result.path}. What each strategy would make of it:")
         lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
     return lines
+
+
+def _compared(texts: int) -> str:
+    """Say how many texts both encoders encoded; nothing where one encoder did all."""
+    if not texts:
+        return ""
+    return f"; {plural(texts, 'text')} compared with tokenizers"
 
 
 def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
@@ -107,7 +111,7 @@ def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[
 
     lines = []
     if "own_eos" in counts:
-        lines.append(f"{plural(counts['own_eos'], 'text')} with an EOS at the end, which get no second one")
+        lines.append(f"{plural(counts['own_eos'], 'text')} ended with EOS already: no second one was added")
     if options.get("conversations", "auto") != "auto":
         lines.append(f"conversations of the field {options['conversations']}")
     if "completion" in options:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec import UnsetType
 
-from packtool.commands.made_by import command_again, tokenizer_named
+from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.commands.path_info import Info, free_name
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
@@ -35,7 +35,8 @@ from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
-from packtool.report.figures import options_in_words, percent
+from packtool.report.choice_words import choice_in_words
+from packtool.report.figures import percent
 from packtool.support.sizes import plural, show_bytes
 
 
@@ -176,18 +177,20 @@ def _of_packed(place: Place, manifest: PackedManifest, size: int) -> dict[str, A
 def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
     """Say how the documents were chosen, and what share of the tokens each of several stores has, asked and got."""
     facts: dict[str, Any] = {}
+    weighed = False
     if manifest.choice is not None:
-        how = dict(manifest.choice.options)
-        how.pop("mix", None)  # its shares are told store by store
-        facts["chosen by"] = options_in_words(how) or None
+        weighed = "mix" in manifest.choice.options
+        facts["chosen by"] = choice_in_words(manifest.choice.options, excluded_by(place)) or None
     if len(manifest.inputs) > 1:
         from packtool.report.packed import read_report  # it knows every measure: too slow to load for one store
 
         names = manifests.input_names(place, manifest.inputs)
         with suppress(OSError, DataError):  # a report that is missing is said below
             for name, source in zip(names, read_report(place, manifest).sources, strict=True):
-                got = f"{percent(source.token_share)} of the tokens"
-                facts[f"from {name}"] = f"{got} ({percent(source.asked_share)} asked)"
+                got, asked = percent(source.token_share), percent(source.asked_share)
+                facts[f"from {name}"] = f"{got} of the tokens"
+                if weighed and asked != got:
+                    facts[f"from {name}"] += f" ({asked} asked)"
     return facts
 
 

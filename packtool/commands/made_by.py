@@ -27,6 +27,15 @@ def command_again(place: Place) -> str | None:
     return command_line(command, arguments, str(place.shown))
 
 
+def excluded_by(place: Place) -> list[str]:
+    """Return the names of the lists and stores whose documents an output excludes; empty where that is unknown."""
+    arguments = _run(place).get("arguments")
+    names = arguments.get("exclude") if isinstance(arguments, dict) else None
+    if not isinstance(names, list):
+        return []
+    return list(map(str, names))
+
+
 def tokenizer_named(places: Iterable[Place]) -> str | None:
     """Return the name of the tokenizer, as `tokenize` was given it, that these outputs share; None if it is unknown."""
     for place in places:

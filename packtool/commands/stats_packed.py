@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from packtool.commands.count_rows import batch_tokens, count_rows
-from packtool.commands.made_by import command_again, tokenizer_named
+from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.engines import Engine
 from packtool.formats.manifest import input_names
 from packtool.formats.packed import PackedDataset
@@ -51,6 +51,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         **msgspec.structs.asdict(report),
         path=str(place),
         command=command_again(dataset.place),
+        excluded=excluded_by(dataset.place),
         tokenizer=manifest.tokenizer,
         tokenizer_name=tokenizer_named([dataset.place]),
         mixing=mixing,

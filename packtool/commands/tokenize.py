@@ -17,6 +17,7 @@ from packtool.places.url import is_remote
 from packtool.support.clock import Clock
 from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
+from packtool.text.corpus.blocks import plan
 from packtool.text.corpus.find import Texts, find
 from packtool.text.corpus.records import shown
 from packtool.text.tokenizing.estimate import estimate
@@ -83,8 +84,9 @@ def _preview(
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
     warn_of_columns(estimated.counts, files)
     written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}
+    workers = min(engine.workers, max(1, len(plan(files))))  # a worker without a block does nothing
     return TokenizeResult.previewed(
-        out, options, known, texts.files, written=written, estimate=estimated, workers=engine.workers
+        out, options, known, texts.files, written=written, estimate=estimated, workers=workers
     )
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from packtool.errors import UsageError
-from packtool.support.sizes import parse_bytes
+from packtool.support.sizes import parse_bytes, plural
 
 _SHOWN = 60
 _EXACT = re.compile(r"\s*[-+]?(?:\d[\d_]*/\d[\d_]*|(?:\d[\d_]*)?\.?[\d_]*(?:[eE]([-+]?\d{1,9}))?)\s*")
@@ -193,6 +193,18 @@ class HoldoutAmount:
     bound: int | None = None
 
     def __str__(self) -> str:
+        return self.text
+
+    def in_words(self) -> str:
+        """Write the amount with its unit.
+
+        >>> parse_part(5).in_words(), parse_part("0.5%").in_words()
+        ('5 documents', '0.5%')
+        """
+        if self.documents:
+            return plural(self.documents, "document")
+        if self.tokens:
+            return plural(self.tokens, "token")
         return self.text
 
 

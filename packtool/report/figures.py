@@ -63,6 +63,15 @@ def number(value: float) -> str:
     return count(value)
 
 
+def decimal(value: float) -> str:
+    """Write a number with at most four digits after its point, without zeros at its end.
+
+    >>> decimal(60.0), decimal(0.39702)
+    ('60', '0.397')
+    """
+    return f"{value:,.4f}".rstrip("0").rstrip(".")
+
+
 def times(value: float) -> str:
     """Write a multiple.
 

@@ -15,6 +15,7 @@ from packtool.report import charts, tables
 from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import left_out, often_repeated, sources_table, stages_table, weight_lines
 from packtool.report.charts import Bin, Series
+from packtool.report.choice_words import choice_in_words
 from packtool.report.figures import count, number, options_in_words, percent, short
 from packtool.report.schema import (
     Advice,
@@ -36,7 +37,7 @@ _TILES = (
     *("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context"),
     "steps_per_epoch",
 )
-_OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
+_OUTPUT = (("placed", "placed"), ("repeated", "repeated"), ("eos", "EOS"), ("padding", "padding"))
 """Contents of rows: names in the ledger, and in words."""
 _ROWS = (
     "A few rows of the strategy chosen and of the runner-up, made of the first 20,000 documents; of several row "
@@ -98,7 +99,7 @@ def _configuration(report: MeasuredReport | DocumentsReport) -> str:
 def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
     yield "packed with", f"{report.strategy}: {options_in_words(report.options)}"
     if not isinstance(report.choice, msgspec.UnsetType):
-        yield "documents", options_in_words(report.choice)
+        yield "documents", choice_in_words(report.choice, report.excluded) or "each once"
     yield from _tokenizer(report)
     if report.command is not None:
         yield "made by", report.command
@@ -186,7 +187,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         title = f"Rows of {count(_tokens_in(report.sample_rows[0]))} tokens, evenly spread"
         drawings.append(figure(title, charts.row_picture(title, report.sample_rows), caption, charts.picture_legend()))
     inputs = list(map(section, tables.source_tables(report)))
-    if len(report.sources) > 1:
+    if len(report.sources) > 1 and "mix" in (report.choice or {}):
         drawings.append(_mixture_figure(report.sources))
     yield grid(drawings)
     if metrics is None:
@@ -407,13 +408,16 @@ def _advice(advice: Sequence[Advice]) -> str:
 def _losses(size: int | None, entries: Sequence[Trial]) -> str:
     """Chart what each strategy pads and cuts, one line a strategy."""
     title = f"Padding against cuts: {name_of(size).lower()}"
-    padding, cut = ("padding", "c0"), ("cut", "c1")
+    padding, cut = (
+        (tables.FIGURES["padding_ratio"].title, "c0"),
+        (tables.FIGURES["avoidable_truncation_ratio"].title, "c1"),
+    )
     rows = []
     for entry in entries:
         metrics = entry.metrics
         parts = [(*padding, metrics.padding_ratio), (*cut, metrics.avoidable_truncation_ratio)]
         rows.append((entry.strategy, parts))
-    note = "Padding of the tokens in rows, cuts of the documents that would fit in a row. Small shares are drawn apart."
+    note = "Shares of the tokens in rows, and of the documents that would fit in a row. Small shares are drawn apart."
     return figure(title, charts.dots(title, rows), note, charts.legend([padding, cut]))
 
 

@@ -418,6 +418,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
         path: what was measured, as given.
         command: makes the dataset again, with the paths that it was given, made absolute; null where `run.json` does
             not tell.
+        excluded: lists and stores of `--exclude`, as they were given; empty where `run.json` does not tell.
         tokenizer: as in the manifest.
         tokenizer_name: as `tokenize` was given it; null where no `run.json` tells.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
@@ -427,6 +428,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
 
     path: str
     command: str | None = None
+    excluded: list[str] = []
     tokenizer: TokenizerInfo
     tokenizer_name: str | None = None
     mixing: list[Mixed]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -15,6 +14,7 @@ from packtool.planning.metrics.mixing import Mixed, SourceMix
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics
+from packtool.report.choice_words import reason_in_words
 from packtool.report.figures import count, number, percent, short, times, times_random
 from packtool.report.schema import (
     BucketFigures,
@@ -149,8 +149,8 @@ def _metric(
     return key, TableColumn(title, attrgetter(key), write, meaning, better, short=short)
 
 
-_CUT = "documents that would fit in a row (of several lengths, the longest) but lie in pieces / all that would fit"
-_ALL_CUT = "documents that lie in pieces, those longer than a row too / documents"
+_CUT = "documents that would fit in a row (of several lengths, the longest) but are cut / all that would fit"
+_ALL_CUT = "documents that are cut, those longer than a row too / documents"
 _CONTEXT = "tokens of its own document that a token has before it in its row, on average"
 _BETWEEN = (
     "share of the variance of log length of segments that lies between rows; 100% where each row holds one length"
@@ -160,7 +160,7 @@ _ABOVE = "rows above the fewest that the same tokens fill: the sum over row leng
 FIGURES = dict(
     [
         _metric("padding_ratio", "padding", percent, "padding / tokens in rows", -1),
-        _metric("avoidable_truncation_ratio", "cut", percent, _CUT, -1),
+        _metric("avoidable_truncation_ratio", "cut that would fit", percent, _CUT, -1, "cut that fit"),
         _metric("dropped_ratio", "dropped", percent, "tokens of the text in no row / tokens of the text", -1),
         _metric("repeated_ratio", "repeated", percent, "tokens that an earlier row has too / tokens in rows"),
         _metric("truncation_ratio", "cut, of all", percent, _ALL_CUT, -1),
@@ -237,29 +237,29 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     eos = ", ".join(f"{count(tokens)} {what}" for what, tokens in changes.items() if tokens)
     groups = []
     if ledger.left_out or ledger.packed_again:
-        groups.append(
-            [
-                Account("text of the stores", stored, stored),
-                Account("  left out", ledger.left_out, stored),
-                Account("  packed again", ledger.packed_again, stored),
-            ]
-        )
+        accounts = [
+            Account("text of the stores", stored, stored),
+            Account("  left out", ledger.left_out, stored),
+            Account("  packed again", ledger.packed_again, stored, "in further epochs"),
+        ]
+        groups.append([account for account in accounts if account.tokens])
     groups.append(
         [
             Account("input text", text, text),
-            Account("  placed", ledger.placed, text),
-            Account("  dropped", ledger.dropped, text),
+            Account("  placed", ledger.placed, text, "in rows"),
+            Account("  dropped", ledger.dropped, text, "in no row" if ledger.dropped else ""),
         ]
     )
-    groups.append(
-        [
-            Account("output", output, output, plural(ledger.rows, "row")),
-            Account("  text, once", ledger.placed, output),
-            Account("  text, repeated", ledger.repeated, output),
-            Account("  EOS", ledger.eos, output, eos),
-            Account("  padding", ledger.padding, output, _rounding(ledger)),
-        ]
-    )
+    accounts = [
+        Account("output", output, output, plural(ledger.rows, "row")),
+        Account("  placed", ledger.placed, output, "text"),
+        Account("  repeated", ledger.repeated, output, "text that an earlier row has, too"),
+        Account("  EOS", ledger.eos, output, eos),
+        Account("  padding", ledger.padding, output, _rounding(ledger)),
+    ]
+    if not ledger.repeated:
+        del accounts[2]
+    groups.append(accounts)
     if not isinstance(ledger.trained_stored, UnsetType):
         groups.append(
             [
@@ -356,12 +356,12 @@ def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
         return []
     if isinstance(report, StoreReport):
         return [_stores_table(report.sources)]
-    tables: list[Table[Any]] = [_packed_table(report.sources)]
-    left_out = list(chain.from_iterable(map(_left_out, report.sources)))
+    tables: list[Table[Any]] = [_packed_table(report)]
+    left_out = list(_left_out(report))
     if left_out:
         columns: list[TableColumn[LeftOutLine]] = [
             TableColumn("store", lambda line: line.store, words=True),
-            TableColumn("left out as", lambda line: line.reason, words=True),
+            TableColumn("left out", lambda line: line.reason, words=True),
             TableColumn("documents", lambda line: line.documents, count),
             TableColumn("tokens", lambda line: line.tokens, count),
         ]
@@ -371,9 +371,12 @@ def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
     return tables
 
 
-def _left_out(source: PackedSourceFigures) -> Iterator[LeftOutLine]:
-    for reason, removed in source.left_out.items():
-        yield LeftOutLine(source_name(source), reason.replace("_", " "), removed.documents, removed.tokens)
+def _left_out(report: MeasuredReport) -> Iterator[LeftOutLine]:
+    """Yield what was left out of each store, by reason; nothing can be where each document was taken once."""
+    for source in report.sources:
+        for reason, removed in source.left_out.items():
+            words = reason_in_words(reason, report.choice or {})
+            yield LeftOutLine(source_name(source), words, removed.documents, removed.tokens)
 
 
 def source_name(source: SourceFigures) -> str:
@@ -431,25 +434,25 @@ def document_tables(report: DocumentsReport) -> list[Table[Any]]:
     return listed
 
 
-def _packed_table(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceFigures]:
+def _packed_table(report: MeasuredReport) -> Table[PackedSourceFigures]:
     columns: list[TableColumn[PackedSourceFigures]] = [
         TableColumn("store", source_name, words=True),
         TableColumn("tokens", lambda s: s.tokens, short, "packed, EOS included"),
         TableColumn("share", lambda s: s.token_share, percent, "of all tokens packed"),
-        *_trained_columns(sources),
-        TableColumn("asked", lambda s: s.asked_share, percent, "the share that it was to have"),
-        TableColumn("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
-        TableColumn("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
-        TableColumn("repeated", lambda s: s.repeated_tokens, short, "tokens of documents that an earlier pass has"),
-        TableColumn("left out", _tokens_left_out, short, "tokens not packed"),
+        *_trained_columns(report.sources),
+    ]
+    if "mix" in (report.choice or {}):
+        columns += [
+            TableColumn("asked", lambda s: s.asked_share, percent, "the share that it was to have"),
+            TableColumn("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
+            TableColumn("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
+            TableColumn("packed again", lambda s: s.repeated_tokens, short, "tokens packed in further epochs"),
+        ]
+    columns += [
         TableColumn("documents", lambda s: s.documents, count, brief=False),
         TableColumn("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
     ]
-    return table_of("Inputs", columns, sources)
-
-
-def _tokens_left_out(source: PackedSourceFigures) -> int:
-    return sum(removed.tokens for removed in source.left_out.values())
+    return table_of("Inputs", columns, report.sources)
 
 
 def _batches_table(report: MeasuredReport) -> Table[MixLine]:

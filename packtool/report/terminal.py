@@ -72,7 +72,7 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
         _print_blend(report, console, full=False)
     elif isinstance(report, MeasuredReport):
         _print_headline(report, console)
-        _print_judgements(report, console)
+        print_judgements(report, console)
     else:
         if report.comparison is None:
             console.print(_held(report))
@@ -161,7 +161,7 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
         _print_made(report, console)
         return
-    _print_judgements(report, console)
+    print_judgements(report, console)
     _print_made(report, console)
     if full:
         print_table(tables.metrics_table(report.metrics, report.sliding, report.stages), console, full=True)
@@ -249,14 +249,15 @@ def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) ->
         console.print(Text(verdict.limits, "dim"))
 
 
-def _print_judgements(report: PackedReport, console: Console) -> None:
+def print_judgements(report: PackedReport, console: Console, indent: int = 0) -> None:
+    """Print what the figures of a packed dataset mean: what is wasted, which documents are cut, how rows are mixed."""
     for judgement in judge(report):
         mark = Text("!", "bold yellow")
         if judgement.good:
             mark = Text("✓", "green")
         grid = rich.table.Table.grid(padding=(0, 1))
         grid.add_row(mark, Text(judgement.words))
-        console.print(grid)
+        console.print(Padding(grid, (0, 0, 0, indent)))
 
 
 def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, full: bool = False) -> None:

@@ -249,11 +249,11 @@ def _alternatives(
     if winner.strategy == "concat":
         simplest = next((rivals[name] for name in _WHOLE if name in rivals), None)
         if simplest is not None:
-            reason = f"if no document that fits may be cut: {_cost(simplest)[:-1].lower()}."
+            reason = f"if no document that would fit may be cut: {_cost(simplest)[:-1].lower()}."
             yield _chosen(simplest, reason, _SEAMLESS)
     elif "concat" in rivals:
         cut = _share_cut(rivals["concat"])
-        reason = f"if every token of every row must be text: of the documents that fit in a row it cuts {cut}."
+        reason = f"if every token of every row must be text: of the documents that would fit in a row it cuts {cut}."
         yield _chosen(rivals["concat"], reason)
     elif rivals:
         rest = min(rivals.values(), key=lambda entry: (degenerate(entry), waste(entry)))
@@ -315,12 +315,13 @@ def _multiples(rows: Trial | PackedReport) -> str:
 
 def _cuts(entry: Trial) -> str:
     """Say how many of the documents that would fit in a row an entry cuts."""
-    return f"Of the documents that fit in a row {entry.strategy} cuts {_share_cut(entry)}"
+    return f"Of the documents that would fit in a row {entry.strategy} cuts {_share_cut(entry)}"
 
 
 def _both_cut(whole: Trial, plain: Trial) -> str:
     """Say the same of two entries, beside each other."""
-    return f"Of the documents that fit in a row it cuts {_share_cut(whole)}; {plain.strategy} cuts {_share_cut(plain)}"
+    shares = f"it cuts {_share_cut(whole)}; {plain.strategy} cuts {_share_cut(plain)}"
+    return f"Of the documents that would fit in a row {shares}"
 
 
 def _share_cut(entry: Trial) -> str:
@@ -440,7 +441,7 @@ def judge(report: PackedReport) -> list[Judgement]:
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
-    judgements = [_judge_waste(report, metrics), _judge_truncation(metrics), *_judge_mixing(report)]
+    judgements = [_judge_waste(report, metrics), _judge_cuts(metrics), *_judge_mixing(report)]
     if not isinstance(report.neighbours, UnsetType):
         keeps = STRATEGIES[report.strategy].neighbours
         judgements.append(Judgement(keeps, f"{neighbours_shown(report.neighbours)}."))
@@ -462,14 +463,16 @@ def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
     added = _added(report)
     if added:
         parts.append(f"{percent(added / report.ledger.rows)} of the rows are there since {_limit(report)}")
-    said = ", ".join(parts) or "No padding, nothing repeated or dropped"
+    if not parts:
+        return Judgement(True, "Nothing is wasted: no padding, nothing repeated or dropped.")
+    said = ", ".join(parts)
     if waste(report) > WASTE:
         return Judgement(False, f"{said}: more than {percent(WASTE)}; other strategies may waste less.")
     return Judgement(True, f"{said}: little is wasted.")
 
 
-def _judge_truncation(metrics: Metrics) -> Judgement:
-    """Judge how many of the documents that fit in a row are cut: longer ones are cut by every strategy."""
+def _judge_cuts(metrics: Metrics) -> Judgement:
+    """Judge how many of the documents that would fit in a row are cut: longer ones are cut by every strategy."""
     avoidable = metrics.avoidably_truncated_documents
     if not metrics.truncated_documents:
         return Judgement(True, "No document is cut.")
@@ -479,8 +482,8 @@ def _judge_truncation(metrics: Metrics) -> Judgement:
         verb = "is" if longer == 1 else "are"
         also = f" ({plural(longer, 'document')} {verb} longer than a row: no strategy keeps these whole)"
     if not avoidable:
-        return Judgement(True, f"No document that fits in a row is cut{also}.")
-    cut = f"{percent(metrics.avoidable_truncation_ratio)} of the documents that fit in a row are cut"
+        return Judgement(True, f"No document that would fit in a row is cut{also}.")
+    cut = f"{percent(metrics.avoidable_truncation_ratio)} of the documents that would fit in a row are cut"
     if avoidable / metrics.documents < NOTABLE:
         return Judgement(True, f"{cut}, which is little{also}.")
     return Judgement(False, f"{cut}, which {_WHOLE[0]} would keep whole{also}.")

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import packtool as package
 from packtool.cli import run
-from packtool.cli.dataset_results import key_figures
 from packtool.formats.packed import PackedDataset
+from packtool.report.verdict import judge
 from tests.cli.running import ENVIRONMENT, packtool
+from tests.commands.web_and_wiki import web_and_wiki
 from tests.shell import Shell
 from tests.stores import write_store, write_uniform_store
 
@@ -41,12 +42,16 @@ def test_no_colour_unless_on_a_terminal(place: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
-    report = package.pack("store", "rows", strategy="concat", sequence_length=4096).report
-    per_row = report.metrics.documents_per_row.mean
-    assert key_figures(report.metrics).startswith("padding ")
-    assert f" {per_row:.2f} documents per row, " in key_figures(report.metrics)
-    assert " %" not in key_figures(report.metrics)
+def test_every_summary_judges_a_dataset_alike(place: Path, shell: Shell) -> None:
+    write_store(place / "many", [5, 9, 17] * 20)
+    done = shell("pack", "many", "-o", "rows", "--strategy", "concat", "-L", "32")
+    said = [judgement.words for judgement in judge(package.stats("rows"))]
+    assert "% of the documents that would fit in a row are cut, which bfd would keep whole" in said[1]
+    Path("c.toml").write_text('[pack]\nstrategy = "concat"\nsequence-length = 32\n')
+    ran = shell("run", "c.toml", "-i", "many", "-o", "out")
+    for text in (done, shell("stats", "rows"), ran, shell("shuffle", "rows", "-o", "s", "--epoch", "1")):
+        assert all(words in " ".join(text.split()) for words in said)
+        assert "truncation" not in text
 
 
 def test_summaries_name_the_tokenizer_and_what_ends_documents(place: Path, shell: Shell) -> None:
@@ -77,10 +82,54 @@ def test_names_that_are_nearly_right(place: Path, shell: Shell) -> None:
 
 
 def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
-    write_store(Path("wiki"), [7, 30])
-    done = shell("pack", "store", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "store=1,wiki=2")
-    assert "\n  in batches: " in done
-    assert "  packed again " in done
+    web_and_wiki(place)
+    done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "web=1,wiki=2")
+    assert re.search(
+        r"\nwiki: 200 documents, 2,834 tokens, [\d.]+% of all\n  2 epochs, 1,417 tokens packed again", done
+    )
+    assert re.search(r"\n  in a batch of 64 rows of 32 tokens: [\d.]+% to [\d.]+% of the tokens\n", done)
+    assert re.search(r"\n  packed again +1,317 +[\d.]+%  in further epochs\n", done)
+    assert "  placed " in done
+    assert "once" not in done
+
+
+def test_only_what_was_wanted_or_differs_is_told(place: Path, shell: Shell) -> None:
+    web_and_wiki(place)
+    done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "4096", "--holdout", "5")
+    for absent in ("asked", "epoch", "nothing", "in a batch", "packed again", "repeated", "worker"):
+        assert absent not in done, absent
+    assert re.search(
+        r"\nweb: \d+ documents, [\d,]+ tokens, [\d.]+% of all\n  left out: \d held out for validation\n", done
+    )
+    assert "\nThe hold-out of 5 documents is drawn from these stores" in done
+    assert " asked" not in shell("info", "x") + shell("stats", "x", "--html", "x.html") + Path("x.html").read_text()
+    typed = [
+        "pack",
+        "web",
+        "wiki",
+        "-o",
+        "y",
+        "--strategy",
+        "bfd",
+        "-L",
+        "64",
+        "--holdout-of",
+        "x",
+        "--part",
+        "holdout",
+    ]
+    assert re.search(r"  left out: \d+ held in for training\n", shell(*typed))
+
+
+def test_an_exclusion_has_the_name_of_its_list(place: Path, shell: Shell) -> None:
+    web_and_wiki(place)
+    shell("pack", "web", "-o", "x", "--strategy", "bfd", "-L", "64", "--exclude", "wiki", "--min-tokens", "3")
+    named = f"min tokens 3, without those of {place}/wiki"
+    assert f"  chosen by        {named}\n" in shell("info", "x")
+    shell("stats", "x", "--html", "x.html")
+    assert f"<dt>documents</dt><dd>{named}</dd>" in Path("x.html").read_text(encoding="utf-8")
+    shell("shuffle", "x", "-o", "again", "--epoch", "1")
+    assert re.search(r"chosen by +min tokens 3, without those of [0-9a-f]{32}\n", shell("info", "again"))
 
 
 def test_an_empty_corpus_is_not_sent_to_stats(place: Path, shell: Shell) -> None:

@@ -102,7 +102,7 @@ def test_a_filter_counts_in_what_would_be_written(place: Path, shell: Shell) -> 
     assert said.startswith("corpus.jsonl: jsonl, ")
     assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
     assert f"would read 1 file, {show_bytes(size)}\nwould write about 0 tokens, 0 documents, 0 B\n" in said
-    assert "\nlooked at 1 place\nwould write to out, which is new (" in said
+    assert "\nestimated from 1 place of the text\nwould write to out, which is new (" in said
 
 
 def test_what_can_not_be_estimated_says_why(place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:

@@ -60,6 +60,7 @@ def test_the_command_makes_the_same_bytes(name: str, place: Path, monkeypatch: p
     assert ("chosen by" in facts) == (chosen is not None)
     assert facts["made by"] == report.command.replace(f"-o {shlex.quote(name)}", f"-o {shlex.quote(str(place / name))}")
     assert "made by" in page(report)
+    assert report.excluded == [str(place / listed) for listed in CASES[name].get("exclude", ())]
 
 
 def test_each_of_several_stores_is_named(place: Path) -> None:
@@ -74,7 +75,7 @@ def test_each_of_several_stores_is_named(place: Path) -> None:
 
 def test_shares_stand_by_the_names_of_the_stores(place: Path, shell: Shell) -> None:
     stores = [place / "web", place / "wiki"]
-    packtool.pack(stores, place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=1")
+    packtool.pack(stores, place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=0.3")
     said = shell("info", place / "shares")
     assert re.search(r"\n  from web +\d\d\.\d\d% of the tokens \(\d\d\.\d\d% asked\)\n", said)
 

@@ -94,7 +94,9 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_terminal(corpus: Path, shell: Shell) -> None:
     text = shell("stats", corpus, "--compare", "concat,bfd", "-L", "32")
     assert "· 1 file, 4 documents" in " ".join(text.split())
-    assert text.startswith("Verdict for rows of 32 tokens: concat\n  Of the documents that fit in a row concat cuts")
+    assert text.startswith(
+        "Verdict for rows of 32 tokens: concat\n  Of the documents that would fit in a row concat cuts"
+    )
     assert "Rows of 32 tokens" in text
     assert max(len(line.rstrip()) for line in text.splitlines() if "packtool" not in line) <= 80
     assert "Document length in tokens" not in text

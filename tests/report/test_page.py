@@ -83,11 +83,17 @@ def test_a_mixture_is_drawn_as_asked_and_as_got(report: PackedReport) -> None:
         **shares,
     )
     other = msgspec.structs.replace(source, name="code", token_share=0.75)
-    text = page(measured(msgspec.structs.replace(report, sources=[source, other])))
+    weighed = msgspec.structs.replace(report, sources=[source, other], choice={"mix": ["2", "1"], "seed": 42})
+    text = page(measured(weighed))
     assert "The mixture, asked and got" in check(text)
     for said in ("web: asked 50.00%", "web: got 25.00%", "code: got 75.00%"):
         assert f"<title>{said}</title>" in text
-    assert "asked and got" not in page(measured(msgspec.structs.replace(report, sources=[source])))
+    assert "<dt>documents</dt><dd>weights of the stores</dd>" in text
+    for plain in (
+        msgspec.structs.replace(weighed, sources=[source]),
+        msgspec.structs.replace(report, sources=[source, other]),  # nothing was asked
+    ):
+        assert "asked and got" not in page(measured(plain))
 
 
 def test_page_of_a_comparison() -> None:

@@ -104,7 +104,7 @@ def test_the_reason_has_the_figures_of_the_corpus() -> None:
     concat = next(e for e in comparison.entries if e.strategy == "concat")
     reason = comparison.verdicts[0].choice.reason
     cut = f"{100 * concat.metrics.avoidable_truncation_ratio:.2f}%"
-    assert reason.startswith(f"Of the documents that fit in a row it cuts none; concat cuts {cut}. ")
+    assert reason.startswith(f"Of the documents that would fit in a row it cuts none; concat cuts {cut}. ")
     assert "of the tokens in rows are padding" in reason
     padded = judged(OVER_HALF).choice.reason
     assert padded.startswith("Keeping documents whole would cost 40.")
@@ -144,7 +144,7 @@ def test_a_small_sample_gets_the_verdict_of_its_corpus(seed: int) -> None:
         few = sample[: int(np.searchsorted(np.cumsum(sample), rows * 2048)) + 1]
         choice = compared(few).verdicts[0].choice
         assert choice.strategy in (("bfd", "concat") if rows < 5 else ("bfd",)), rows
-        assert rows < 5 or "Of the documents that fit in a row it cuts none" in choice.reason
+        assert rows < 5 or "Of the documents that would fit in a row it cuts none" in choice.reason
 
 
 def test_what_one_row_does_not_have_is_not_spoken_of() -> None:
@@ -184,7 +184,7 @@ def test_one_page_gives_one_answer() -> None:
 def test_documents_that_fill_a_row_but_for_their_eos_fit_it() -> None:
     verdict = judged(np.full(3000, 2049), "concat", "bfd")
     assert verdict.choice.strategy == "bfd"
-    assert "Of the documents that fit in a row it cuts none; concat cuts 99.9" in verdict.choice.reason
+    assert "Of the documents that would fit in a row it cuts none; concat cuts 99.9" in verdict.choice.reason
 
 
 def test_what_costs_nothing_is_taken_however_little_it_saves() -> None:
@@ -272,12 +272,12 @@ def test_degenerate_entries_are_not_marked() -> None:
                 bad |= {(row[0].text, column.title)} if cell.bad else set()
     assert "decompose" not in dict(marked)
     assert bad == {
-        *((e.strategy, "cut") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
+        *((e.strategy, "cut that would fit") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
         *((e.strategy, "padding") for e in entries if e.metrics.padding_ratio > 0.25),
     }
-    assert ("decompose", "cut") in bad
+    assert ("decompose", "cut that would fit") in bad
     assert ("padding", "padding") in bad
-    assert ("bfd", "cut") in marked
+    assert ("bfd", "cut that would fit") in marked
 
 
 def test_the_command_is_there_to_paste() -> None:
@@ -343,14 +343,15 @@ def test_avoidable_truncation_is_told_from_what_no_strategy_keeps_whole(tmp_path
     _, (good, words) = judgements(tmp_path, strategy="concat")
     assert not good
     longer = "(10 documents are longer than a row: no strategy keeps these whole)"
-    assert words.endswith(f"% of the documents that fit in a row are cut, which bfd would keep whole {longer}.")
+    assert words.endswith(f"% of the documents that would fit in a row are cut, which bfd would keep whole {longer}.")
 
 
 def test_documents_longer_than_a_row_are_no_fault(tmp_path: Path) -> None:
     _, (good, words), *_ = judgements(tmp_path, strategy="bfd")
     assert (good, words) == (
         True,
-        "No document that fits in a row is cut (10 documents are longer than a row: no strategy keeps these whole).",
+        "No document that would fit in a row is cut "
+        "(10 documents are longer than a row: no strategy keeps these whole).",
     )
 
 

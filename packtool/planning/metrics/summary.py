@@ -43,10 +43,10 @@ class Metrics:
         rows: training samples, C.
         padding_ratio: padding / output tokens (bucket pretraining, equation 1).
         truncated_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
-        truncation_ratio: truncated documents / documents (bucket pretraining, equation 2).
+        truncation_ratio: cut documents / documents (the truncation ratio of bucket pretraining, equation 2).
         fitting_documents: documents whose text fits a row: of length at most L + 1.
-        avoidably_truncated_documents: fitting documents that are truncated.
-        avoidable_truncation_ratio: avoidably truncated / fitting documents.
+        avoidably_truncated_documents: fitting documents that are cut.
+        avoidable_truncation_ratio: cut fitting documents / fitting documents: what decides between strategies.
         concatenation_ratio: documents / rows (bucket pretraining, equation 3).
         documents_per_row: distinct documents in a row.
         mean_context: tokens of the same segment before a token in its row, averaged over all tokens but padding.
@@ -101,7 +101,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         padding += tally.padding
         placed += tally.placed
         repeated += tally.repeated
-    # A document of EOS alone has no text to truncate.
+    # A document of EOS alone has no text to cut.
     intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
     # Text alone decides, here as in what is cut: a document of L tokens and EOS is whole in a row without its EOS.
     fitting = int(np.count_nonzero(lengths <= longest + 1))

@@ -33,15 +33,19 @@ def ends_shown(ends: dict[str, int], stops: Sequence[str]) -> str:
         ends: documents by the token that ends their last turn that trains, an empty text where nothing does.
         stops: the tokens that generation stops at, as far as the tokenizer's files say.
 
-    >>> ends_shown({"<|im_end|>": 2, "": 1}, ["</s>"])
-    'answers end with <|im_end|> (2), nothing (1); tell generation to stop at <|im_end|>, too: the tokenizer names </s>'
+    >>> ends_shown({"<end>": 2, "": 1}, ["</s>"])
+    '2 answers end with <end>, 1 with nothing; tell generation to stop at <end>, too: the tokenizer names </s>'
     """
-    listed = ", ".join(f"{token or 'nothing'} ({count:,})" for token, count in sorted(ends.items(), reverse=True))
+    (first, most), *others = sorted(ends.items(), reverse=True)
+    verb = "ends" if most == 1 else "end"
+    shown = [f"{plural(most, 'answer')} {verb} with {first or 'nothing'}"]
+    shown += [f"{count:,} with {token or 'nothing'}" for token, count in others]
+    listed = ", ".join(shown)
     unknown = [token for token in sorted(ends) if token and token not in stops]
     if not unknown:
-        return f"answers end with {listed}"
+        return listed
     told = f"tell generation to stop at {', '.join(unknown)}, too: the tokenizer names {', '.join(stops)}"
-    return f"answers end with {listed}; {told}"
+    return f"{listed}; {told}"
 
 
 def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[str, SpanCounts]], chat: Chat) -> None:

@@ -1,0 +1,79 @@
+"""Say in words how documents were chosen of the stores: what was asked, and why documents were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from packtool.options.kinds import parse_part
+from packtool.options.shared import DEFAULT_SEED
+from packtool.report.figures import options_in_words
+
+_REASONS = {
+    "not_where": "for which --where does not hold",
+    "too_short": "too short",
+    "too_long": "too long",
+    "duplicates": "copies of earlier ones",
+    "other_shard": "of other shards",
+    "not_sampled": "not in the sample",
+    "not_drawn": "not drawn by --mix",
+}
+"""Why documents were left out, by the names in manifests; other names say it themselves."""
+_OTHER_SIDE = {"train": "held out for validation", "holdout": "held in for training"}
+"""What the documents on the other side of a hold-out are, by the part that was taken."""
+_TOLD_APART = (
+    "mix",
+    "holdout",
+    "holdout_seed",
+    "holdout_bound",
+    "holdout_hashes",
+    "part",
+    "where_stores",
+    "exclude_xxh3_128",
+)
+"""Recorded options that are told in words of their own, or, as weights, store by store."""
+
+
+def reason_in_words(reason: str, asked: Mapping[str, Any]) -> str:
+    """Say what the documents are that were left out for a reason.
+
+    Args:
+        reason: as manifests and reports name it.
+        asked: how the documents were chosen, as recorded.
+
+    >>> reason_in_words("other_side", {"part": "train"}), reason_in_words("excluded", {})
+    ('held out for validation', 'excluded')
+    """
+    if reason == "other_side":
+        return _OTHER_SIDE[asked["part"]]
+    return _REASONS.get(reason, reason.replace("_", " "))
+
+
+def choice_in_words(asked: Mapping[str, Any], excluded: Sequence[str] = ()) -> str:
+    """Say how documents were chosen: what was asked, without what follows from it.
+
+    Args:
+        asked: how the documents were chosen, as recorded.
+        excluded: names of the lists and stores whose documents were excluded; empty if only their hashes are known.
+
+    >>> choice_in_words({"holdout": "5", "holdout_seed": 0, "part": "train", "min_tokens": 9}, ["list.txt"])
+    'all but a hold-out of 5 documents, min tokens 9, without those of list.txt'
+    """
+    words = []
+    if "mix" in asked:
+        words.append("weights of the stores")
+    if "holdout" in asked:
+        lead = "a hold-out of" if asked["part"] == "holdout" else "all but a hold-out of"
+        words.append(f"{lead} {parse_part(asked['holdout']).in_words()}")
+        if asked["holdout_seed"]:
+            words.append(f"holdout seed {asked['holdout_seed']}")
+    others = {name: value for name, value in asked.items() if name not in _TOLD_APART}
+    if others.get("seed") == DEFAULT_SEED:
+        del others["seed"]
+    if others:
+        words.append(options_in_words(others))
+    if excluded:
+        words.append(f"without those of {', '.join(excluded)}")
+    elif "exclude_xxh3_128" in asked:
+        words.append(options_in_words({"without those of": asked["exclude_xxh3_128"]}))
+    return ", ".join(words)
