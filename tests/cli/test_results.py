@@ -15,8 +15,8 @@ import packtool as package
 from packtool.cli import run
 from packtool.formats.packed import PackedDataset
 from packtool.report.verdict import judge
+from tests.choosing.web_and_wiki import web_and_wiki
 from tests.cli.running import ENVIRONMENT, packtool
-from tests.commands.web_and_wiki import web_and_wiki
 from tests.shell import Shell
 from tests.stores import write_store, write_uniform_store
 
