@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import cli_reference
+import code_list
 import file_list
 import format_table
 import pytest
@@ -17,6 +18,7 @@ from packtool.cli.commands import COMMANDS
 DOCS = Path(__file__).parents[2] / "docs"
 GENERATED: dict[str, Callable[[str], str]] = {
     "cli.md": lambda _: cli_reference.reference(),
+    "codes.md": lambda _: code_list.page(),
     "files.md": lambda _: file_list.page(),
     "coming-from.md": format_table.written,
     "report-schema.md": lambda _: report_schema.page(),
