@@ -479,7 +479,7 @@ _OF_SOURCE = {
     "repack": FLAG,
     "shuffle": FLAG,
     "seed": WHOLE,
-    "stores": Kind("a list of paths or URLs", "", list[str | Path] | str, PLACES.parse),
+    "stores": Kind("a list of paths or URLs", "", PLACES.in_file, PLACES.parse),
 }
 """The kinds of the values of a source, by key."""
 

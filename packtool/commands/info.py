@@ -8,7 +8,7 @@ from typing import Any
 
 from packtool.commands.info_dataset import dataset_info, is_output, member_info
 from packtool.commands.path_info import Info
-from packtool.errors import DataError
+from packtool.errors import DataError, PacktoolError
 from packtool.formats.names import TOKENIZER
 from packtool.options.inspecting import InfoArguments
 from packtool.options.signature import takes
@@ -45,14 +45,24 @@ def _directory(path: Path) -> Info:
         return dataset_info(LocalPlace(path))
     if (path / TOKENIZER).is_file():
         return _tokenizer(path)
-    parts = [dataset_info(LocalPlace(child)) for child in sorted(path.iterdir()) if is_output(child)]
+    parts = [_part(child) for child in sorted(path.iterdir()) if is_output(child)]
     if parts:
-        done = sum(part.state == "whole" for part in parts)
-        state = "whole" if done == len(parts) else "unfinished"
-        return Info(path, "directory of datasets", state, {"datasets": len(parts), "whole": done}, parts=parts)
+        states = [part.state for part in parts]
+        worst = max(states, key=("whole", "unfinished", "damaged").index)
+        counts = {"datasets": len(parts), "whole": states.count("whole")}
+        return Info(path, "directory of datasets", worst, counts, parts=parts)
     from packtool.commands.info_texts import directory_info  # the readers of texts, which a dataset does without
 
     return directory_info(path)
+
+
+def _part(path: Path) -> Info:
+    """Describe one of several datasets, also one that can't be read: the others can."""
+    try:
+        return dataset_info(LocalPlace(path))
+    except PacktoolError as error:
+        quoted = shlex.quote(str(path))
+        return Info(path, "dataset", "damaged", {"problem": error.what}, next=[f"packtool info {quoted}"])
 
 
 def _file(path: Path) -> Info:

@@ -29,7 +29,8 @@ from packtool.formats.schema import (
     StoreManifest,
     listed,
 )
-from packtool.options.arguments import command_line
+from packtool.options.arguments import as_recorded_by, command_line
+from packtool.options.commands import WRITING
 from packtool.outputs.claim import look, made_by
 from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.local import LocalPlace
@@ -236,11 +237,13 @@ def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
         begun = look(place).mark
     except PacktoolError:
         begun = None
-    command = begun.command if begun else "?"
+    command, arguments = "?", None
+    if begun is not None and begun.command in WRITING:
+        command, arguments = begun.command, as_recorded_by(begun.command, begun.arguments)
     facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
     path, quoted = place.shown, shlex.quote(str(place))
-    if begun is not None and begun.arguments:
-        call = command_line(command, begun.arguments, str(place))
+    if arguments:
+        call = command_line(command, arguments, str(place))
         following = [f"{call} --resume", f"{call} --overwrite"]
     else:
         following = [

@@ -6,12 +6,13 @@ Both stand in its `run.json`, beside what may differ between equal runs: manifes
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.options.arguments import command_line
-from packtool.options.commands import WRITING
+from packtool.options.arguments import as_recorded_by, command_line
+from packtool.options.kinds import LOCATION
 from packtool.places.place import Place
 
 
@@ -21,8 +22,9 @@ def command_again(place: Place) -> str | None:
     Paths are absolute, as the command was given them on the machine that ran it.
     """
     run = _run(place)
-    command, arguments = run.get("command"), run.get("arguments")
-    if command not in WRITING or not isinstance(arguments, dict) or not arguments:
+    command: Any = run.get("command")
+    arguments = as_recorded_by(command, run.get("arguments"))
+    if not arguments:
         return None
     return command_line(command, arguments, str(place.shown))
 
@@ -40,12 +42,12 @@ def tokenizer_named(places: Iterable[Place]) -> str | None:
     """Return the name of the tokenizer, as `tokenize` was given it, that these outputs share; None if it is unknown."""
     for place in places:
         run = _run(place)
-        arguments = run.get("arguments")
-        name = run.get("tokenizer")
-        if isinstance(arguments, dict):
-            name = arguments.get("tokenizer", name)
+        arguments = as_recorded_by(run.get("command"), run.get("arguments")) or {}
+        name = arguments.get("tokenizer", run.get("tokenizer"))
         if isinstance(name, str):
-            return name
+            with suppress(UsageError, ValueError):  # a URL with credentials, which are not to be shown
+                LOCATION.parse(name)
+                return name
     return None
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from packtool.options.commands import arguments_of
+from packtool.errors import UsageError
+from packtool.options.check import checked
+from packtool.options.commands import WRITING, arguments_of
 from packtool.options.declare import declared, flag
 from packtool.options.kinds import OF_PLACES, Records
+from packtool.options.values import read_value
 
 _OF_ONE_CALL = (
     "output",
@@ -65,12 +69,45 @@ def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
     return words
 
 
+def as_recorded_by(command: Any, given: Any) -> dict[str, Any] | None:
+    """Return the arguments of a call that a file has recorded, if they fit the options that the command declares.
+
+    Anybody may have written the file, and what is shown of it may be run.
+
+    Args:
+        command: that the file names.
+        given: its arguments there, as `plain_arguments` returned them.
+
+    Returns:
+        None where they don't fit: what is not an option, or not of its kind, or makes no sense beside the others.
+
+    >>> as_recorded_by("pack", {"stores": ["a"], "strategy": "bfd"})
+    {'stores': ['a'], 'strategy': 'bfd'}
+    >>> as_recorded_by("pack", {"stores": [1], "strategy": "bfd"}), as_recorded_by("rm", {"stores": ["a"]})
+    (None, None)
+    """
+    if command not in WRITING or not isinstance(given, Mapping):
+        return None
+    arguments = arguments_of(command)
+    options = declared(arguments)
+    if "output" not in options or not set(given) <= set(options).difference(_OF_ONE_CALL):
+        return None
+    values: dict[str, Any] = {"output": "output"}
+    try:
+        for name, value in given.items():
+            values[name] = read_value(options[name].option.kind, name, value, "")
+        checked(arguments(**values))
+    except (UsageError, TypeError):  # a TypeError: one that must be given is missing
+        return None
+    return dict(given)
+
+
 def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     """Write a call as its command line.
 
     Args:
         command: one that writes.
-        given: its arguments, as `plain_arguments` returns them.
+        given: its arguments, as `plain_arguments` or `as_recorded_by` returns them.
         output: where it writes.
 
     >>> command_line("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
@@ -87,10 +124,21 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
         if not declaration.option.positional:
             named += _as_words(name, value, repeated=declaration.option.kind.repeated)
         elif isinstance(value, list):
-            positional += value
+            positional += map(_no_option, value)
         else:
-            positional.append(value)
+            positional.append(_no_option(value))
     return shlex.join(["packtool", command, *positional, "-o", output, *named])
+
+
+def _no_option(value: str) -> str:
+    """Write a path so that it is not taken for an option; - alone is standard input.
+
+    >>> _no_option("--overwrite"), _no_option("-"), _no_option("a")
+    ('./--overwrite', '-', 'a')
+    """
+    if value.startswith("-") and value != "-":
+        return f"./{value}"
+    return value
 
 
 def _as_words(name: str, value: Any, *, repeated: bool) -> list[str]:
@@ -117,4 +165,6 @@ def _plain(value: Any, *, path: bool) -> Any:
         return location if is_remote(location) else str(Path(location).absolute())
     if value is None or isinstance(value, str | int | float):
         return value
+    if isinstance(value, Mapping):
+        return json.dumps(value)
     return str(value)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from packtool.options.declare import Only, Option, declared
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import FLAG, PATHS, PLACES, TEXT
+from packtool.options.kinds import FLAG, LOCATION, PATHS, PLACES, TEXT
 from packtool.options.names import EXPORTS, IMPORTS, listed
 from packtool.options.shared import CheckInput, EosToken, Many, OutputOption, Revision, StoresMoved, Writing
 
@@ -25,7 +25,7 @@ class ImportArguments(Writing):
     tokenizer: Annotated[
         str | Path | None,
         Option(
-            TEXT,
+            LOCATION,
             "The tokenizer that made the ids: a tokenizer.json, a directory with one, or a hub id.",
             "Tokens",
             metavar="FILE|DIR|HUB_ID",

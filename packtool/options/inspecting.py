@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from packtool.options.declare import Excludes, Needs, Only, Option
-from packtool.options.kinds import COUNT, NUMBER, PLACE, PLACES, TEXT
+from packtool.options.kinds import COUNT, LOCATION, NUMBER, PLACE, PLACES, TEXT
 from packtool.options.shared import Many, Quiet
 
 _OF_ROWS = Only(("packed datasets",), "give --document or --find")
@@ -54,7 +54,7 @@ class ShowArguments:
     tokenizer: Annotated[
         str | Path | None,
         Option(
-            TEXT,
+            LOCATION,
             "The tokenizer it was made with, where the dataset does not hold it.",
             metavar="FILE|DIR|HUB_ID",
         ),
@@ -141,7 +141,7 @@ class VerifyArguments:
     tokenizer: Annotated[
         str | Path | None,
         Option(
-            TEXT,
+            LOCATION,
             "Also compare what this tokenizer makes of a sample of a token store's documents with their ids.",
             metavar="FILE|DIR|HUB_ID",
             only=Only(("token stores",), "give it for the store that this was made from"),

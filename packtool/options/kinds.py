@@ -171,7 +171,7 @@ def parse_temperature(value: Decimal | float | str) -> Decimal:
         temperature = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(value) from None
-    if not Decimal("0.01") <= temperature <= 1000:
+    if not temperature.is_finite() or not Decimal("0.01") <= temperature <= 1000:
         raise ValueError(value)
     return temperature
 
@@ -280,9 +280,13 @@ def _several(value: Any) -> list[Any]:
 
 
 def _place(value: Any) -> Any:
-    """Refuse a path with a NUL character, which no file system takes."""
-    if isinstance(value, str | os.PathLike) and "\0" in str(value):
-        raise ValueError(value)
+    """Refuse a path with a NUL character, which no file system takes, and a URL with credentials."""
+    from packtool.places.url import require_no_secret  # --help needs none of it
+
+    if isinstance(value, str | os.PathLike):
+        if "\0" in str(value):
+            raise ValueError(value)
+        require_no_secret(str(value))
     return value
 
 
@@ -402,6 +406,8 @@ SHARD = Kind("a part by its number, such as 1/8", "I/N", str, parse_shard)
 SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str, parse_bytes)
 OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[str, Any] | str, parse_object)
 TEXT = Kind("a string", "TEXT", str)
+LOCATION = Kind("a string", "TEXT", str, _place)
+"""A name, a path or a URL."""
 TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str)
 WEIGHTS = Kind(
     "a table of numbers, such as {web = 1, wiki = 3}, or a list of strings, such as web=1,wiki=3",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, KEPT, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT, TEXT_OR_ID, KeptField
+from packtool.options.kinds import FLAG, KEPT, LOCATION, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT, TEXT_OR_ID, KeptField
 
 LARGEST_ROW = 1 << 24
 """The longest row (and atom) that is planned: planning time and memory grow with it."""
@@ -87,7 +87,7 @@ DryRun = Annotated[
 TokenizerOption = Annotated[
     str | Path | None,
     Option(
-        TEXT,
+        LOCATION,
         "A tokenizer.json, a directory with one, or a hub id.",
         "Tokens",
         metavar="FILE|DIR|HUB_ID",
@@ -129,7 +129,7 @@ class Working:
     scheduler: Annotated[
         str | None,
         Option(
-            TEXT,
+            LOCATION,
             "Run on a Dask cluster: address or file of its scheduler, or local; the output is the same.",
             "Resources",
             metavar="ADDRESS",

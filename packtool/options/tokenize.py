@@ -16,6 +16,7 @@ from packtool.options.kinds import (
     GLOBS,
     INPUTS,
     LIMIT,
+    LOCATION,
     NAMES,
     NUMBER,
     OBJECT,
@@ -108,7 +109,7 @@ class ConversationOptions:
     chat_template: Annotated[
         str | Path | None,
         _conversation(
-            TEXT,
+            LOCATION,
             "Chat template: a file, or the name of one of the tokenizer's.",
             metavar="FILE|NAME",
             default="the tokenizer's",

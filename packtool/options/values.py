@@ -19,7 +19,7 @@ def read_value(kind: Kind, name: str, value: Any, where: str) -> Any:
         where: the value was written, as ``file:line``.
 
     Raises:
-        UsageError: `bad-type`: it is of another kind, or out of range.
+        UsageError: `bad-type`: it is of another kind, or out of range; or what its kind says of it.
 
     >>> from packtool.options.kinds import AMOUNT
     >>> read_value(AMOUNT, "tokens", "2k", "a.toml:3")
@@ -30,10 +30,20 @@ def read_value(kind: Kind, name: str, value: Any, where: str) -> Any:
     """
     from packtool.support.decoding import convert  # msgspec, of which --help needs nothing
 
-    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
     try:
-        return kind.parse(convert(plain, kind.in_file))
-    except (ValueError, OverflowError, UsageError):
+        return kind.parse(convert(_plain(value), kind.in_file))
+    except UsageError as error:
+        raise UsageError(error.code, f"{name}: {error.what}", remedy=error.remedy, where=where) from None
+    except (ValueError, OverflowError):
         as_in_toml = str(value).lower() if isinstance(value, bool) else shown(value)
         what = f"{name} can't be {as_in_toml}"
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return paths as texts."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    return value

@@ -107,10 +107,21 @@ def condition_of(text: str) -> Condition:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Python: it would name a line of no file
             body = ast.parse(text.strip(), mode="eval").body
+        _require_unicode(body)
         return _condition(body, _DEEPEST)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         remedy = f"write it like {EXAMPLE}, with == for equal; a field whose name is no word is field['the name']"
         raise _refused(f"{shown(text)} is not an expression", remedy) from None
+
+
+def _require_unicode(body: ast.expr) -> None:
+    """Refuse half of a surrogate pair in a constant or a name: no field that was kept can have it."""
+    for node in ast.walk(body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node.value.encode()
+            except UnicodeEncodeError:
+                raise _refused(f"{shown(node.value)} is no valid Unicode", "write whole characters") from None
 
 
 def parse_where(value: str) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from packtool.errors import UsageError
 
 SCHEMES = ("s3", "gs")
 """Stores that datasets are read from and written to."""
+_URL = re.compile(r"\s*(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<authority>[^/?#\\]*)(?P<rest>.*)", re.DOTALL)
+"""A URL, also one that lost a slash by becoming a `Path`."""
+_HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
+_QUERY = re.compile(r"[?&][\w.~%+-]+=")
+"""A parameter of a query. In the URL of a bucket a question mark is a pattern."""
+_WITH_CONTAINER = ("abfs", "abfss")
 
 
 def is_remote(location: str) -> bool:
@@ -31,17 +37,36 @@ def as_typed(location: object) -> str:
     return re.sub(rf"^({'|'.join(SCHEMES)}|hf):/(?=[^/])", r"\1://", str(location))
 
 
-def require_no_secret(url: str) -> None:
-    """Refuse credentials in a URL, without repeating them: they would appear in logs and messages."""
-    scheme, _, rest = url.partition("://")
-    user, at, host = rest.partition("/")[0].rpartition("@")
-    if at and (scheme == "s3" or ":" in user):
-        raise UsageError(
-            "secret-in-url",
-            "the URL holds credentials, which would appear in logs and messages",
-            remedy="leave them out; they are read from the environment, or the files of the store's client",
-            where=f"{scheme}://…@{host}",
-        )
+def require_no_secret(location: str) -> None:
+    """Refuse credentials in a URL, without repeating them: they would appear in logs, messages and `run.json`.
+
+    Nothing before an @ is needed to name a file, but for the container of abfs. A password may hold a slash, so what
+    looks like a port must be one. Signatures are passed in a query.
+
+    >>> require_no_secret("s3://bucket/a@b.jsonl"), require_no_secret("abfs://container@account/a.jsonl")
+    (None, None)
+    >>> require_no_secret("https://TOKEN@host/a.jsonl")
+    Traceback (most recent call last):
+    packtool.errors.UsageError: https://…@host holds credentials, which would appear in logs, messages and run.json. \
+Leave them out; they are read from the environment, or the files of the store's client.
+    """
+    match = _URL.fullmatch(location)
+    if match is None:
+        return
+    scheme = match["scheme"].lower()
+    user, at, host = unquote(match["authority"]).rpartition("@")
+    plain = not at or (scheme in _WITH_CONTAINER and not set(user) & set(":%"))
+    signed = scheme not in SCHEMES and _QUERY.search(match["rest"]) is not None
+    if plain and not signed and _HOST.fullmatch(host):
+        return
+    shown = f"{scheme}://…"
+    if at:
+        shown += f"@{host}"
+    raise UsageError(
+        "secret-in-url",
+        f"{shown} holds credentials, which would appear in logs, messages and run.json",
+        remedy="leave them out; they are read from the environment, or the files of the store's client",
+    )
 
 
 def dataset_url(given: str) -> str:

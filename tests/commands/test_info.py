@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import AddedToken
@@ -14,8 +15,9 @@ import packtool
 from packtool.cli import run
 from packtool.commands import info_texts
 from packtool.errors import DataError
+from packtool.formats.manifest import sealed, unsealed
 from tests.formats.outputs import prepare
-from tests.interrupting import interrupted
+from tests.interrupting import flip, interrupted
 from tests.shell import Shell
 from tests.stores import write_store
 from tests.text.encoding import shapes
@@ -159,12 +161,35 @@ def test_unfinished_work(place: Path, shell: Shell) -> None:
     assert "  packtool pack ... -o half --resume " in text
 
 
+@pytest.mark.parametrize("arguments", [{"stores": [1]}, {"stores": ["a"], "overwrite": True}, {"no": 1}])
+def test_what_somebody_wrote_of_unfinished_work_is_no_command(
+    place: Path, shell: Shell, arguments: dict[str, Any]
+) -> None:
+    prepare("half", "pack", key="k")
+    marker = place / "half" / "unfinished" / "state.json"
+    state = json.loads(unsealed(marker.read_bytes()))
+    marker.write_bytes(sealed(state | {"arguments": arguments}))
+    assert "  packtool pack ... -o half --resume " in shell("info", "half")
+    marker.write_bytes(sealed(state | {"command": "rm -r /"}))
+    assert "  packtool ? ... -o half --resume " in shell("info", "half")
+
+
 def test_a_directory_of_datasets(place: Path, shell: Shell) -> None:
     text = shell("info", ".")
     assert text.startswith(".: directory of datasets, whole\n")
     assert "\n  packed                packed dataset, whole, 6 rows\n" in text
     prepare("half", "pack", key="k")
     assert packtool.info(".").state == "unfinished"
+
+
+def test_one_damaged_manifest_hides_no_other_dataset(place: Path, shell: Shell) -> None:
+    flip(place / "packed" / "manifest.json")
+    text = shell("info", ".", status=1)
+    assert "\n  packed                dataset, damaged\n" in text
+    assert "\n  store                 token store, whole" in text
+    [damaged] = [part for part in packtool.info(".").parts if part.state == "damaged"]
+    assert damaged.facts["problem"].startswith("not a valid manifest")
+    assert json.loads(shell("info", "--json", ".", status=1))["state"] == "damaged"
 
 
 def test_what_packtool_did_not_write(place: Path, shell: Shell) -> None:

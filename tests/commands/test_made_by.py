@@ -13,6 +13,8 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.formats import manifest as manifests
+from packtool.options.arguments import command_line, plain_arguments
+from packtool.options.tokenize import TokenizeArguments
 from packtool.report.page import page
 from packtool.report.schema import MeasuredReport
 from tests.shell import Shell
@@ -97,3 +99,52 @@ def test_a_run_that_is_lost_makes_no_command(place: Path) -> None:
     (place / "lost" / "run.json").unlink()
     assert packtool.stats(place / "lost").command is None  # type: ignore[union-attr]
     assert "made by" not in packtool.info(place / "lost").facts
+
+
+RECORDED: dict[str, Any] = {
+    "numbers": {"stores": [1, 2], "strategy": "bfd", "sequence_length": 32},
+    "one number": {"stores": 1, "strategy": "bfd", "sequence_length": 32},
+    "nothing": {"stores": None, "strategy": "bfd", "sequence_length": 32},
+    "lists of lists": {"stores": [["web"]], "strategy": "bfd", "sequence_length": 32},
+    "a mapping": {"stores": {"web": 1}, "strategy": "bfd", "sequence_length": 32},
+    "no stores": {"strategy": "bfd", "sequence_length": 32},
+    "another kind": {"stores": ["web"], "strategy": ["bfd"], "sequence_length": 32},
+    "out of range": {"stores": ["web"], "strategy": "bfd", "sequence_length": -32},
+    "no such option": {"stores": ["web"], "strategy": "bfd", "sequence_length": 32, "no": 1},
+    "of one call": {"stores": ["web"], "strategy": "bfd", "sequence_length": 32, "overwrite": True},
+    "no choice": {"stores": ["web"], "strategy": "bfd", "sequence_length": 32, "index_only": "yes"},
+    "a secret": {"stores": ["s3://key:secret@bucket/a"], "strategy": "bfd", "sequence_length": 32},
+    "no mapping": ["web"],
+    "a text": "web",
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_run_that_somebody_wrote_makes_no_command(name: str, place: Path, tmp_path: Path, shell: Shell) -> None:
+    """`run.json` has no seal."""
+    packtool.pack(place / "web", tmp_path / "rows", strategy="bfd", sequence_length=32)
+    record = tmp_path / "rows" / "run.json"
+    run = json.loads(record.read_bytes())
+    for arguments, command in ((RECORDED[name], "pack"), (run["arguments"], ["pack"]), (run["arguments"], "rm")):
+        record.write_text(json.dumps(run | {"arguments": arguments, "command": command}))
+        assert packtool.stats(tmp_path / "rows").command is None  # type: ignore[union-attr]
+        assert "made by" not in packtool.info(tmp_path / "rows").facts
+        for words in (("info",), ("info", "--json"), ("stats",)):
+            assert "secret" not in shell(*words, tmp_path / "rows")
+
+
+def test_what_looks_like_an_option_is_a_path(place: Path, tmp_path: Path) -> None:
+    packtool.pack(place / "web", tmp_path / "rows", strategy="bfd", sequence_length=32)
+    record = tmp_path / "rows" / "run.json"
+    run = json.loads(record.read_bytes())
+    run["arguments"]["stores"] = ["--overwrite", "-o", "/etc"]
+    record.write_text(json.dumps(run))
+    rest = "--strategy bfd --sequence-length 32"
+    made = packtool.info(tmp_path / "rows").facts["made by"]
+    assert made == f"packtool pack ./--overwrite ./-o /etc -o {tmp_path / 'rows'} {rest}"
+
+
+def test_arguments_of_a_template_are_written_as_json() -> None:
+    given = plain_arguments(TokenizeArguments("a", "b", template_args={"enable_thinking": False}))
+    line = command_line("tokenize", given, "b")
+    assert shlex.split(line)[-2:] == ["--template-args", '{"enable_thinking": false}']

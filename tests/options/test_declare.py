@@ -43,6 +43,7 @@ PLAIN = {
     kinds.SIZE: {int, str},
     kinds.OBJECT: {Any, str},
     kinds.TEXT: {str, Path},
+    kinds.LOCATION: {str, Path},
     kinds.FIELD: {str},
     kinds.FIELDS: {Sequence[str]},
     kinds.KEPT: {str, Sequence[kinds.KeptField | str]},

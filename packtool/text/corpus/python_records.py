@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.errors import UsageError
-from packtool.places.url import is_remote
+from packtool.places.url import is_remote, require_no_secret
 from packtool.text.corpus.classify import classify
 from packtool.text.corpus.records import CorpusFile, Fields, UnusableFileError
 
@@ -81,6 +81,7 @@ def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:
         what = f"record {number} is {type(record).__name__}, neither a text nor a mapping"
         raise _refused(what, f"yield texts, or mappings such as {{{text!r}: ...}}")
     if number == 1 and (is_remote(record) or (len(record) < 1000 and "\n" not in record and Path(record).exists())):
+        require_no_secret(record)
         raise _refused(f"the first text, {record!r}, names a file", "give paths as a list, or texts as {'text': ...}")
     return {text: record}
 
