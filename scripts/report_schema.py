@@ -19,10 +19,10 @@ from typing import Any, Literal
 import msgspec
 
 from packtool.report.blend_schema import BlendReport
-from packtool.report.schema import CorpusReport, MeasuredReport, PackedReport, StoreReport
+from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
 
 PAGE, SCHEMA = "report-schema.md", "report.schema.json"
-ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, CorpusReport, BlendReport)
+ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, BlendReport)
 INTRODUCTION = """# The report
 
 Written from the types in `packtool/report/schema.py` and `packtool/report/blend_schema.py` by
@@ -31,7 +31,7 @@ for those who check or generate.
 
 `packtool pack` and `packtool shuffle` write `report.json`, a [PackedReport](#packedreport), beside the manifest.
 `packtool stats --json` prints a [MeasuredReport](#measuredreport) of a packed dataset, a [StoreReport](#storereport) of
-a token store, a [CorpusReport](#corpusreport) of text files or a [BlendReport](#blendreport) of a blend. From Python
+token stores or text files, or a [BlendReport](#blendreport) of a blend. From Python
 they are these classes:
 `packtool.stats("packed").metrics.padding_ratio`.
 

@@ -30,10 +30,10 @@ def store_report(
         path="<store> & more",
         tokenizer=TOKENIZER,
         dtype="<u2",
-        counts={"documents": len(lengths)},
+        counts={"documents": len(lengths), "tokens": int(np.sum(lengths))},
         sources=[],
         batch_size=4,
-        lengths=lengths_of(counts, "tokens"),
+        lengths=lengths_of(counts),
         comparison=compare(lengths, tried, counts, 4) if names else None,
     )
 

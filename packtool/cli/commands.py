@@ -174,7 +174,8 @@ def stats(values: GivenValues, terminal: Terminal) -> None:
 
     Of a blend (a TOML file) it says what a run takes of each source: rows, shares, epochs, and when each repeats.
 
-    Reads only lengths and segment tables of stores and datasets, no tokens. Reads all of text files.
+    Reads only lengths and segment tables of stores and datasets, no tokens. Tokenizes text files to a temporary
+    directory (TMPDIR), which takes the room of a store: see packtool tokenize --dry-run.
 
     \b
     Examples:

@@ -91,7 +91,7 @@ def store_report(
         counts=dict(known),
         sources=_stored_sources(corpus, recorded, counts),
         batch_size=options.batch_size,
-        lengths=lengths_of(counts, "tokens"),
+        lengths=lengths_of(counts),
         comparison=comparison_of(
             lengths,
             counts,
@@ -176,7 +176,7 @@ def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) ->
             document_share=ratio(end - begin, corpus.documents),
             tokens=tokens,
             token_share=ratio(tokens, corpus.tokens),
-            lengths=lengths_of(its_counts, "tokens"),
+            lengths=lengths_of(its_counts),
             duplicates=duplicates,
             trained_tokens=trained[number],
         )

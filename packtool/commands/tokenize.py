@@ -51,20 +51,25 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
     """
     with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
-        clock = Clock()
-        texts = find(options)
-        tokenizer = load(options, texts.kind)
-        recipe = StoreRecipe.of(options, texts, tokenizer)
-        place = place_of(options.output)
-        with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
-            if out.preview:
-                return _preview(out, options, recipe, tokenizer, texts, engine)
-            if out.finished:
-                return TokenizeResult.kept_at(out)
-            # Every block is read, filtered, encoded and written by one task: `Attempt.take` in tokenizing/block.py.
-            blocks = run_blocks(recipe, tokenizer, texts, options, out, engine)
-            counts, run = finish(out, recipe, tokenizer, blocks, clock)
-            return TokenizeResult(path=place.shown, counts=counts, run=run)
+        return tokenized(options, engine, called=str(place_of(options.output)))
+
+
+def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> TokenizeResult:
+    """Tokenize with an engine that the caller has; `called` is what warnings call the store."""
+    clock = Clock()
+    texts = find(options)
+    tokenizer = load(options, texts.kind)
+    recipe = StoreRecipe.of(options, texts, tokenizer)
+    place = place_of(options.output)
+    with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
+        if out.preview:
+            return _preview(out, options, recipe, tokenizer, texts, engine)
+        if out.finished:
+            return TokenizeResult.kept_at(out)
+        # Every block is read, filtered, encoded and written by one task: `Attempt.take` in tokenizing/block.py.
+        blocks = run_blocks(recipe, tokenizer, texts, options, out, engine)
+        counts, run = finish(out, recipe, tokenizer, blocks, clock, called)
+        return TokenizeResult(path=place.shown, counts=counts, run=run)
 
 
 def _preview(

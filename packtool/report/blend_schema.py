@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from packtool.report.schema import FORMAT, SCHEMA_VERSION, DocumentsReport, MeasuredReport
+from packtool.report.schema import FORMAT, SCHEMA_VERSION, MeasuredReport, StoreReport
 from packtool.support.version import __version__
 
 
@@ -127,5 +127,5 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
         return f"<BlendReport: {self.path}, {self.samples:,} {self.unit} of {names}>"
 
 
-Report: TypeAlias = MeasuredReport | DocumentsReport | BlendReport
+Report: TypeAlias = MeasuredReport | StoreReport | BlendReport
 """Any report of `packtool.stats`."""

@@ -88,7 +88,7 @@ def report_of_rows(
     if not tallies:
         return report
     counts = LengthCounts.of(tallies[0].lengths)
-    lengths, slid = lengths_of(counts, "tokens"), None
+    lengths, slid = lengths_of(counts), None
     if strategy == "seamless":
         repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
         slid = sliding(counts, options["sequence_length"], repeated)
@@ -120,13 +120,12 @@ def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
     return manifests.read_report(place, manifest.report, PackedReport)
 
 
-def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
-    """Describe a length distribution; `unit` is tokens, words or characters."""
+def lengths_of(counts: LengthCounts) -> Lengths:
+    """Describe a length distribution."""
     bins = []
     for first, last, documents, total in counts.histogram():
         bins.append(LengthBin(first=first, last=last, documents=documents, total=total))
     return Lengths(
-        unit=unit,
         documents=counts.documents,
         total=counts.tokens,
         mean=counts.mean,

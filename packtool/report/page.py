@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from packtool.outputs.tokenizer_files import is_default
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.summary import Metrics
 from packtool.report import charts, tables
@@ -21,11 +22,11 @@ from packtool.report.schema import (
     Advice,
     ChosenStrategy,
     Comparison,
-    DocumentsReport,
     Lengths,
     MeasuredReport,
     PackedSourceFigures,
     SampleRow,
+    StoreReport,
     Trial,
     Verdict,
 )
@@ -84,7 +85,7 @@ def _titles(report: Report) -> tuple[str, str]:
     return f"Documents: {report.path}", subtitle
 
 
-def _configuration(report: MeasuredReport | DocumentsReport) -> str:
+def _configuration(report: MeasuredReport | StoreReport) -> str:
     """Describe the measurement and its options."""
     known = [("measured", report.path)]
     if isinstance(report, MeasuredReport):
@@ -109,7 +110,7 @@ def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
         yield "order", "that of the corpus"
 
 
-def _tried_on(report: DocumentsReport) -> Iterator[tuple[str, str]]:
+def _tried_on(report: StoreReport) -> Iterator[tuple[str, str]]:
     held = [f"{count(value)} {name.replace('_', ' ')}" for name, value in report.counts.items()]
     yield "holds", ", ".join(held)
     if report.comparison:
@@ -123,13 +124,12 @@ def _tried_on(report: DocumentsReport) -> Iterator[tuple[str, str]]:
     yield from _tokenizer(report)
 
 
-def _tokenizer(report: MeasuredReport | DocumentsReport) -> Iterator[tuple[str, str]]:
-    tokenizer = report.tokenizer
-    if tokenizer is None:
-        return
-    name = ""
+def _tokenizer(report: MeasuredReport | StoreReport) -> Iterator[tuple[str, str]]:
+    tokenizer, name = report.tokenizer, ""
     if report.tokenizer_name is not None:
         name = f"{report.tokenizer_name}: "
+    elif is_default(tokenizer):
+        name = "packtool's small one, for trying things out: "
     yield (
         "tokenizer",
         f"{name}{count(tokenizer.vocab_size)} ids, documents end with {tokenizer.eos_token!r} (id "
@@ -251,14 +251,14 @@ def _legend(accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 # Documents that are not packed: their lengths, and what strategies would make of them.
 
 
-def _documents_sections(report: DocumentsReport) -> Iterator[str]:
+def _documents_sections(report: StoreReport) -> Iterator[str]:
     lengths, comparison = report.lengths, report.comparison
     if comparison and comparison.verdicts:
         yield _verdict_section(comparison.verdicts)
     yield tiles(
         [
             ("documents", short(lengths.documents)),
-            (lengths.unit, short(lengths.total)),
+            ("tokens", short(lengths.total)),
             ("mean", number(lengths.mean)),
             ("median", short(lengths.p50)),
             ("longest", short(lengths.max)),
@@ -285,20 +285,17 @@ def _lengths_chart(lengths: Lengths, marks: Sequence[int]) -> str:
     """Chart the length distribution with row lengths marked."""
     if not lengths.documents:
         return figure("Document length", "<p>No documents.</p>")
-    unit, total, documents = lengths.unit, lengths.total or 1, lengths.documents
+    total, documents = lengths.total or 1, lengths.documents
     caption = (
-        f"{count(documents)} documents with {count(lengths.total)} {unit}; mean {number(lengths.mean)}, half have "
+        f"{count(documents)} documents with {count(lengths.total)} tokens; mean {number(lengths.mean)}, half have "
         f"at most {count(lengths.p50)}, 99% at most {count(lengths.p99)}; longest {count(lengths.max)}."
     )
-    label = f"{unit} in a document"
-    if unit == "tokens":
-        label += ", EOS included"
     if len(marks) > _MARKS:
         marks = marks[-1:]
     drawing = charts.histogram(
         "Distribution of document lengths",
         [Bin(b.first, b.last, b.documents / documents) for b in lengths.histogram],
-        label=label,
+        label="tokens in a document, EOS included",
         unit="share of all",
         marks=marks,
         logarithmic=True,
@@ -306,7 +303,7 @@ def _lengths_chart(lengths: Lengths, marks: Sequence[int]) -> str:
         write=percent,
         tick=charts.tick_percent,
     )
-    legend = charts.legend([("documents", "bar-swatch"), (f"{unit} in them", "c1")])
+    legend = charts.legend([("documents", "bar-swatch"), ("tokens in them", "c1")])
     return figure("Document length", drawing, caption, legend)
 
 
@@ -316,7 +313,7 @@ def lengths_figure(lengths: Lengths) -> str:
     keys = ("min", "p01", "p10", "p25", "p50", "p75", "p90", "p99", "max")
     quantiles = [(names.get(key, key), short(getattr(lengths, key))) for key in keys]
     known = facts([*quantiles, ("mean", number(lengths.mean))])
-    return figure(f"Lengths in {lengths.unit}", known, "pNN: NN% have no more.")
+    return figure("Lengths in tokens", known, "pNN: NN% have no more.")
 
 
 def _verdict_section(verdicts: Sequence[Verdict]) -> str:

@@ -42,10 +42,9 @@ class LengthBin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True):
-    """The distribution of document lengths.
+    """The distribution of document lengths in tokens, EOS included.
 
     Attributes:
-        unit: tokens (EOS included), words (what whitespace separates) or characters (code points).
         documents: number of documents.
         total: the sum of their lengths.
         mean: the mean length.
@@ -55,7 +54,6 @@ class Lengths(msgspec.Struct, frozen=True, kw_only=True):
         histogram: bins of equal width on a logarithmic scale.
     """
 
-    unit: str
     documents: int
     total: int
     mean: float
@@ -436,7 +434,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
 
 
 class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of `stats` on one or more token stores.
+    """The report of `stats` on one or more token stores, or on text files, which it tokenizes to a temporary store.
 
     Attributes:
         path: what was measured, as given; of several stores, set apart by spaces.
@@ -454,6 +452,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         comparison: with `--compare`, else null.
         longest: the longest documents, longest first, each once; left out without `--longest`.
         most_repeated: the texts that most documents have, most frequent first; left out without `--most-repeated`.
+        temporary_bytes: the room that the tokens of text files took in the temporary directory; left out of stores.
     """
 
     path: str
@@ -471,53 +470,9 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     comparison: Comparison | None
     longest: list[ListedDocument] | msgspec.UnsetType = msgspec.UNSET
     most_repeated: list[RepeatedText] | msgspec.UnsetType = msgspec.UNSET
+    temporary_bytes: int | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
-        return _documents(self)
-
-
-class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of `stats` on text files.
-
-    Attributes:
-        path: what was measured, as given.
-        format: always the same.
-        schema_version: as in every report.
-        packtool_version: the version that wrote the report.
-        kind: what was measured.
-        tokenizer: the one that counted tokens, else null.
-        tokenizer_name: as it was given, else null.
-        counts: files, their bytes, documents, and what was left out, by reason.
-        batch_size: rows in a batch, as given, else null.
-        lengths: the documents in tokens where these were counted, else in words.
-        words: the documents in words.
-        characters: the documents in characters.
-        comparison: with `--compare`, else null.
-    """
-
-    path: str
-    format: Literal["packtool report"] = FORMAT
-    schema_version: Literal[1] = SCHEMA_VERSION
-    packtool_version: str = __version__
-    kind: Literal["corpus"] = "corpus"
-    tokenizer: TokenizerInfo | None
-    tokenizer_name: str | None = None
-    counts: dict[str, int]
-    batch_size: int | None
-    lengths: Lengths
-    words: Lengths
-    characters: Lengths
-    comparison: Comparison | None
-
-    def __repr__(self) -> str:
-        return _documents(self)
-
-
-def _documents(report: StoreReport | CorpusReport) -> str:
-    held = f"{plural(report.lengths.documents, 'document')}, {plural(report.lengths.total, report.lengths.unit[:-1])}"
-    tried = "" if report.comparison is None else f", {plural(len(report.comparison.entries), 'plan')} compared"
-    return f"<{type(report).__name__}: {report.path}, {held}{tried}>"
-
-
-DocumentsReport: TypeAlias = StoreReport | CorpusReport
-"""Batch size of documents that are not packed."""
+        held = f"{plural(self.lengths.documents, 'document')}, {plural(self.lengths.total, 'token')}"
+        tried = "" if self.comparison is None else f", {plural(len(self.comparison.entries), 'plan')} compared"
+        return f"<{type(self).__name__}: {self.path}, {held}{tried}>"

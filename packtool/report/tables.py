@@ -19,8 +19,6 @@ from packtool.report.figures import count, number, percent, short, times, times_
 from packtool.report.schema import (
     BucketFigures,
     Comparison,
-    CorpusReport,
-    DocumentsReport,
     ListedDocument,
     MeasuredReport,
     PackedSourceFigures,
@@ -350,12 +348,12 @@ def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
     return table_of("Mixing", columns, mixing, note)
 
 
-def source_tables(report: MeasuredReport | DocumentsReport) -> list[Table[Any]]:
+def source_tables(report: MeasuredReport | StoreReport) -> list[Table[Any]]:
     """Tabulate the inputs: their contents, their planned and actual shares, and how evenly batches mix them."""
-    if isinstance(report, CorpusReport) or not report.sources:
-        return []
     if isinstance(report, StoreReport):
         return [_stores_table(report.sources)]
+    if not report.sources:
+        return []
     tables: list[Table[Any]] = [_packed_table(report)]
     left_out = list(_left_out(report))
     if left_out:
@@ -410,11 +408,9 @@ def _stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceF
     return table_of("Inputs", columns, sources)
 
 
-def document_tables(report: DocumentsReport) -> list[Table[Any]]:
+def document_tables(report: StoreReport) -> list[Table[Any]]:
     """Tabulate the documents that a report lists: the longest ones, and the most frequent texts."""
     listed: list[Table[Any]] = []
-    if not isinstance(report, StoreReport):
-        return listed
     columns: list[TableColumn[Any]] = [
         TableColumn("store", lambda d: d.store, words=True),
         TableColumn("document", lambda d: d.document),

@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from packtool.errors import visible
+from packtool.outputs.tokenizer_files import is_default
 from packtool.report import tables
 from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
@@ -25,8 +26,6 @@ from packtool.report.schema import (
     Advice,
     ChosenStrategy,
     Comparison,
-    CorpusReport,
-    DocumentsReport,
     Lengths,
     MeasuredReport,
     PackedReport,
@@ -36,7 +35,7 @@ from packtool.report.schema import (
 from packtool.report.tables import Cell, Table, TableColumn
 from packtool.report.verdict import judge
 from packtool.support.decoding import convert
-from packtool.support.sizes import plural
+from packtool.support.sizes import plural, show_bytes
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 _WIDTH = 80
@@ -181,12 +180,12 @@ def _print_made(report: MeasuredReport, console: Console) -> None:
         console.print(Text(f"made by: {report.command}"), soft_wrap=True)
 
 
-def _print_sources(report: MeasuredReport | DocumentsReport, console: Console, *, full: bool) -> None:
+def _print_sources(report: MeasuredReport | StoreReport, console: Console, *, full: bool) -> None:
     for table in tables.source_tables(report):
         print_table(table, console, full=full)
 
 
-def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -> None:
+def _print_documents(report: StoreReport, console: Console, *, full: bool) -> None:
     comparison = report.comparison
     if comparison is not None:
         for verdict in comparison.verdicts:
@@ -198,7 +197,7 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
             console.print(Text(note))
     if comparison is None or full:
         _print_lengths(report.lengths, console)
-        if full or (isinstance(report, StoreReport) and len(report.sources) > 1):
+        if full or len(report.sources) > 1:
             _print_sources(report, console, full=full)
     _print_listed(report, console, full=full)
     if comparison is not None:
@@ -208,11 +207,11 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
             _print_advice(comparison.advice, console)
 
 
-def _print_listed(report: DocumentsReport, console: Console, *, full: bool = False) -> None:
+def _print_listed(report: StoreReport, console: Console, *, full: bool = False) -> None:
     """Print the documents that a report lists."""
     for table in tables.document_tables(report):
         print_table(table, console, full=full)
-    if isinstance(report, StoreReport) and report.most_repeated == []:
+    if report.most_repeated == []:
         console.print("No two documents have the same text.")
 
 
@@ -268,25 +267,25 @@ def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, f
     console.print(Text(f"    {choice.command}", "cyan"), soft_wrap=True)
 
 
-def _held(report: DocumentsReport) -> RenderableType:
-    """Summarise the contents of a store or corpus, and what was left out."""
+def _held(report: StoreReport) -> RenderableType:
+    """Summarise the contents of stores or text files, and what was left out."""
     counts = report.counts
-    figures = []
-    for name in ("files", "documents", "tokens"):
-        if name in counts:
-            figures.append(plural(counts[name], name[:-1]))
-    if isinstance(report, CorpusReport):
-        figures += [f"{count(lengths.total)} {lengths.unit}" for lengths in (report.words, report.characters)]
+    figures = [plural(counts["documents"], "document"), plural(counts["tokens"], "token")]
+    if is_default(report.tokenizer):
+        figures[-1] += " of packtool's small tokenizer"
     for name in ("empty", "filtered", "rejected"):
         if counts.get(name):
             figures.append(f"{count(counts[name])} {name}")
-    return Text.assemble((report.path, "bold"), f" · {', '.join(figures)}")
+    took = ""
+    if not isinstance(report.temporary_bytes, msgspec.UnsetType):
+        took = f"; took {show_bytes(report.temporary_bytes)} of temporary room"
+    return Text.assemble((report.path, "bold"), f" · {', '.join(figures)}{took}")
 
 
 def _print_lengths(lengths: Lengths, console: Console) -> None:
     """Print the length distribution: figures and a histogram."""
-    held = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, lengths.unit[:-1])}"
-    console.print(_heading(f"Document length in {lengths.unit}", f"{held}; mean {number(lengths.mean)}"))
+    held = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, 'token')}"
+    console.print(_heading("Document length in tokens", f"{held}; mean {number(lengths.mean)}"))
     ranks = "  ".join(f"{name} {short(getattr(lengths, name))}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
     console.print(Text(ranks, "dim"))
     console.print(bars([(b.first, b.last, b.documents) for b in lengths.histogram], "document"))

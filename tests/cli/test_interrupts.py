@@ -112,7 +112,7 @@ def test_worker_processes_leave_nothing_behind(tmp_path: Path, number: signal.Si
 STUCK = """
 import sys, time
 from packtool.cli import interrupts, main
-from packtool.commands import text_lengths
+from packtool.commands import tokenize
 
 def stuck(*_, **__):
     print("reading", flush=True)
@@ -123,7 +123,7 @@ def stuck(*_, **__):
             pass  # as if it waited for a disk
 
 interrupts.GRACE_SECONDS = 0.2
-text_lengths._run = stuck
+tokenize.run_blocks = stuck
 main(sys.argv[1:])
 """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.text.encoding.encoders import EncoderMismatchError
-from packtool.text.encoding.verify import Verified
+from packtool.formats import manifest as manifests
+from packtool.formats.schema import listed
+from packtool.outputs.output import Output
 from packtool.warnings import PacktoolWarning
 from tests.shell import Shell
 
@@ -27,26 +30,17 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_words_and_characters(corpus: Path) -> None:
-    report = packtool.stats(corpus)
-    assert report.kind == "corpus"
-    assert report.tokenizer is None
-    assert report.lengths == report.words
-    assert report.words.total == sum(len(text.split()) for text in TEXTS)
-    assert report.words.documents == len(TEXTS)
-    assert report.characters.total == sum(map(len, TEXTS))
-    size = corpus.stat().st_size
-    assert report.counts == {"files": 1, "bytes": size, "documents": 4, "empty": 1, "rejected": 0}
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_equals_tokenizing_then_measuring(corpus: Path, tmp_path: Path, workers: int) -> None:
     packtool.tokenize(corpus, tmp_path / "store")
     options: dict[str, Any] = {"compare": ["concat", "bfd"], "sequence_length": 32}
     from_text = packtool.stats(corpus, workers=workers, **options)
     from_store = packtool.stats(tmp_path / "store", **options)
-    assert from_text.lengths == from_store.lengths
-    assert from_text.tokenizer == from_store.tokenizer
+    for name in ("kind", "counts", "lengths", "tokenizer", "dtype"):
+        assert getattr(from_text, name) == getattr(from_store, name)
+    assert from_text.path == str(corpus)
+    assert from_text.temporary_bytes == sum(file.bytes for file in listed(manifests.read(tmp_path / "store")))
+    assert from_store.temporary_bytes is msgspec.UNSET
     for one, other in zip(from_text.comparison.entries, from_store.comparison.entries, strict=True):
         assert one == msgspec.structs.replace(other, command=one.command)
         assert one.command.startswith(f"packtool tokenize {corpus} -o tokens && packtool pack tokens -o packed ")
@@ -63,37 +57,48 @@ def test_many_texts_and_one_that_is_cut(tmp_path: Path) -> None:
 def test_bad_records_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text('{"text": "good"}\nnot json\n{"title": "no text"}\n')
-    with pytest.warns(PacktoolWarning, match="2 records can't be used and are left out"):
-        report = packtool.stats(path)
+    said = f"^{re.escape(str(path))}: 2 records could not be used"  # it names the input, not the temporary store
+    with pytest.warns(PacktoolWarning, match=said):
+        report = packtool.stats(path, compare="concat", sequence_length=8)
     assert report.counts["documents"] == 1
-    assert report.counts["rejected"] == 2
     assert report.counts["rejected_invalid_json"] == report.counts["rejected_missing_text"] == 1
+    assert f"packtool tokenize {path} -o tokens --on-error skip && " in report.comparison.entries[0].command
 
 
-def test_falls_back_when_the_fast_encoder_differs(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = packtool.stats(corpus, compare="concat", sequence_length=32).lengths
-    whole = Verified.encode
-
-    def differ(self: Verified, *calls: Any) -> Any:
-        if self.recipe.encoder == "gigatoken":
-            raise EncoderMismatchError("encoder-mismatch", "different ids", remedy="use the other")
-        return whole(self, *calls)
-
-    monkeypatch.setattr(Verified, "encode", differ)
-    with pytest.warns(PacktoolWarning, match="different ids"):
-        report = packtool.stats(corpus, compare="concat", sequence_length=32, workers=1)
-    assert report.lengths == expected
-
-
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a b c"}\n')))
-    report = packtool.stats("-")
-    assert report.words.total == 3
+    assert packtool.stats("-").counts["documents"] == 1
+
+
+def test_conversations_need_a_chat_template(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text('{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n')
+    with pytest.raises(UsageError) as error:
+        packtool.stats(path)
+    assert str(error.value) == (
+        f"{path}: holds conversations, whose lengths depend on a chat template. Give --tokenizer one that has a "
+        "template; or tokenize them, and give stats the store."
+    )
+
+
+def test_a_full_disk_names_the_way_out(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Output, "finish", full)
+    with pytest.raises(DataError, match="set TMPDIR to a directory on a larger disk") as error:
+        packtool.stats(corpus)
+    assert error.value.code == "disk-full"
+
+
+def test_whose_tokens_and_which_room(corpus: Path, shell: Shell) -> None:
+    words = " ".join(shell("stats", corpus).split())
+    assert re.search(r"4 documents, \d+ tokens of packtool's small tokenizer, 1 empty; took .* of temporary", words)
 
 
 def test_terminal(corpus: Path, shell: Shell) -> None:
     text = shell("stats", corpus, "--compare", "concat,bfd", "-L", "32")
-    assert "· 1 file, 4 documents" in " ".join(text.split())
+    assert "· 4 documents, " in " ".join(text.split())
     assert text.startswith(
         "Verdict for rows of 32 tokens: concat\n  Of the documents that would fit in a row concat cuts"
     )
@@ -107,7 +112,7 @@ def test_terminal(corpus: Path, shell: Shell) -> None:
 
 def test_page(corpus: Path, tmp_path: Path) -> None:
     packtool.stats(corpus, html=tmp_path / "page.html")
-    assert "words in a document" in (tmp_path / "page.html").read_text("utf-8")
+    assert "tokens in a document, EOS included" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_nothing_there(tmp_path: Path) -> None:

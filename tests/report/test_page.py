@@ -199,6 +199,6 @@ def test_a_table_without_rows_is_left_out() -> None:
 
 
 def test_quantiles_are_named() -> None:
-    made = lengths_figure(lengths_of(LengthCounts.of(np.arange(1, 1001)), "tokens"))
+    made = lengths_figure(lengths_of(LengthCounts.of(np.arange(1, 1001))))
     for name, value in (("shortest", "1"), ("median", "500"), ("p99", "990"), ("longest", "1,000")):
         assert f"<dt>{name}</dt><dd>{value}</dd>" in made

@@ -10,7 +10,7 @@ import pytest
 
 import packtool
 from packtool.report.blend_schema import Report
-from packtool.report.schema import CorpusReport, MeasuredReport, PackedReport, StoreReport
+from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
 from tests.stores import write_store
 
 
@@ -19,18 +19,16 @@ def reports(tmp_path: Path) -> dict[type[msgspec.Struct], bytes]:
     """The JSON of every kind of report, as it is written."""
     lengths = np.random.default_rng(0).integers(2, 500, 200)
     store = write_store(tmp_path / "store", lengths.tolist())
-    (tmp_path / "corpus.jsonl").write_text('{"text": "one two"}\n', "utf-8")
     packtool.pack(store, tmp_path / "packed", strategy="seamless", sequence_length=64)
     found: dict[type[msgspec.Struct], Report] = {
         MeasuredReport: packtool.stats(tmp_path / "packed", batch_size=2),
         StoreReport: packtool.stats(store, compare="all", sequence_length=64),
-        CorpusReport: packtool.stats(tmp_path / "corpus.jsonl", compare="concat", sequence_length=8),
     }
     made = {kind: msgspec.json.encode(report) for kind, report in found.items()}
     return {**made, PackedReport: (tmp_path / "packed" / "report.json").read_bytes()}
 
 
-@pytest.mark.parametrize("kind", [PackedReport, MeasuredReport, StoreReport, CorpusReport])
+@pytest.mark.parametrize("kind", [PackedReport, MeasuredReport, StoreReport])
 def test_reports_hold_what_their_types_say(
     reports: dict[type[msgspec.Struct], bytes], kind: type[msgspec.Struct]
 ) -> None:

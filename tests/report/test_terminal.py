@@ -67,7 +67,7 @@ def test_a_comparison_begins_at_once_and_fits_80_columns(full: bool) -> None:
 def test_one_document_is_one_document() -> None:
     out = io.StringIO()
     print_stats(store_report(np.array([1234])), results_console(out))
-    assert out.getvalue().startswith("<store> & more · 1 document\n")
+    assert out.getvalue().startswith("<store> & more · 1 document, 1,234 tokens\n")
     assert "1 document, 1,234 tokens; mean 1,234" in out.getvalue()
     assert "1,218–1,234 ██████████████████████████████ 1 document\n" in out.getvalue()
 

@@ -144,8 +144,9 @@ def _binary(head: bytes, format: str) -> Foreign | None:
             return kind
     # Records begin in ASCII, so in UTF-16 and UTF-32 one of their first four bytes is 0 (RFC 4627, 3). With a zero byte
     # further on, a record is damaged.
-    looked_at = head if format in ("text", "lines") else head[:4]
-    return _ZEROS if b"\0" in looked_at else None
+    if format not in ("text", "lines"):
+        head = head[:4]
+    return _ZEROS if b"\0" in head else None
 
 
 def _in_zip(head: bytes, other: Foreign) -> Foreign:

@@ -225,7 +225,7 @@ class Blocks:
 
 
 def finish(
-    output: Output, recipe: StoreRecipe, tokenizer: Tokenizer, blocks: Blocks, clock: Clock
+    output: Output, recipe: StoreRecipe, tokenizer: Tokenizer, blocks: Blocks, clock: Clock, called: str
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Make a token store of blocks that are all done: join what they rejected, and write the manifest.
 
@@ -233,6 +233,7 @@ def finish(
 
     Args:
         clock: of the run.
+        called: what warnings call the store.
 
     Returns:
         The manifest's counts, and the facts in `run.json`.
@@ -268,11 +269,11 @@ def finish(
         "files": [{"name": file.name, **counts.flat()} for file, counts in files],
     }
     output.finish(manifest, run)
-    _warn(output.place, manifest, total.special)
+    _warn(output.place, called, manifest, total.special)
     warn_of_columns(total, blocks.files)
     if recipe.chat is not None:
         named = [(file.name, counts) for file, counts in files]
-        warn_of_conversations(str(output.place), total, named, recipe.chat)
+        warn_of_conversations(called, total, named, recipe.chat)
     return manifest.counts, run
 
 
@@ -346,18 +347,18 @@ def _oddities(total: SpanCounts) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> None:
+def _warn(place: Place, called: str, manifest: StoreManifest, special: Mapping[str, int]) -> None:
     """Warn of what was lost, and of texts that hold special tokens, which were counted by id: perhaps from other
     corpora, perhaps from somebody who wants to end a document."""
     counts = manifest.counts
     if counts["rejected"]:
-        remedy = "use --on-error quarantine to see which, with the reasons"
+        remedy = "tokenize with --on-error quarantine to see which, with the reasons"
         if manifest.rejected is not None:
             remedy = f"see {place.where(REJECTED)}"
         what = f"{plural(counts['rejected'], 'record')} could not be used"
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
-        warn("records-rejected", what, remedy=remedy, where=str(place))
+        warn("records-rejected", what, remedy=remedy, where=called)
     gaps = []
     unknown = counts.get("unknown_tokens")
     if unknown:
@@ -366,9 +367,9 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
     if vanished:
         gaps.append(f"{plural(vanished, 'character')} vanished, which the tokenizer has no token for")
     for what in gaps:
-        warn("no-token", what, remedy="take a tokenizer that was trained on such text", where=str(place))
+        warn("no-token", what, remedy="take a tokenizer that was trained on such text", where=called)
     if not counts["documents"]:
-        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
+        warn("no-documents", "no document is left", remedy="check the input and the filters", where=called)
     if special:
         names = {number: text for text, number in manifest.tokenizer.added_tokens.items()}
         most = sorted(special.items(), key=lambda item: (-item[1], int(item[0])))
@@ -380,4 +381,4 @@ def _warn(place: Place, manifest: StoreManifest, special: Mapping[str, int]) -> 
             hold = "messages spell"
             remedy = "give --special-tokens text to encode them as plain text, or clean the messages"
         what = f"{hold} special tokens, which are encoded as such: {listed}"
-        warn("special-tokens", what, remedy=remedy, where=str(place))
+        warn("special-tokens", what, remedy=remedy, where=called)
