@@ -99,7 +99,7 @@ def test_a_dataset_without_manifest_is_no_corpus(store: Path, tmp_path: Path, ki
         packtool.shuffle(made, tmp_path / "buckets", method="bucket", batch_tokens=16)
         made = tmp_path / "buckets"
     (made / "manifest.json").unlink()
-    with pytest.raises(DataError, match=r"no manifest.json, so this is not a finished"):
+    with pytest.raises(DataError, match=r"run.json without manifest.json: a dataset that lost it"):
         packtool.stats(made)
 
 
