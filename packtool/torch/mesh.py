@@ -50,7 +50,7 @@ def data_rank(mesh: Any) -> DataRank:
     ==========================================  ==============================================================
     dimensions of the mesh                      ranks with rows of their own
     ==========================================  ==============================================================
-    one, which is none of a model               all of it: ``mesh["dp"]``, ``parallel_dims.get_mesh("batch")``
+    one without a name                          all of it
     ``batch`` or ``dp``, and those of a model   that dimension
     some of `DATA`, and those of a model        the product of these, in the order of the mesh
     those of a model alone                      all ranks read the same
@@ -83,14 +83,14 @@ def data_rank(mesh: Any) -> DataRank:
 
 def _dimensions(names: tuple[str, ...], count: int) -> list[int]:
     """Return the numbers of the dimensions whose ranks have rows of their own."""
-    if count > 1 and not names:
-        raise _refused(f"its {count} dimensions have no names", "name them, or give one of them")
+    if not names:
+        if count > 1:
+            raise _refused(f"its {count} dimensions have no names", "name them, or give one of them")
+        return [0]
     for name in names:
         part_of_model = not {*name.split("_")}.isdisjoint({*MODEL, "ep"})  # dp_cp, dp_shard_mod_ep
         if name in MIXED or (part_of_model and name not in MODEL):
             raise _refused(f"{name} may hold ranks of one model, which read the same rows", _REMEDY)
-    if count == 1:
-        return [] if names and names[0] in MODEL else [0]
     for name in names:
         if name not in (*WHOLE, *DATA, *MODEL):
             raise _refused(f"whether ranks of {name} read rows of their own is not known", _REMEDY)
