@@ -61,8 +61,8 @@ class Batch(TypedDict, total=False):
             number of places. Padding belongs to the sequence before it.
         max_seqlen_padded: the length of the longest sequence with its padding.
         loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
-        source: in a blend (rows) int32: the numbers of the sources that the rows are from; in a dataset, if asked for,
-            (rows, T) int32: the numbers of the token stores that the tokens are from, -1 for padding.
+        source: (rows, T) int32: in a blend the number of the source that a token's row is from; in a dataset, if asked
+            for, the number of the token store that a token is from, -1 for padding.
     """
 
     input_ids: I64

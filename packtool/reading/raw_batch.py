@@ -43,15 +43,16 @@ class RawBatch(NamedTuple):
         derived = [name for name in fields if name != "source"]
         read = (self.tokens, self.segments, self.loss, self.following, self.columns)
         batch = make_batch(*read, fields=derived, **options)
-        if "source" in fields:
-            if self.source is not None:
-                batch["source"] = self.source
-            elif self.segments is not None:
-                length = self.tokens.shape[1]
-                if options.get("trim"):
-                    length = longest(self.segments, length)
-                read = length - options.get("extra_token", False)
-                batch["source"] = stores_of(self.segments, self.documents, self.tokens.shape)[:, :read]
+        if "source" not in fields:
+            return batch
+        length = self.tokens.shape[1]
+        if options.get("trim") and self.segments is not None:
+            length = longest(self.segments, length)
+        length -= options.get("extra_token", False)
+        if self.source is not None:
+            batch["source"] = np.repeat(self.source[:, None], length, axis=1)
+        elif self.segments is not None:
+            batch["source"] = stores_of(self.segments, self.documents, self.tokens.shape)[:, :length]
         return batch
 
     def split(self, rows: Sequence[int]) -> list[RawBatch]:

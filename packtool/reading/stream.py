@@ -222,7 +222,7 @@ class Stream:
         if options is None:
             options = self.options
         if isinstance(self.order, Dealt):
-            # In a blend `source` is the number of a row's source, set below; in a dataset, the store of every token.
+            # In a blend `source` has the number of a row's source, set below; in a dataset, that of a token's store.
             options = {**options, "fields": [name for name in options["fields"] if name != "source"]}
         wanted = columns_in(options["fields"])
         if wanted:

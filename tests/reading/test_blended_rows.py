@@ -82,7 +82,10 @@ def test_a_batch_is_of_the_rows_in_their_order(sources: dict[str, Path]) -> None
     batch = blend.batch(rows, fields=fields)
     source, row = blend.origins(rows)
     assert batch["source"].dtype == np.int32
-    assert batch["source"].tolist() == source.tolist()
+    for options in ({"extra_token": True}, {"trim": True}, {"trim": True, "extra_token": True}):
+        read = blend.batch(rows, fields=("input_ids", "source"), **options)
+        assert read["source"].shape == read["input_ids"].shape
+    assert batch["source"].tolist() == np.repeat(source[:, None], batch["input_ids"].shape[1], axis=1).tolist()
     for place, (number, each) in enumerate(zip(source.tolist(), row.tolist(), strict=True)):
         dataset = packtool.open(sources[blend.sources[number]])
         assert isinstance(dataset, Dataset)
@@ -101,7 +104,7 @@ def test_a_batch_without_documents_needs_no_segments(sources: dict[str, Path], t
     packtool.pack(store, plain, strategy="concat", sequence_length=LENGTH, remainder="drop", segments=False)
     blend = opened({"chat": sources["chat"], "plain": plain}, [{"weights": {"chat": 1, "plain": 1}}], rows=8)
     batch = blend.batch(slice(None), documents=False, fields=("input_ids", "labels", "source"))
-    for place, number in enumerate(batch["source"].tolist()):
+    for place, number in enumerate(batch["source"][:, 0].tolist()):
         dataset = packtool.open([sources["chat"], plain][number])
         assert isinstance(dataset, Dataset)
         one = dataset.epoch(0).batch([place // 2], documents=False, fields=("labels",))

@@ -47,7 +47,7 @@ def tokens(loader: Loader, steps: int | None = None) -> list[list[int]]:
     out: list[list[int]] = []
     for number, batch in enumerate(loader, 1):
         assert batch["source"].dtype == torch.int32
-        rows = torch.cat([batch["source"][:, None], batch["input_ids"]], 1)
+        rows = torch.cat([batch["source"][:, :1], batch["input_ids"]], 1)
         out += rows.tolist()
         if number == steps:
             break
@@ -99,7 +99,7 @@ def test_other_weights_while_workers_read_ahead(sources: dict[str, Path]) -> Non
         loader = Loader(blend(sources), batch_size=100, rank=rank, world_size=2, num_workers=2)
         rows = []
         for number, batch in enumerate(loader, 1):
-            rows += torch.cat([batch["source"][:, None], batch["input_ids"]], 1).tolist()
+            rows += torch.cat([batch["source"][:, :1], batch["input_ids"]], 1).tolist()
             if number == 30:
                 begun.add(loader.reweight({"code": 1}))
         parts.append(rows)

@@ -71,7 +71,7 @@ def test_batches_of_a_blend_are_arguments_of_models_of_transformers(rows: Path) 
     with torch.no_grad():
         assert torch.equal(model(**batch, use_cache=False).loss, model(**alone, use_cache=False).loss)
         named = next(iter(Loader(blend, batch_size=8, labels="same", fields=(*FIELDS, "source"))))
-        assert named.pop("source").tolist() == [0] * 8
+        assert named.pop("source").tolist() == [[0] * 64] * 8
         assert torch.equal(model(**named, use_cache=False).loss, model(**alone, use_cache=False).loss)
     assert "source" in next(iter(Loader(blend, batch_size=8)))
 
