@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import packtool
@@ -45,7 +44,7 @@ def test_entries_are_kept_as_they_are_but_for_merges() -> None:
 def test_entries_of_other_types_are_one_error(changed: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(json.loads(ASSET.read_bytes()) | changed))
-    with pytest.raises(msgspec.MsgspecError):
+    with pytest.raises(ValueError, match=r"Expected|required|array"):
         parse(path.read_bytes())
     (tmp_path / "a.txt").write_text("words")
     with pytest.raises(DataError, match=r"tokenizer.json: not a tokenizer.json \(") as caught:
@@ -62,7 +61,7 @@ def test_merges_without_the_prefix_would_end_the_process(tmp_path: Path) -> None
         if fit:
             assert parse(data)["model"]["vocab"] == vocab
         else:
-            with pytest.raises(msgspec.ValidationError, match="merges without the prefix"):
+            with pytest.raises(ValueError, match="merges without the prefix"):
                 parse(data)
     (tmp_path / "tokenizer.json").write_bytes(data)
     (tmp_path / "a.txt").write_text("words")
