@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-TESTS = ("tests/test_golden.py", "tests/test_laws.py", "tests/test_written_before.py")
+TESTS = ("tests/test_golden.py", "tests/test_laws.py", "tests/formats/test_versions.py")
 """Those that need nothing but pytest, Hypothesis and the package: its bytes, what it reads, and its laws."""
 CAN_MAKE_ENVIRONMENTS = "import sys, venv, ensurepip; print(*sys.version_info[:3], sep='.')"
 READ = """

@@ -138,7 +138,6 @@ def shown(type_: Any) -> str:
     if structured(type_):
         return f"[{type_.__name__}](#{type_.__name__.lower()})"
     words = {int: "integer", float: "number", str: "string", type(None): "null", bool: "true or false"}
-    words[msgspec.UnsetType] = "absent"
     return words[type_]
 
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import xxhash
-from msgspec import UNSET, UnsetType
 
 from packtool.formats import manifest as manifests
 from packtool.formats.names import token_dtype
-from packtool.formats.schema import FORMAT_VERSION, LOSS_VERSION, StoreManifest, TokenizerInfo, TokenShard
+from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
 from packtool.formats.token_store import write_loss, write_shard
 from packtool.places.npy import FileEntry
 from packtool.planning.plan import offsets_of
@@ -104,7 +103,7 @@ def write_store(
         ids = [t for i, n in enumerate(part) for t in document_tokens(first + begin + i, n)]
         offsets = offsets_of(np.array(part, np.int64))
         tokens, ends = write_shard(path, number, np.array(ids, np.uint32), offsets, tokenizer.vocab_size)
-        mask: FileEntry | UnsetType = UNSET
+        mask: FileEntry | None = None
         if loss is not None:
             trains = [np.array(loss(first + begin + i, n), np.uint8) for i, n in enumerate(part)]
             trained += sum(int(each.sum()) for each in trains)
@@ -113,7 +112,6 @@ def write_store(
     manifests.write(
         path,
         StoreManifest(
-            format_version=FORMAT_VERSION if loss is None else LOSS_VERSION,
             options={},
             inputs=[],
             tokenizer=tokenizer,

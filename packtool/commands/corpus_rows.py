@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET, UnsetType
-
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.count_rows import neighbours_in_rows, source_mix
-from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_fields, with_documents
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names, with_documents
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LENGTHS, REPORT, categories_file, column_file
@@ -81,7 +79,7 @@ def write_corpus(
     )
     ledger = _ledger(corpus, plans, tallies, choice)
     mix = source_mix(output, buckets, corpus.dtype, corpus.store_documents, order)
-    neighbours: Neighbours | UnsetType = UNSET
+    neighbours: Neighbours | None = None
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
     inputs = job.recorded.entries
@@ -95,7 +93,7 @@ def write_corpus(
         source_mix=mix,
         stages=stages_of(plans),
         neighbours=neighbours,
-        choice=UNSET if choice is None else choice.options,
+        choice=None if choice is None else choice.options,
     )
     manifest = PackedManifest(
         strategy=strategy.name,
@@ -113,7 +111,8 @@ def write_corpus(
         report=output.file(REPORT, manifests.encode(report)),
         buckets=buckets,
         tokenizer_files=_tokenizer_files(corpus, output),
-        **index_fields(job.inputs if index_only else None, output, columns, has_loss=corpus.has_loss),
+        stores=index_names(job.inputs, output.place) if index_only else None,
+        columns=columns,
     )
     return job.finish(output, manifest, report, facts or {})
 

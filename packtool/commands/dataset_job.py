@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
 
 from packtool.choosing.documents import names_of
 from packtool.commands.made_by import tokenizer_named
@@ -19,9 +18,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.names import CHOSEN
 from packtool.formats.schema import (
     Choice,
-    KeptColumn,
     PackedManifest,
-    packed_version,
 )
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
@@ -34,7 +31,6 @@ from packtool.report.schema import PackedReport
 from packtool.support.clock import Clock
 from packtool.support.sizes import memory_granted
 from packtool.support.temporary import discard_runs
-from packtool.support.version import __version__
 from packtool.writing.memory import Budget
 from packtool.writing.stored_tokens import name_for
 
@@ -83,14 +79,14 @@ class DatasetJob:
         """Return the key of the output: a digest of all that it depends on.
 
         Args:
-            options: the options that matter to the bytes, apart from the inputs, packtool's version and `index_only`.
+            options: the options that matter to the bytes, apart from the inputs and `index_only`.
 
         Raises:
             DataError: an input was replaced while it was opened. What is made of it would be kept under a wrong key.
         """
         self.recorded.require_unchanged()
         without_tokens = ["index-only"] if self.options.index_only else []
-        return key_of(__version__, *options, *without_tokens, self.recorded.entries)
+        return key_of(*options, *without_tokens, self.recorded.entries)
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[Output]:
@@ -171,24 +167,6 @@ def with_documents(choice: Choice | None, documents: I64 | None, output: Output)
     if choice is None or documents is None:
         return choice
     return msgspec.structs.replace(choice, documents=output.array(CHOSEN, documents))
-
-
-def index_fields(
-    stores: Sequence[Place] | None, output: Output, columns: Sequence[KeptColumn], *, has_loss: bool
-) -> dict[str, Any]:
-    """Return the fields of a manifest that its version depends on, and the version.
-
-    Args:
-        stores: the token stores of a dataset without tokens; None for a dataset with tokens.
-        columns: that were kept of its documents.
-    """
-    fields: dict[str, Any] = {"stores": UNSET, "columns": UNSET}
-    if stores is not None:
-        fields["stores"] = index_names(stores, output.place)
-    if columns:
-        fields["columns"] = list(columns)
-    version = packed_version(index_only=stores is not None, has_loss=has_loss, has_columns=len(columns) > 0)
-    return {"format_version": version, **fields}
 
 
 def index_names(stores: Sequence[Place], output: Typed) -> list[str]:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from msgspec import UNSET
-
 from packtool.choosing.choose import check_choice, choose
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
@@ -97,8 +95,7 @@ def export(options: ExportArguments) -> ExportResult:
             _require_counts(files, contents, contents.name)
             manifest = ExportManifest(
                 exported_as=format.name,
-                input=inputs[0],
-                further_inputs=inputs[1:] or UNSET,
+                inputs=inputs,
                 tokenizer=base.tokenizer,
                 dtype=format.dtype(contents).str,
                 sequence_lengths=contents.row_lengths,
@@ -108,7 +105,7 @@ def export(options: ExportArguments) -> ExportResult:
                 lost=format.lost(contents),
                 files=files,
                 tokenizer_files=tokenizer_files,
-                choice=UNSET if chosen.choice is None else chosen.choice,
+                choice=chosen.choice,
             )
             recorded.require_unchanged(output)
             if isinstance(base, PackedManifest) and base.index_only:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 
 from packtool.commands.result import StoreResult
 from packtool.engines import Threads
@@ -22,8 +21,6 @@ from packtool.exchange.model import Format, ReadOptions
 from packtool.formats import manifest as manifests
 from packtool.formats.names import token_dtype
 from packtool.formats.schema import (
-    FORMAT_VERSION,
-    LOSS_VERSION,
     ExportManifest,
     InputEntry,
     OtherFile,
@@ -192,7 +189,7 @@ def _manifest(
     shards: list[TokenShard] = []
     first = 0
     for tokens, offsets, *loss in chain.from_iterable(file.shards for file in done):
-        shards.append(TokenShard(tokens, offsets, first, loss=loss[0] if loss else UNSET))
+        shards.append(TokenShard(tokens, offsets, first, loss=loss[0] if loss else None))
         first += offsets.shape[0] - 1
     counts: dict[str, int] = {}
     for name in (*_COUNTED, *_COUNTED_WHERE_THERE):
@@ -206,11 +203,10 @@ def _manifest(
             f"{counts['documents']} documents of {counts['tokens']} tokens were read, but {first} of {held} are stored",
             remedy="do not use this output; report it with the command line and the manifest",
         )
-    has_loss = any(shard.loss is not UNSET for shard in shards)
+    has_loss = any(shard.loss is not None for shard in shards)
     if has_loss:
         counts["trained_tokens"] = sum(file.trained for file in done)
     return StoreManifest(
-        format_version=LOSS_VERSION if has_loss else FORMAT_VERSION,
         options={"imported": recorded},
         inputs=entries,
         tokenizer=info,

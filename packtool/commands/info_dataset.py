@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import UnsetType
 
 from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.commands.path_info import Info, free_name
@@ -167,7 +166,7 @@ def _of_packed(place: Place, manifest: PackedManifest, size: int) -> dict[str, A
     if manifest.batches is not None:
         facts["batches"] = manifest.batches.shape[0]
     facts["segments"] = manifest.lengths is not None
-    facts["columns"] = "; ".join(map(_kept, manifest.kept_columns)) or None
+    facts["columns"] = "; ".join(map(_kept, manifest.columns)) or None
     if isinstance(manifest.stores, list):
         tokens = manifest.ledger.output * np.dtype(manifest.dtype).itemsize
         facts["rows gathered from"] = ", ".join(manifest.stores)
@@ -219,9 +218,9 @@ def _rearranged(manifest: StoreManifest) -> str | None:
     return f"{plural(documents, 'document')} ({share}) to fill in the middle"
 
 
-def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
+def _trained(trained: int | None, tokens: int) -> str | None:
     """Count the tokens that train; None if all do."""
-    if not isinstance(trained, int):
+    if trained is None:
         return None
     return f"{trained:,} ({percent(ratio(trained, tokens))})"
 

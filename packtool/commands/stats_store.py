@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -154,7 +153,7 @@ def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) ->
     """Count the stores one by one; `counts` has the lengths of all of them."""
     stores, lengths = corpus.stores, corpus.lengths()
     firsts = _firsts(corpus)
-    trained: Sequence[int | msgspec.UnsetType] = [msgspec.UNSET] * len(stores)
+    trained: Sequence[int | None] = [None] * len(stores)
     if corpus.has_loss:
         trained = corpus.trained()
     ends = offsets_of(np.array(corpus.store_documents, np.int64)).tolist()

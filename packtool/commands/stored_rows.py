@@ -13,7 +13,6 @@ from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import (
     DatasetJob,
     DatasetResult,
-    index_fields,
     index_names,
     with_documents,
 )
@@ -21,7 +20,7 @@ from packtool.commands.document_origins import stores_of
 from packtool.formats import manifest as manifests
 from packtool.formats.names import BATCHES, LENGTHS, REPORT
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import KeptColumn, Options, PackedManifest, Shuffle
+from packtool.formats.schema import FORMAT_VERSION, KeptColumn, Options, PackedManifest, Shuffle
 from packtool.formats.segment_table import no_segments
 from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
@@ -119,7 +118,11 @@ def _write(
         has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
         require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
     manifest = msgspec.structs.replace(
-        base, packtool_version=__version__, options=_options(base, record, order), shuffle=record
+        base,
+        format_version=FORMAT_VERSION,
+        packtool_version=__version__,
+        options=_options(base, record, order),
+        shuffle=record,
     )
     mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix, moved=order is not None)
@@ -131,7 +134,8 @@ def _write(
         buckets=buckets,
         batches=_array(output, BATCHES, table),
         tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output),
-        **index_fields(index_of, output, _columns(dataset, output), has_loss=base.has_loss),
+        stores=None if index_of is None else index_names(index_of, output.place),
+        columns=_columns(dataset, output),
     )
     if base.index_only:
         store_places(dataset, job.stores)  # once more: the stores that the rows were gathered from may be others by now
@@ -179,7 +183,7 @@ def _columns(dataset: PackedDataset, output: Output) -> list[KeptColumn]:
         output.array(entry.values.name, np.asarray(columns.values(name)))
         if entry.categories is not None:
             output.file(entry.categories.name, dataset.place.checked(entry.categories))
-    return dataset.manifest.kept_columns
+    return dataset.manifest.columns
 
 
 def _array(output: Output, name: str, array: npt.ArrayLike | None) -> FileEntry | None:
@@ -218,6 +222,6 @@ def _report(
         sources=before.sources,
         source_mix=mix,
         stages=before.stages,
-        neighbours=before.neighbours if whole else msgspec.UNSET,
+        neighbours=before.neighbours if whole else None,
         choice=before.choice,
     )

@@ -20,11 +20,9 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import (
-    COLUMNS_VERSION,
     EXPORT,
+    FIRST_VERSION,
     FORMAT_VERSION,
-    INDEX_VERSION,
-    LOSS_VERSION,
     PACKED,
     TOKEN_STORE,
     DatasetEntry,
@@ -37,6 +35,7 @@ from packtool.formats.schema import (
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.support.decoding import decode
+from packtool.support.version import __version__
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
@@ -45,13 +44,12 @@ RUN = "run.json"
 class _Format(NamedTuple):
     kind: type[Manifest]
     described: str
-    versions: tuple[int, ...]
 
 
 _FORMATS = {
-    TOKEN_STORE: _Format(StoreManifest, "a token store", (FORMAT_VERSION, LOSS_VERSION)),
-    PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION, COLUMNS_VERSION)),
-    EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
+    TOKEN_STORE: _Format(StoreManifest, "a token store"),
+    PACKED: _Format(PackedManifest, "a packed dataset"),
+    EXPORT: _Format(ExportManifest, "an export"),
 }
 """The formats that this version reads."""
 _WANTED: dict[type[Manifest], tuple[str, str, str]] = {
@@ -191,27 +189,16 @@ def read(place: Typed) -> Manifest:
     except FileNotFoundError:
         raise _no_manifest(place) from None
     kind = _parse(raw, _Kind, where)
-    if kind.format == "packtool order":
-        raise DataError(
-            "unknown-format",
-            "an order, which is not read any more",
-            remedy="read its dataset in an epoch, which is computed: packtool.open(DATASET).epoch(N)",
-            where=where,
-        )
-    known_format = _FORMATS.get(kind.format)
-    if known_format is None or kind.format_version not in known_format.versions:
-        what = f"format {kind.format[:40]!r} version {kind.format_version} can't be read by this version"
-        remedy = "use packtool or later"
-        if known_format is not None and kind.format_version < FORMAT_VERSION:
-            remedy = "make it again with this version"
-        elif _VERSION.fullmatch(kind.packtool_version):
-            remedy = f"use packtool {kind.packtool_version} or later"
-        raise DataError("unknown-format", what, remedy=remedy, where=where)
+    if kind.format not in _FORMATS or not FIRST_VERSION <= kind.format_version <= FORMAT_VERSION:
+        raise _other_version(kind, where)
     try:
         body = unsealed(raw)
     except ValueError as error:
         raise _bad(where, str(error)) from None
-    manifest = _parse(body, known_format.kind, where)
+    try:
+        manifest = decode(body, _FORMATS[kind.format].kind)
+    except ValueError as error:
+        raise _not_read(kind, str(error), where) from None
     if isinstance(manifest, PackedManifest):
         unbalanced = manifest.ledger.unbalanced(manifest.documents)
         if unbalanced:
@@ -260,6 +247,34 @@ def _no_manifest(place: Place) -> DataError:
         what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
         remedy = "give the output directory of a packtool command; text files are tokenized first"
     return DataError("no-manifest", what, remedy=remedy, where=str(place))
+
+
+def _other_version(kind: _Kind, where: str) -> DataError:
+    """Return the error for a manifest of a format, or of a version of it, that is not read."""
+    what = f"format {kind.format[:40]!r} version {kind.format_version}"
+    if kind.format.startswith("packtool ") and kind.format_version < FIRST_VERSION:
+        what += f" was made before the first release, whose formats have version {FIRST_VERSION}"
+        return DataError("unknown-format", what, remedy="make it again", where=where)
+    what += f" can't be read by packtool {__version__}"
+    return DataError("unknown-format", what, remedy=f"use {_writer(kind)} or a later one", where=where)
+
+
+def _not_read(kind: _Kind, why: str, where: str) -> DataError:
+    """Return the error for a manifest as it was written, whose fields are not those that this version writes."""
+    unknown = "Object contains unknown field "
+    if not why.startswith(unknown):
+        return _bad(where, f"not a valid manifest: {why}")
+    field = why.removeprefix(unknown).replace(" - at ", " at ")
+    what = f"{_writer(kind)} wrote the field {field}, which packtool {__version__} does not know"
+    remedy = "use the packtool that wrote it, or make it again with this one"
+    return DataError("unknown-format", what, remedy=remedy, where=where)
+
+
+def _writer(kind: _Kind) -> str:
+    """Name the packtool that wrote a manifest by its version, as far as it looks like a version."""
+    if _VERSION.fullmatch(kind.packtool_version):
+        return f"packtool {kind.packtool_version}"
+    return "the packtool that wrote it"
 
 
 def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:

@@ -17,7 +17,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET
 
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
@@ -362,7 +361,7 @@ class PackedDataset:
         manifest = manifests.read_as(self.place, PackedManifest)
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
-        self.columns = KeptColumns(self.place, manifest.kept_columns, unchanged)
+        self.columns = KeptColumns(self.place, manifest.columns, unchanged)
         self._lengths: Ints | None = None
         if manifest.lengths is not None and keep is None:
             self._lengths = self.place.array(manifest.lengths, "<u4")
@@ -507,4 +506,4 @@ class PackedShardWriter:
         if atoms is not None:
             atoms_entry = write_array(self._path("atoms"), atoms)
         written = {kind: column.close() for kind, column in self._columns.items()}
-        return PackedShard(written.get("tokens"), segments, segment_offsets, atoms_entry, written.get("loss", UNSET))
+        return PackedShard(written.get("tokens"), segments, segment_offsets, atoms_entry, written.get("loss"))

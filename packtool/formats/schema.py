@@ -2,7 +2,7 @@
 
 Limits, and what readers rely on beyond them, are checked as a manifest is read. Names of files have patterns, so that a
 manifest can't make packtool touch anything but files of the kinds that it writes, in their place. Unknown fields are
-refused, so that nothing in a manifest goes unread.
+refused, so that nothing in a manifest goes unread. Every field is written: what is absent is null.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from packtool.formats import names
 from packtool.options.shared import DEFAULT_SEED
@@ -20,13 +20,10 @@ from packtool.places.npy import Digest, FileEntry, NonNegative
 from packtool.planning.metrics.ledger import ChosenText, Ledger
 from packtool.support.version import __version__
 
-FORMAT_VERSION = 3
-INDEX_VERSION = 4
-"""The version of packed datasets without tokens, which earlier versions of packtool can't read."""
-LOSS_VERSION = 5
-"""The version of datasets that say which tokens train: an earlier packtool would train on all of them."""
-COLUMNS_VERSION = 6
-"""The version of packed datasets that keep columns of their documents, which an earlier packtool doesn't know."""
+FORMAT_VERSION = 7
+"""The version of all formats. It counts on when a field comes, goes or changes its meaning."""
+FIRST_VERSION = 7
+"""The first version that is read: those before were never in a release."""
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
@@ -95,7 +92,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
         documents: where its documents came from; None with `--no-provenance`.
         columns: the scalars kept with its tokens, where there are any.
         first_record: number of records of the input file before the records of the shard, if it holds a part of a file.
-        loss: which of its tokens train; left out where all of them do.
+        loss: which of its tokens train; None where all of them do.
     """
 
     tokens: FileEntry
@@ -104,7 +101,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     documents: FileEntry | None = None
     first_record: NonNegative = 0
     columns: OtherFile | None = None
-    loss: FileEntry | UnsetType = UNSET
+    loss: FileEntry | None = None
 
     def __post_init__(self) -> None:
         tokens, documents = self.tokens.shape, (sum(self.offsets.shape) - 1,)
@@ -112,12 +109,12 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
         _require(len(tokens) == 1 == len(self.offsets.shape), "its tokens or offsets have several dimensions")
         _require(0 < documents[0] <= tokens[0], "its documents and tokens do not fit together")
         _require(self.documents is None or self.documents.shape == documents, "it has origins of other documents")
-        _require(self.loss is UNSET or self.loss.shape == tokens, "it has loss of other tokens")
+        _require(self.loss is None or self.loss.shape == tokens, "it has loss of other tokens")
 
     @property
     def files(self) -> list[FileEntry | InputEntry]:
         """The files that it has."""
-        return list(filter(None, (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)))
+        return list(filter(None, (self.tokens, self.offsets, self.documents, self.columns, self.loss)))
 
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,13 +150,11 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for kind in ("loss", "documents", "columns"):
             have = {bool(getattr(shard, kind)) for shard in self.shards}
             _require(len(have) < 2, f"not all of its shards have {kind}")
-        version = LOSS_VERSION if self.has_loss else FORMAT_VERSION
-        _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
 
     @property
     def has_loss(self) -> bool:
         """Whether the store has a loss, so that not all tokens train."""
-        return any(shard.loss is not UNSET for shard in self.shards)
+        return any(shard.loss is not None for shard in self.shards)
 
     @property
     def conversations(self) -> bool:
@@ -174,14 +169,14 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
         tokens: None with `--index-only`.
         segments, segment_offsets: None with `--no-segments`.
         atoms: None where atoms are uniform.
-        loss: which tokens train; left out where all of them do, and with `--index-only`.
+        loss: which tokens train; None where all of them do, and with `--index-only`.
     """
 
     tokens: FileEntry | None
     segments: FileEntry | None = None
     segment_offsets: FileEntry | None = None
     atoms: FileEntry | None = None
-    loss: FileEntry | UnsetType = UNSET
+    loss: FileEntry | None = None
 
     def __post_init__(self) -> None:
         _require(_ending(self) is not None, "its files are not named alike")
@@ -194,7 +189,7 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def files(self) -> list[FileEntry]:
         """The files that it has."""
-        return list(filter(None, (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)))
+        return list(filter(None, (self.tokens, self.loss, self.segments, self.segment_offsets, self.atoms)))
 
     @property
     def rows(self) -> int:
@@ -232,14 +227,14 @@ class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _require(self.rows == -(-self.units * self.unit // self.sequence_length), "its units do not make its rows")
         _require(self.sequence_length % self.unit == 0, "its units do not divide its rows")
         for shard in self.shards:
-            for entry in (shard.tokens, shard.loss or None):
+            for entry in (shard.tokens, shard.loss):
                 shape = (shard.rows, self.sequence_length)
                 _require(entry is None or entry.shape == shape, "its shards have rows of another length")
             _require((shard.atoms is None) == bool(self.atom_units), "its shards do not list their atoms")
         _require(len({_ending(shard) for shard in self.shards}) == len(self.shards), "two of its shards share files")
 
 
-class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Shuffle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The order of the rows, and how it came about.
 
     Attributes:
@@ -388,8 +383,8 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         batches: the file of batches that the ``bucket`` shuffle made.
         tokenizer_files: as the stores have them.
         stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
-            from them; left out where its shards have tokens.
-        columns: kept columns of documents; left out if no columns are kept.
+            from them; None where its shards have tokens.
+        columns: that were kept of the documents.
     """
 
     format: str = PACKED
@@ -411,8 +406,8 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     buckets: Annotated[list[Bucket], Meta(min_length=1)]
     batches: FileEntry | None = None
     tokenizer_files: list[OtherFile] = []
-    stores: list[StoreName] | UnsetType = UNSET
-    columns: Annotated[list[KeptColumn], Meta(min_length=1)] | UnsetType = UNSET
+    stores: list[StoreName] | None = None
+    columns: list[KeptColumn] = []
 
     def __post_init__(self) -> None:
         most = 256 ** int(self.dtype.removeprefix("<u"))
@@ -438,37 +433,26 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             _require((shard.tokens is None) == self.index_only, "its shards have tokens where it has stores")
             _require((shard.segments is None) == (self.lengths is None), "its segments lack the lengths of documents")
             has_loss = self.has_loss and not self.index_only
-            _require((shard.loss is not UNSET) == has_loss, "its shards have no loss where its ledger has")
+            _require((shard.loss is not None) == has_loss, "its shards have no loss where its ledger has")
         self._require_columns()
-        version = packed_version(
-            index_only=self.index_only, has_loss=self.has_loss, has_columns=self.columns is not UNSET
-        )
-        _require(self.format_version == version, f"its format_version is {self.format_version}, not {version}")
 
     def _require_columns(self) -> None:
         """Raise a ValueError where its columns do not fit its documents, or there is no table that names documents."""
-        columns = self.kept_columns
-        _require(not columns or self.lengths is not None, "it has columns, but no segments")
-        _require(len({column.name for column in columns}) == len(columns), "two of its columns have the same name")
-        for number, column in enumerate(columns):
+        _require(not self.columns or self.lengths is not None, "it has columns, but no segments")
+        named = {column.name for column in self.columns}
+        _require(len(named) == len(self.columns), "two of its columns have the same name")
+        for number, column in enumerate(self.columns):
             column.require_place(number, self.documents)
-
-    @property
-    def kept_columns(self) -> list[KeptColumn]:
-        """The columns that were kept of its documents."""
-        if isinstance(self.columns, UnsetType):
-            return []
-        return self.columns
 
     @property
     def index_only(self) -> bool:
         """Whether its rows are gathered from the token stores."""
-        return self.stores is not UNSET
+        return self.stores is not None
 
     @property
     def has_loss(self) -> bool:
         """Whether the dataset has a loss; without one all tokens train."""
-        return self.ledger.trained is not UNSET
+        return self.ledger.trained is not None
 
     @property
     def multiple(self) -> int:
@@ -496,13 +480,12 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         exported_as: the format.
-        input: what was exported, by the digest of its manifest; of several stores the first.
-        further_inputs: the other inputs, in the order in which their documents come; left out if there is one input.
+        inputs: what was exported, by the digests of the manifests; of several stores, in the order of their documents.
         dtype: of the ids in the files.
         sequence_lengths: distinct row lengths; empty for documents.
         sequences, tokens, padding: in all files.
         lost: what of the input the format does not keep, in words.
-        choice: which documents of a store were exported; left out for all of them.
+        choice: which documents of the stores were exported; None for all of them.
         tokenizer_files: as the input has them.
     """
 
@@ -510,7 +493,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     format_version: int = FORMAT_VERSION
     packtool_version: str = __version__
     exported_as: str
-    input: DatasetEntry
+    inputs: Annotated[list[DatasetEntry], Meta(min_length=1)]
     tokenizer: TokenizerInfo
     dtype: str
     sequence_lengths: list[NonNegative]
@@ -520,8 +503,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lost: list[str]
     files: list[ExportedFile]
     tokenizer_files: list[OtherFile] = []
-    choice: Choice | UnsetType = UNSET
-    further_inputs: list[DatasetEntry] | UnsetType = UNSET
+    choice: Choice | None = None
 
 
 def _require(holds: bool, what: str) -> None:
@@ -545,15 +527,6 @@ def _ending(shard: TokenShard | PackedShard) -> str | None:
     return endings.pop()
 
 
-def packed_version(*, index_only: bool, has_loss: bool, has_columns: bool) -> int:
-    """Return the format version of a packed dataset: the first one that knows all its features."""
-    if has_columns:
-        return COLUMNS_VERSION
-    if has_loss:
-        return LOSS_VERSION
-    return INDEX_VERSION if index_only else FORMAT_VERSION
-
-
 Manifest = StoreManifest | PackedManifest | ExportManifest
 
 
@@ -570,7 +543,7 @@ def listed(manifest: Manifest) -> Iterator[InputEntry]:
         files += [manifest.batches, manifest.report, manifest.lengths]
         if manifest.choice is not None:
             files.append(manifest.choice.documents)
-        for column in manifest.kept_columns:
+        for column in manifest.columns:
             files += column.files
     for file in [*files, *manifest.tokenizer_files]:
         if file is not None:

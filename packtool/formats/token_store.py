@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import xxhash
-from msgspec import UNSET
 
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
@@ -166,7 +165,7 @@ class TokenStore:
         self.shards = open_arrays(self.place, [shard.tokens for shard in manifest.shards], self.dtype)
         self.offsets = open_arrays(self.place, [shard.offsets for shard in manifest.shards], OFFSET)
         self.loss: Sequence[npt.NDArray[Any]] | None = None
-        masks = [shard.loss for shard in manifest.shards if shard.loss is not UNSET]
+        masks = [shard.loss for shard in manifest.shards if shard.loss is not None]
         if masks:
             self.loss = open_arrays(self.place, masks, LOSS)
 
@@ -335,7 +334,7 @@ class TokenStore:
             yield MappedFile(self.place, entry.tokens, tokens)
             yield MappedFile(self.place, entry.offsets, offsets)
         for entry, loss in zip(self.manifest.shards, self.loss or (), strict=False):
-            assert entry.loss is not UNSET
+            assert entry.loss is not None
             yield MappedFile(self.place, entry.loss, loss)
 
     def trained(self, documents: I64 | None = None) -> int:
@@ -358,7 +357,7 @@ class TokenStore:
             return
         trained, said = 0, self.manifest.counts["trained_tokens"]
         for shard, loss in zip(self.manifest.shards, self.loss, strict=True):
-            assert shard.loss is not UNSET
+            assert shard.loss is not None
             trained += count_trained(loss, self.place.where(shard.loss.name))
         if trained != said:
             what = f"{trained} tokens train, but the manifest says {said}"

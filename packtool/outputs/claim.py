@@ -27,7 +27,7 @@ import xxhash
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
-from packtool.formats.schema import listed
+from packtool.formats.schema import FORMAT_VERSION, listed
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
@@ -38,6 +38,7 @@ from packtool.places.place import Place
 from packtool.places.typed import cache_directory
 from packtool.places.url import is_remote
 from packtool.support.decoding import decode
+from packtool.support.version import __version__
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,9 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
     digest = xxhash.xxh3_128_hexdigest(raw)
     by = made_by(place)
     # `run.json` is written before the manifest, and has its digest. A manifest with another digest arrived late, from a
-    # run that has lost the place to another one. (0.1 wrote no digest.) Beside the marker of that other run it is a
-    # leftover. Without a marker it is a dataset, whose files may have been overwritten: `verify` tells.
-    late = by is not None and by.manifest not in ("", digest)
+    # run that has lost the place to another one. Beside the marker of that other run it is a leftover. Without a marker
+    # it is a dataset, whose files may have been overwritten: `verify` tells.
+    late = by is not None and by.manifest != digest
     if marker is not None and (late or manifests.RUN not in names):
         return None
     if late:
@@ -164,8 +165,9 @@ def made_by(place: Place) -> Made | None:
 
 
 def key_of(*parts: Any) -> str:
-    """Hash options and inputs, which msgspec can write as JSON, into the key of an output."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
+    """Hash options and inputs, which msgspec can write as JSON, and what writes them, into the key of an output."""
+    writer = (__version__, FORMAT_VERSION)
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode((writer, parts), order="deterministic"))
 
 
 def open_output(place: Place, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:

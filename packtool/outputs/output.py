@@ -63,21 +63,21 @@ class Mark(State, frozen=True):
         replaces: the digest of the manifest that `--overwrite` lets it remove; "" for none.
     """
 
-    arguments: dict[str, Any] = {}
-    run: str = ""
-    replaces: str = ""
+    arguments: dict[str, Any]
+    run: str
+    replaces: str
 
 
 class Made(State, frozen=True):
     """The contents of `run.json` that tell who finished.
 
     Attributes:
-        manifest: xxh3-128 of the manifest; "" where the version that finished did not write it.
-        arguments: of the command, as in the marker; empty where the version that finished did not write them.
+        manifest: xxh3-128 of the manifest.
+        arguments: of the command, as in the marker.
     """
 
-    manifest: str = ""
-    arguments: dict[str, Any] = {}
+    manifest: str
+    arguments: dict[str, Any]
 
 
 def read_mark(marker: bytes) -> Mark | None:

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET
 
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
@@ -354,7 +353,7 @@ def _try(
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
         buckets=packed.bucket_figures(tallies, measures.buckets),
         documents_per_row=packed.documents_per_row(measures.documents_in_row),
-        stages=packed.stages_of(plans) or UNSET,
+        stages=packed.stages_of(plans) or None,
         sample_rows=packed.sample_rows(rows_to_draw(lengths, candidate), lengths),
     )
     return trial, timing

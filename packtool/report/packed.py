@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
 
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
@@ -50,9 +49,9 @@ def report_of_rows(
     shuffle: Shuffle | None,
     sources: Sequence[PackedSourceFigures] = (),
     source_mix: Sequence[BatchMix] = (),
-    stages: Mapping[str, int] | UnsetType = UNSET,
-    neighbours: Neighbours | UnsetType = UNSET,
-    choice: StrategyOptions | UnsetType = UNSET,
+    stages: Mapping[str, int] | None = None,
+    neighbours: Neighbours | None = None,
+    choice: StrategyOptions | None = None,
     batch_size: int | None = None,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.
@@ -79,7 +78,7 @@ def report_of_rows(
         buckets=[],
         documents_per_row=[],
         sliding=None,
-        stages=dict(stages) if stages else UNSET,
+        stages=dict(stages) if stages else None,
         sources=list(sources),
         source_mix=list(source_mix),
         neighbours=neighbours,
@@ -215,7 +214,7 @@ def packed_sources(
     lengths: Ints,
     choice: Choice | None,
     names: Sequence[str] | None = None,
-    trained: Sequence[int] | UnsetType = UNSET,
+    trained: Sequence[int] | None = None,
 ) -> list[PackedSourceFigures]:
     """Describe the sources of a packed dataset.
 
@@ -241,7 +240,7 @@ def packed_sources(
             document_share=ratio(store_documents[number], ends[-1]),
             tokens=tokens[number],
             token_share=ratio(tokens[number], sum(tokens)),
-            trained_tokens=UNSET if isinstance(trained, UnsetType) else trained[number],
+            trained_tokens=None if trained is None else trained[number],
             asked_share=float(asked[number] / all_asked),
             asked_epochs=float(Fraction(source.epochs)),
             epochs=ratio(tokens[number], source.available_tokens),

@@ -99,7 +99,7 @@ def _configuration(report: MeasuredReport | StoreReport) -> str:
 
 def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
     yield "packed with", f"{report.strategy}: {options_in_words(report.options)}"
-    if not isinstance(report.choice, msgspec.UnsetType):
+    if report.choice is not None:
         yield "documents", choice_in_words(report.choice, report.excluded) or "each once"
     yield from _tokenizer(report)
     if report.command is not None:

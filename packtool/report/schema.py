@@ -149,7 +149,7 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
         document_share: their share of all documents.
         tokens: its tokens here, EOS included.
         token_share: their share of all tokens: of a mixture, the share achieved.
-        trained_tokens: number of its tokens that train; left out if all tokens of all inputs do.
+        trained_tokens: number of its tokens that train; null if all tokens of all inputs do.
     """
 
     name: str | None
@@ -158,7 +158,7 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
     document_share: float
     tokens: int
     token_share: float
-    trained_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    trained_tokens: int | None = None
 
 
 class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
@@ -260,7 +260,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     attention_masked: float
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
-    stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    stages: dict[str, int] | None = None
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 
@@ -373,13 +373,13 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         stages: of `seamless` and `bfd-extra`, rows by the step that made them: overlapping and whole rows of long
             documents, bins as they were filled, and rows of bins that were joined and cut; where rows hold at most so
             many documents (`--max-documents-per-row`), those filled without regard to it, and those added for what they
-            held too much; left out of others.
+            held too much; null for others.
         sources: the token stores that were packed, in order; named by `stats` alone.
         source_mix: how evenly batches hold them, for each row length; empty where there is one store, or where
             boundaries are not known.
         neighbours: of documents in the order of fields (`--order-by`), what share of a row has the same value of the
-            first field; left out of others, where boundaries are not known, and where a shuffle cut rows.
-        choice: how the documents were chosen, as in the manifest; left out where each was taken once.
+            first field; null for others, where boundaries are not known, and where a shuffle cut rows.
+        choice: how the documents were chosen, as in the manifest; null where each was taken once.
     """
 
     format: Literal["packtool report"] = FORMAT
@@ -396,11 +396,11 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
     sliding: Sliding | None
-    stages: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    stages: dict[str, int] | None = None
     sources: list[PackedSourceFigures] = []
     source_mix: list[BatchMix] = []
-    neighbours: Neighbours | msgspec.UnsetType = msgspec.UNSET
-    choice: StrategyOptions | msgspec.UnsetType = msgspec.UNSET
+    neighbours: Neighbours | None = None
+    choice: StrategyOptions | None = None
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)
@@ -468,9 +468,9 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int | None
     lengths: Lengths
     comparison: Comparison | None
-    longest: list[ListedDocument] | msgspec.UnsetType = msgspec.UNSET
-    most_repeated: list[RepeatedText] | msgspec.UnsetType = msgspec.UNSET
-    temporary_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    longest: list[ListedDocument] | None = None
+    most_repeated: list[RepeatedText] | None = None
+    temporary_bytes: int | None = None
 
     def __repr__(self) -> str:
         held = f"{plural(self.lengths.documents, 'document')}, {plural(self.lengths.total, 'token')}"

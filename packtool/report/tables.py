@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from msgspec import UNSET, UnsetType
-
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.mixing import Mixed, SourceMix
 from packtool.planning.metrics.ratios import ratio
@@ -258,7 +256,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     if not ledger.repeated:
         del accounts[2]
     groups.append(accounts)
-    if not isinstance(ledger.trained_stored, UnsetType):
+    if ledger.trained_stored is not None:
         groups.append(
             [
                 Account("trained on", ledger.trained or 0, output),
@@ -275,7 +273,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     return Table("", columns, [("", group) for group in groups])
 
 
-def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, int] | UnsetType = UNSET) -> Table[Fact]:
+def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, int] | None = None) -> Table[Fact]:
     """Tabulate every metric with its meaning.
 
     Args:
@@ -297,7 +295,7 @@ def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, i
         meaning = f"long texts in overlapping rows; equation 6 predicts {texts}"
         facts.append(Fact("texts that slide", count(slid.texts), meaning))
         facts.append(Fact("tokens left", count(slid.tokens), f"of other long texts; equation 7 predicts {tokens}"))
-    if not isinstance(stages, UnsetType):
+    if stages is not None:
         facts += [Fact(f"{name} rows", count(rows), _STAGES[name]) for name, rows in stages.items()]
     masked = percent(ratio(metrics.attention_masked, metrics.attention_full))
     meaning = "query-key pairs if a token sees only its own document, of those of causal rows"
@@ -384,7 +382,7 @@ def source_name(source: SourceFigures) -> str:
 
 def _trained_columns(sources: Sequence[SourceFigures]) -> list[TableColumn[Any]]:
     """Make the column of the trained share of each input where it is known."""
-    if any(isinstance(source.trained_tokens, UnsetType) for source in sources):
+    if any(source.trained_tokens is None for source in sources):
         return []
     return [
         TableColumn("trained", lambda source: ratio(source.trained_tokens, source.tokens), percent, "of its tokens")
@@ -420,9 +418,9 @@ def document_tables(report: StoreReport) -> list[Table[Any]]:
     named: list[ListedDocument] = [*(report.longest or ()), *(report.most_repeated or ())]
     if any(document.id is not None for document in named):
         columns.append(TableColumn("id", lambda d: d.id, words=True))
-    if not isinstance(report.longest, UnsetType):
+    if report.longest is not None:
         listed.append(table_of("Longest documents", columns, report.longest))
-    if not isinstance(report.most_repeated, UnsetType):
+    if report.most_repeated is not None:
         times: TableColumn[Any] = TableColumn(
             "documents", lambda d: d.documents, count, "that have the same text; the first is named"
         )

@@ -277,7 +277,7 @@ def _held(report: StoreReport) -> RenderableType:
         if counts.get(name):
             figures.append(f"{count(counts[name])} {name}")
     took = ""
-    if not isinstance(report.temporary_bytes, msgspec.UnsetType):
+    if report.temporary_bytes is not None:
         took = f"; took {show_bytes(report.temporary_bytes)} of temporary room"
     return Text.assemble((report.path, "bold"), f" · {', '.join(figures)}{took}")
 

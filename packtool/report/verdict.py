@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import UnsetType
-
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.ratios import ratio
@@ -296,7 +294,7 @@ def _spent(metrics: Metrics, of_padding: str) -> list[str]:
 
 def _added(rows: Trial | PackedReport) -> int:
     """Count the rows that are there since rows hold no more documents than asked for."""
-    if isinstance(rows.stages, UnsetType):
+    if rows.stages is None:
         return 0
     return rows.stages.get("added", 0)
 
@@ -442,7 +440,7 @@ def judge(report: PackedReport) -> list[Judgement]:
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
     judgements = [_judge_waste(report, metrics), _judge_cuts(metrics), *_judge_mixing(report)]
-    if not isinstance(report.neighbours, UnsetType):
+    if report.neighbours is not None:
         keeps = STRATEGIES[report.strategy].neighbours
         judgements.append(Judgement(keeps, f"{neighbours_shown(report.neighbours)}."))
     return judgements

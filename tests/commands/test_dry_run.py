@@ -158,5 +158,5 @@ def test_another_version_does_not_go_on(
     source = "store" if command is packtool.pack else "rows"
     command(source, "out", **options)
     assert command(source, "out", **options, dry_run=True).preview.found == "finished"
-    monkeypatch.setattr("packtool.commands.dataset_job.__version__", "0.0")
+    monkeypatch.setattr("packtool.outputs.claim.__version__", "0.0")
     assert command(source, "out", **options, dry_run=True).preview.found == "other"

@@ -293,4 +293,4 @@ def test_an_export_of_what_was_made_last(place: Path) -> None:
     results = run(place / "c.toml", input=place / "store", output=place / "out")
     assert [result.state for result in results][:4] == ["kept"] * 4
     exported = manifests.read(place / "out" / "exported")
-    assert exported.input == manifests.input_entry(place / "out" / "shuffled")
+    assert exported.inputs == [manifests.input_entry(place / "out" / "shuffled")]

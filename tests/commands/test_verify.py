@@ -102,7 +102,7 @@ def test_what_is_no_dataset(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "manifest.json").write_text("{")
     assert "error[bad-manifest]" in shell.refused("verify", tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": "other", "format_version": 1, "packtool_version": "9"}')
-    said = "format 'other' version 1 can't be read by this version. Use packtool 9 or later."
+    said = f"format 'other' version 1 can't be read by packtool {packtool.__version__}. Use packtool 9 or a later one."
     assert said in shell.refused("verify", tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -41,13 +40,6 @@ def test_deep_nesting_in_options(made: Path, shell: Shell, levels: int) -> None:
     # How deep JSON may be nested follows from Python. What is read, the report does not agree with.
     error = "bad-manifest" if levels == 100_000 else "(bad-manifest|damaged-report)"
     assert re.match(rf"packtool: error\[{error}\]", shell.refused("verify", made / "packed"))
-
-
-def test_an_old_format(made: Path) -> None:
-    manifest = load(made / "packed") | {"format_version": 1}
-    (made / "packed" / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DataError, match=r"version 1 can't be read by this version\. Make it again with this version\."):
-        manifests.read(made / "packed")
 
 
 @pytest.mark.parametrize("name", ["report.json", "run.json"])
@@ -142,8 +134,6 @@ def test_two_buckets_in_one_directory(made: Path) -> None:
 @pytest.mark.parametrize(
     ("dataset", "place", "value", "message"),
     [
-        ("packed", ("surprise",), 1, "Object contains unknown field `surprise`"),
-        ("packed", (*SHARD, "surprise"), 1, "unknown field `surprise` - at `$.buckets[0].shards[0]`"),
         ("packed", ("ledger",), None, "Object missing required field `ledger`"),
         ("packed", ("dtype",), "|O", "Expected `str` matching regex"),
         ("packed", ("pad_id",), 1 << 16, "its ids of padding or EOS are no <u2"),
@@ -172,7 +162,6 @@ def test_two_buckets_in_one_directory(made: Path) -> None:
         ("store", ("shards", 0, "offsets", "shape"), [1], "its documents and tokens do not fit together"),
         ("store", ("shards", 0, "offsets", "shape"), [], "several dimensions"),
         ("store", ("shards", 0, "offsets", "name"), "offsets-00001.npy", "its files are not named alike"),
-        ("store", ("format",), "packtool packed dataset", "Object contains unknown field"),
     ],
 )
 def test_parts_that_do_not_fit_together(

@@ -6,7 +6,6 @@ import typing
 from pathlib import Path
 
 import pytest
-from msgspec import UnsetType
 
 from packtool.exchange import FORMATS, model
 from packtool.formats import names, schema
@@ -19,7 +18,7 @@ OF_SHARDS = sorted(
         kind
         for shard in (schema.TokenShard, schema.PackedShard)
         for kind, hint in typing.get_type_hints(shard).items()
-        if set(typing.get_args(hint) or (hint,)) - {type(None), UnsetType} <= set(FILES)
+        if set(typing.get_args(hint) or (hint,)) - {type(None)} <= set(FILES)
     }
 )
 OF_DATASETS = [names.LENGTHS, names.CHOSEN, names.BATCHES, names.REPORT, names.REJECTED, names.TOKENIZER]

@@ -105,15 +105,6 @@ def test_all_shards_say_which_tokens_train_or_none_does(tmp_path: Path, missing:
         TokenStore(path)
 
 
-def test_a_version_that_would_train_on_all_tokens_refuses_the_store(tmp_path: Path) -> None:
-    path = write_store(tmp_path / "a", [3, 5], loss=document_loss)
-    with amended(path) as manifest:
-        assert manifest["format_version"] == 5
-        manifest["format_version"] = 3
-    with pytest.raises(DataError, match="its format_version is 3, not 5"):
-        TokenStore(path)
-
-
 def test_ids_beyond_the_vocabulary_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="produced id 50, but its vocabulary ends at 49"):
         write_shard(tmp_path, 0, [np.array([1, 49]), np.array([50])], np.array([0, 3]), 50)

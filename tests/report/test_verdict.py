@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import UNSET
 
 import packtool
 from packtool.planning.packing import STRATEGIES
@@ -241,7 +240,7 @@ def test_what_a_limit_on_documents_costs_is_told(tmp_path: Path) -> None:
         compare(lengths, candidates(["bfd"], [1024], options)) for options in ({}, {"max_documents_per_row": 12})
     )
     rows = [each.entries[0].ledger.rows for each in (free, limited)]
-    assert free.entries[0].stages is UNSET
+    assert free.entries[0].stages is None
     assert limited.entries[0].stages == {"filled": rows[0], "added": rows[1] - rows[0]}
     told = f"{rows[1]} rows, {rows[1] - rows[0]} of them since a row holds at most 12 documents"
     assert told in limited.verdicts[0].choice.reason

@@ -296,16 +296,6 @@ def test_an_index_without_segments_is_refused(tmp_path: Path) -> None:
         packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=8, index_only=True, segments=False)
 
 
-def test_its_manifest_names_a_later_format(index: Path) -> None:
-    manifest = load(index)
-    assert manifest["format_version"] == 4
-    assert manifest["stores"] == ["../store"]
-    manifest["format_version"] = 3
-    reseal(index, manifest)
-    with pytest.raises(DataError, match="its format_version is 3, not 4"):
-        packtool.open(index)
-
-
 def test_beyond_memory_the_bytes_are_the_same(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
     options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "shard_tokens": 1024, "index_only": True}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from packtool.errors import DataError
 
@@ -36,9 +35,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         padding: tokens that only fill rows.
         output: all tokens of the rows.
         rows: the rows.
-        rounding: padding that rounds pieces up to the document multiple; left out if no pieces are rounded.
+        rounding: padding that rounds pieces up to the document multiple; null if no pieces are rounded.
         trained_stored: of each store, tokens of the packed documents that train, EOS included. This and the rest are
-            left out where all tokens train.
+            null where all tokens train.
         trained: tokens of the rows that train.
         masked: tokens of the rows that do not, padding apart: ``output = trained + masked + padding``.
         trained_again: trained tokens that an earlier row already has, or that are an EOS the strategy inserted.
@@ -59,12 +58,12 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     padding: Count
     output: Count
     rows: Count
-    rounding: Count | UnsetType = UNSET
-    trained_stored: list[Count] | UnsetType = UNSET
-    trained: Count | UnsetType = UNSET
-    masked: Count | UnsetType = UNSET
-    trained_again: Count | UnsetType = UNSET
-    trained_dropped: Count | UnsetType = UNSET
+    rounding: Count | None = None
+    trained_stored: list[Count] | None = None
+    trained: Count | None = None
+    masked: Count | None = None
+    trained_again: Count | None = None
+    trained_dropped: Count | None = None
 
     def unbalanced(self, documents: int) -> str | None:
         """Find the first equation that does not hold, with its two sides; None if all hold."""

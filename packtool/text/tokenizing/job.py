@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from packtool.engines import Engine
 from packtool.errors import PacktoolError
 from packtool.formats.names import REJECTED, TOKENIZER, token_dtype
-from packtool.formats.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, OtherFile, StoreManifest, TokenShard
+from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
@@ -248,10 +247,8 @@ def finish(
     if recipe.chat is not None:
         of_chats = chat_counts(total, recipe.chat)
         facts["ends"] = dict(sorted(total.ends.items()))
-    with_loss = any(shard.loss is not UNSET for shard in shards)
     tokenizer_files = write_tokenizer(output, tokenizer.files)
     manifest = StoreManifest(
-        format_version=LOSS_VERSION if with_loss else FORMAT_VERSION,
         options=recipe.options,
         inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
         tokenizer=recipe.tokenizer,

@@ -10,7 +10,6 @@ from packtool.formats.schema import TokenizerInfo
 from packtool.options.record import as_recorded, recorded
 from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.outputs.claim import key_of
-from packtool.support.version import __version__
 from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
 from packtool.text.corpus.find import Texts
@@ -84,7 +83,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             alphabet=None if texts.kind == "token ids" else tokenizer.alphabet,
             chat=tokenizer.chat,
             fim=tokenizer.fim,
-            key=key_of(__version__, written, tokenizer.info, texts.stamps),
+            key=key_of(written, tokenizer.info, texts.stamps),
         )
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET
 
 from packtool.formats.files import write_array
 from packtool.formats.names import shard_file, token_dtype
@@ -135,8 +134,7 @@ class ShardWriter:
         if self._column_names:
             columns = write_columns(directory / shard_file("columns", number), self._column_names, self._columns)
         assert len(self._loss) in (0, len(self._parts))  # every batch of documents had a loss, or none had
-        # UNSET, unlike None, leaves the field out of the manifest, as versions before there was a loss wrote it.
-        loss = write_loss(directory, number, self._loss) if self._loss else UNSET
+        loss = write_loss(directory, number, self._loss) if self._loss else None
         # Which document of the store comes first is known once the blocks before this one are done: it is set then.
         shard = TokenShard(tokens, offsets, first_document=0, documents=origins, columns=columns, loss=loss)
         self.shards.append(shard)
