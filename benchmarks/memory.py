@@ -32,7 +32,7 @@ def commands(store: Path, shuffled: Path) -> dict[str, list[Any]]:
         "bfd": ["pack", store, "--strategy", "bfd", *rows, *WINDOWS],
         "seamless": ["pack", store, "--strategy", "seamless", *rows, *WINDOWS],
         "concat": [*concat, *rows],
-        "mixture": [*concat, *rows, "--mix", f"{store.name}=1.3", "--min-tokens", 10],
+        "mixture": [*concat, *rows, "--mix", f"{store.name}=1.3x", "--min-tokens", 10],
         "partial": ["shuffle", store, "--method", "partial", "--batch-size", 512, *rows],
         "again": ["shuffle", shuffled, "--epoch", 1],
     }

@@ -102,7 +102,7 @@ def check(dataset: Any, known: Sequence[dict[str, Any]], rows: int = 12) -> None
 
 CHOICES: list[dict[str, Any]] = [
     {},
-    {"mix": ["web=2", "wiki=0.5", "code=1"], "seed": 3},
+    {"mix": ["web=2x", "wiki=0.5x", "code=1x"], "seed": 3},
     {"holdout": "30%", "part": "holdout"},
 ]
 

@@ -169,7 +169,7 @@ def test_the_partial_shuffle_carries_it(stores: list[Path], tmp_path: Path) -> N
 
 def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:
     """A mixture that packs documents several times, and others not at all."""
-    packtool.pack(stores, tmp_path / "packed", **KINDS["concat"], mix={"chats": 2.5, "web": 0.5})
+    packtool.pack(stores, tmp_path / "packed", **KINDS["concat"], mix={"chats": "2.5x", "web": "0.5x"})
     chosen = np.load(tmp_path / "packed" / "chosen.npy").tolist()
     count = load(tmp_path / "packed")["store_documents"][0]
     trained = [sum(document_loss(number, LENGTHS[number])) for number in chosen[:count]]

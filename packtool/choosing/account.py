@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -27,9 +28,28 @@ def counts_of(codes: Codes, lengths: Ints) -> I64:
     return out
 
 
-def source_of(
-    store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, asked: str, epochs: Fraction
-) -> ChosenSource:
+@dataclass(frozen=True)
+class Mixed:
+    """How often a store is packed.
+
+    Attributes:
+        asked: epochs, a share or an amount, as the manifest records it.
+        epochs: that follow.
+        by_documents: a part of an epoch is measured in documents, else in tokens.
+    """
+
+    asked: str
+    epochs: Fraction
+    by_documents: bool = False
+
+    def counted(self, lengths: Ints) -> Ints:
+        """Return what each document counts in a part of an epoch, given its tokens."""
+        if self.by_documents:
+            return np.broadcast_to(np.uint32(1), lengths.shape)
+        return lengths
+
+
+def source_of(store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, mixed: Mixed) -> ChosenSource:
     """Account for one store: each of its documents is packed, or left out for one reason."""
     kept, part = counts[:, 0], counts_of(chosen.part.view(np.uint8), lengths)[:, 1]
     different = kept if chosen.whole else part
@@ -42,8 +62,8 @@ def source_of(
         documents=store.documents,
         tokens=store.tokens,
         left_out={reason: LeftOut(*count.tolist()) for reason, count in removed.items() if count[0]},
-        asked=asked,
-        epochs=str(epochs),
+        asked=mixed.asked,
+        epochs=str(mixed.epochs),
         chosen_documents=int(packed[0]),
         chosen_tokens=int(packed[1]),
         repeated_documents=int((packed - different)[0]),
@@ -51,11 +71,18 @@ def source_of(
     )
 
 
+def _taking(asked: Asked) -> str:
+    """Return the option that says how many documents are taken of those that no rule leaves out."""
+    if asked.tokens is not None:
+        return "--tokens"
+    return "--mix"
+
+
 def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     """Return the error for a choice that leaves nothing; it names the option that took the most."""
     total = len(documents)
     counts = counts_of(documents.codes, documents.lengths)[0].tolist()
-    flags = Counter(dict(zip(["--mix", *(rule.flag for rule in RULES)], counts, strict=True)))
+    flags = Counter(dict(zip([_taking(asked), *(rule.flag for rule in RULES)], counts, strict=True)))
     [(flag, most)] = flags.most_common(1)
     if flag == "--holdout" and asked.part == "holdout":
         what = f"{asked.holdout} holds out none of the {total:,} documents"

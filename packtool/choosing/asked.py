@@ -24,7 +24,7 @@ class Asked:
     The fields are what a manifest records, in this order.
 
     Attributes:
-        mix: the weight of each store, or its share of `tokens`; in the order of the stores, once that is known.
+        mix: epochs or an amount of each store, or its share of `tokens`; in their order, once that is known.
         holdout_hashes: what the hashes that decide sides are of, where they are not of texts.
         where_stores: the number of each store that `where` names; None where it names none.
         sample_interval: width of the intervals of lengths that a sample is drawn from.
@@ -78,7 +78,7 @@ class Asked:
             exclude=exclusions.recorded(),
             exclusions=exclusions,
         )
-        if options.mix or options.temperature is not None:
+        if options.mix or options.tokens is not None:
             asked = replace(asked, mix=[], seed=options.seed)
         if options.tokens is not None:
             asked = replace(asked, tokens=parse_amount(options.tokens))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from packtool.choosing.account import counts_of, nothing_left, source_of
+from packtool.choosing.account import Mixed, counts_of, nothing_left, source_of
 from packtool.choosing.asked import NOTHING_ASKED, Asked
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
@@ -19,15 +20,16 @@ from packtool.formats.token_store import Corpus
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_part, parse_temperature
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.plan import Mask
-from packtool.planning.selecting.mixture import (
-    Passes,
+from packtool.planning.plan import I64, Mask
+from packtool.planning.selecting.mixture import Passes, passes
+from packtool.planning.selecting.weights import (
+    Weight,
+    by_store,
     epochs_of,
-    passes,
-    require_whole,
+    epochs_of_shares,
     shares_by_temperature,
-    weight_of,
-    weights_of,
+    shares_of,
+    weights_in,
 )
 
 
@@ -44,12 +46,7 @@ def check_choice(options: DocumentOptions) -> Exclusions:
     if options.temperature is not None and options.mix:
         what = "--mix gives the shares already"
         raise UsageError("bad-mixture", what, remedy="give one of them", where="--temperature")
-    if options.tokens is not None and not options.mix and options.temperature is None:
-        remedy = "name each store's share: --mix web=70%,wiki=30%, or give --temperature"
-        raise UsageError("bad-mixture", "needs --mix or --temperature", remedy=remedy, where="--tokens")
-    weights = [weight_of(weight, shares=options.tokens is not None) for weight in options.mix]
-    if options.tokens is not None and weights:
-        require_whole([weight for _, weight in weights])
+    weights_in(options.mix, divided=options.tokens is not None)
     everything = options.holdout is not None and parse_part(options.holdout).share == 1
     if everything and options.part == "train":
         what = f"{options.holdout} holds out all documents"
@@ -85,28 +82,58 @@ def choose(
         return EVERYTHING
     corpus.work_in(arrays)
     documents = StoredDocuments(corpus, arrays)
-    weights = weights_of(options.mix, documents.names, shares=asked.tokens is not None)
+    weights = by_store(weights_in(options.mix, divided=asked.tokens is not None), documents.names)
     asked = settled(asked, options, documents)
     # First, which documents may be packed; then, how often those of each store are.
     leave_out(asked, documents)
     here = [documents.of_store(number) for number in range(len(corpus.stores))]
     counts = [counts_of(documents.codes[part], documents.lengths[part]) for part in here]
-    left = [int(count[1, 0]) for count in counts]
-    if options.temperature is not None:
-        weights = shares_by_temperature(left, parse_temperature(options.temperature))
-    epochs = epochs_of(weights, left, documents.names.shortest, asked.tokens, options.max_epochs)
+    mixture = _mixture(weights, counts, documents.names.shortest, asked, options)
     if asked.mix is not None:
-        asked = replace(asked, mix=list(map(str, weights)))
+        asked = replace(asked, mix=[store.asked for store in mixture])
     chosen: list[Passes] = []
     sources: list[ChosenSource] = []
     for number, store in enumerate(corpus.stores):
         lengths, codes = documents.lengths[here[number]], documents.codes[here[number]]
-        taken = passes(lengths, _kept(codes, arrays), epochs[number], options.seed, arrays)
+        taken = passes(
+            mixture[number].counted(lengths), _kept(codes, arrays), mixture[number].epochs, options.seed, arrays
+        )
         chosen.append(taken)
-        sources.append(source_of(store, lengths, taken, counts[number], str(weights[number]), epochs[number]))
+        sources.append(source_of(store, lengths, taken, counts[number], mixture[number]))
     if not sum(source.chosen_documents for source in sources):
         raise nothing_left(documents, asked)
     return Chosen(Choice(options=asked.recorded(), sources=sources, documents=None), chosen)
+
+
+def _mixture(
+    weights: Sequence[Weight], counts: Sequence[I64], names: Sequence[str], asked: Asked, options: DocumentOptions
+) -> list[Mixed]:
+    """Compute how often each store is packed.
+
+    Args:
+        weights: of each store, as they were given.
+        counts: of the documents of each store, as `counts_of` returns them.
+        names: of the stores.
+
+    Raises:
+        UsageError: more is asked of a store than it may give.
+    """
+    most = options.max_epochs
+    if asked.tokens is None:
+        mixed: list[Mixed] = []
+        for weight, count, name in zip(weights, counts, names, strict=True):
+            epochs = epochs_of(weight, int(count[0, 0]), int(count[1, 0]), name, most)
+            mixed.append(Mixed(str(weight), epochs, by_documents=weight.unit == "documents"))
+        return mixed
+    left = [int(count[1, 0]) for count in counts]
+    if options.temperature is not None:
+        shares = shares_by_temperature(left, parse_temperature(options.temperature))
+    elif options.mix:
+        shares = shares_of([weight.number for weight in weights])
+    else:
+        shares = shares_of(left)
+    of_stores = epochs_of_shares(shares, left, names, asked.tokens, most, stop=options.stop)
+    return list(map(Mixed, map(str, shares), of_stores))
 
 
 def _kept(codes: Codes, arrays: Arrays) -> Mask:

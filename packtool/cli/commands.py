@@ -76,7 +76,7 @@ def pack(values: GivenValues, terminal: Terminal) -> None:
     packtool pack store -o packed --strategy bfd --sequence-length 2048
     packtool pack web code -o packed --strategy concat -L 8192 --seed 7
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
-    packtool pack web wiki -o mixed --strategy bfd -L 8192 --mix web=0.4,wiki=2
+    packtool pack web wiki -o mixed --strategy bfd -L 8192 --mix web=0.4x,wiki=2x
     """
     show_dataset(packtool.pack(**values), terminal, sources=True)
 
@@ -122,7 +122,7 @@ def export(values: GivenValues, terminal: Terminal) -> None:
     Examples:
     packtool export packed -o parquet --format parquet
     packtool export tokens -o megatron --format megatron
-    packtool export web wiki -o megatron --format megatron --mix web=1,wiki=3
+    packtool export web wiki -o megatron --format megatron --mix web=1x,wiki=3x
     """
     result = packtool.export(**values)
     manifest, lines = result.manifest, []

@@ -48,7 +48,7 @@ from packtool.outputs.claim import look
 from packtool.places.typed import place_of, places_of
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.planning import packing
-from packtool.planning.selecting.mixture import weights_of
+from packtool.planning.selecting.weights import by_store, weights_in
 from packtool.support.clock import Clock
 from packtool.text.encoding.load import find, info_of
 from packtool.warnings import PacktoolWarning
@@ -215,7 +215,7 @@ def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping
     places = places_of(inputs)
     require_distinct(places)
     names = names_of(places)
-    weights_of(options.mix, names, shares=options.tokens is not None)
+    by_store(weights_in(options.mix, divided=options.tokens is not None), names)
     if options.where is not None:
         stores_named(options.where, names)
     by_origin = reading_origins(options)

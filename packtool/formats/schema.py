@@ -280,7 +280,7 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         left_out: by the first reason that holds, in the order of their names here: excluded, not_where, too_short,
             too_long, duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Reasons that
             left out no document are missing.
-        asked: the epochs or the share that the user gave, as a number.
+        asked: the epochs, the share or the amount that the user gave; the first two as a number.
         epochs: the passes over the documents that were left to draw from, as a fraction.
         chosen_documents, chosen_tokens: packed, counted as often as they are packed.
         repeated_documents, repeated_tokens: the part of these that an earlier pass has already.

@@ -38,8 +38,8 @@ class DocumentOptions:
         Sequence[str] | Mapping[str, str | float],
         _choosing(
             WEIGHTS,
-            "How often to take each store, such as web=1,wiki=3,code=0.4; with --tokens, its share of them, such as "
-            "web=70%,wiki=30%.",
+            "Take of each store: epochs (web=1x,code=0.4x) or an amount (web=5000 documents); with --tokens, weights "
+            "(web=3,code=1) or shares (web=75%,code=25%).",
             metavar="STORE=WEIGHT,...",
             default="each once",
         ),
@@ -47,7 +47,8 @@ class DocumentOptions:
     tokens: Annotated[
         int | str | None,
         _choosing(
-            AMOUNT, "Take this many tokens in all, such as 300B, divided among stores by --mix or --temperature."
+            AMOUNT,
+            "Take this many tokens in all, such as 300B, divided among stores by --mix, by --temperature, or by size.",
         ),
     ] = None
     temperature: Annotated[
@@ -60,8 +61,23 @@ class DocumentOptions:
         ),
     ] = None
     max_epochs: Annotated[
-        int, Option(NUMBER, "Take no store more often than this for its share of --tokens.", "Rarely needed", low=1)
+        int,
+        Option(
+            NUMBER,
+            "Take no store more often than this for its share of --tokens, or for an amount.",
+            "Rarely needed",
+            low=1,
+        ),
     ] = 1
+    stop: Annotated[
+        bool,
+        Option(
+            FLAG,
+            "A store stops at --max-epochs, and the others give what it lacks of --tokens, in place of an error.",
+            "Rarely needed",
+            needs=Needs("tokens", "say how many tokens are divided: --tokens 10B"),
+        ),
+    ] = False
     holdout: Annotated[
         HoldoutAmount | str | float | None,
         _choosing(

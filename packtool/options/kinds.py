@@ -410,7 +410,7 @@ LOCATION = Kind("a string", "TEXT", str, _place)
 """A name, a path or a URL."""
 TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str)
 WEIGHTS = Kind(
-    "a table of numbers, such as {web = 1, wiki = 3}, or a list of strings, such as web=1,wiki=3",
+    'a table, such as {web = "1x", wiki = "3x"}, or a list of strings, such as web=1x,wiki=3x',
     "NAME=WEIGHT,...",
     dict[str, int | float | str] | list[str] | str,
     _parse_weights,

@@ -54,7 +54,7 @@ def packed(dataset: PackedDataset, stores: list[Path]) -> list[tuple[int, int]]:
 def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
     stores: list[Path], tmp_path: Path, strategy: str
 ) -> None:
-    options: dict[str, Any] = {"strategy": strategy, "mix": ["web=0.4", "wiki=2.5"]}
+    options: dict[str, Any] = {"strategy": strategy, "mix": ["web=0.4x", "wiki=2.5x"]}
     if strategy in ("buckets", "length-buckets"):
         options |= {"buckets": [16, 32], "sequence_length": None}
     dataset = pack(stores, tmp_path / "p", **options)
@@ -76,7 +76,7 @@ def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
 
 
 def test_a_mixture_is_the_same_for_any_number_of_workers_and_memory(stores: list[Path], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"mix": ["web=1.3", "wiki=3"], "holdout": "10%", "strategy": "concat"}
+    options: dict[str, Any] = {"mix": ["web=1.3x", "wiki=3x"], "holdout": "10%", "strategy": "concat"}
     pack(stores, tmp_path / "one", workers=1, **options)
     pack(stores, tmp_path / "two", workers=2, memory="20kB", **options)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
@@ -85,8 +85,8 @@ def test_a_mixture_is_the_same_for_any_number_of_workers_and_memory(stores: list
 @pytest.mark.parametrize(
     "options",
     [
-        {"mix": ["web=0.3", "wiki=2.7"], "min_tokens": 5, "max_tokens": 40},
-        {"mix": ["web=0", "wiki=0.2"], "shard_of": "1/2"},
+        {"mix": ["web=0.3x", "wiki=2.7x"], "min_tokens": 5, "max_tokens": 40},
+        {"mix": ["web=0", "wiki=0.2x"], "shard_of": "1/2"},
         {"holdout": "20%", "part": "holdout", "drop_duplicates": True},
         {"holdout": "30 documents", "sample": "40%"},
         {"exclude": "list"},
@@ -113,7 +113,7 @@ def test_a_choice_beyond_memory_is_the_same(
 
 @pytest.mark.parametrize("strategy", ["bfd", "first-fit-shuffle", "seamless"])
 def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strategy: str) -> None:
-    options: dict[str, Any] = {"strategy": strategy, "sequence_length": 512, "mix": ["web=3", "wiki=1.5"]}
+    options: dict[str, Any] = {"strategy": strategy, "sequence_length": 512, "mix": ["web=3x", "wiki=1.5x"]}
     packtool.pack(stores, tmp_path / "mixed", **options)
     dataset = PackedDataset(tmp_path / "mixed")
     assert dataset.manifest.choice is not None
@@ -143,7 +143,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
     def peak(store: Path) -> int:
         corpus, budget = Corpus([store]), Budget(1 << 16, Threads(1))
         options = PackArguments(
-            store, "nowhere", strategy="concat", sequence_length=64, mix=["store=1.3"], max_tokens=85
+            store, "nowhere", strategy="concat", sequence_length=64, mix=["store=1.3x"], max_tokens=85
         )
         gc.collect()
         tracemalloc.start()
@@ -278,7 +278,7 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
     shares = [Fraction(weight, sum(weights)) for weight in weights]
     for source, share, lengths in zip(sources(budget, [str(s) for s in shares]), shares, POOL, strict=True):
         assert abs(source.chosen_tokens - share * budget) <= max(lengths) / 2
-    for source, weight, lengths in zip(sources(None, [f"{w / 100}" for w in weights]), weights, POOL, strict=True):
+    for source, weight, lengths in zip(sources(None, [f"{w / 100}x" for w in weights]), weights, POOL, strict=True):
         assert abs(source.chosen_tokens - Fraction(weight, 100) * sum(lengths)) <= max(lengths) / 2
         for name, stored in (("documents", len(lengths)), ("tokens", sum(lengths))):
             left_out = sum(getattr(each, name) for each in source.left_out.values())
@@ -309,7 +309,7 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
 
 def test_an_account_that_does_not_balance_is_refused(stores: list[Path], tmp_path: Path) -> None:
-    pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=1"])
+    pack(stores, tmp_path / "p", mix=["web=0.5x", "wiki=1x"])
     with amended(tmp_path / "p") as manifest:
         manifest["choice"]["sources"][0]["left_out"]["not_drawn"]["tokens"] += 1
     with pytest.raises(PacktoolError, match=r"those left out and those chosen - at `\$\.choice\.sources\[0\]`"):
@@ -320,18 +320,19 @@ def test_a_mixture_in_a_file_is_a_table(stores: list[Path], tmp_path: Path) -> N
     inputs = [str(path) for path in stores]
     (tmp_path / "c.toml").write_text(
         f'[pack]\ninput = {json.dumps(inputs)}\noutput = "{tmp_path}/p"\nstrategy = "bfd"\nsequence-length = 32\n'
-        "mix = { web = 0.4, wiki = 2 }\n"
+        "mix = { web = '0.4x', wiki = '2x' }\n"
     )
     packtool.run(tmp_path / "c.toml")
-    pack(stores, tmp_path / "q", mix=["web=0.4", "wiki=2"])
+    pack(stores, tmp_path / "q", mix=["web=0.4x", "wiki=2x"])
     assert (tmp_path / "p" / "manifest.json").read_bytes() == (tmp_path / "q" / "manifest.json").read_bytes()
     text = (tmp_path / "c.toml").read_text()
     for wrong, message in (
         ("{ web = true, wiki = 1 }", r"c\.toml:6: mix can't be"),
-        ("{ web = nan, wiki = 1 }", r"c\.toml:6: mix: the weight of web is 'nan'"),
-        ("{ web = 1, code = 1 }", r"c\.toml:6: mix: there is no store 'code'"),
+        ("{ web = nan, wiki = '1x' }", r"c\.toml:6: mix: what is asked of web is 'nan'"),
+        ("{ web = '1x', code = '1x' }", r"c\.toml:6: mix: there is no store 'code'"),
         ("3", r"c\.toml:6: mix can't be 3"),
+        ("{ web = 60, wiki = '1x' }", r"c\.toml:6: mix: web=60 is a weight, but there is no total\. Write web=60x for"),
     ):
-        (tmp_path / "c.toml").write_text(text.replace("{ web = 0.4, wiki = 2 }", wrong))
+        (tmp_path / "c.toml").write_text(text.replace("{ web = '0.4x', wiki = '2x' }", wrong))
         with pytest.raises(UsageError, match=message):
             packtool.run(tmp_path / "c.toml", overwrite=True)

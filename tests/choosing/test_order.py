@@ -128,7 +128,7 @@ def test_documents_are_planned_in_the_order(stores: list[Path], tmp_path: Path) 
 
 
 def test_each_pass_of_a_mixture_is_in_the_order(stores: list[Path], tmp_path: Path) -> None:
-    mixed = pack(stores, tmp_path / "p", strategy="concat", order_by="repo", shuffle=False, mix=["one=2", "two=1.5"])
+    mixed = pack(stores, tmp_path / "p", strategy="concat", order_by="repo", shuffle=False, mix=["one=2x", "two=1.5x"])
     begun, counts = documents_of(mixed), mixed.manifest.store_documents
     chosen = mixed.chosen()
     stored = np.concatenate([chosen[0], chosen[1] + 190])[begun].tolist()
@@ -141,7 +141,7 @@ def test_each_pass_of_a_mixture_is_in_the_order(stores: list[Path], tmp_path: Pa
 @pytest.mark.parametrize("strategy", ["best-fit-in-order", "padding", "bfd"])
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 def test_the_report_says_what_share_of_pairs_is_alike(stores: list[Path], tmp_path: Path, strategy: str) -> None:
-    weights = ["one=2", "two=0.5"]
+    weights = ["one=2x", "two=0.5x"]
     packed = pack(stores, tmp_path / "p", strategy=strategy, sequence_length=64, order_by="-repo,date", mix=weights)
     repos = [record["repo"] for part in RECORDS for record in part]
     chosen = packed.chosen()

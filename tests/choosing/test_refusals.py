@@ -22,12 +22,15 @@ from tests.choosing.web_and_wiki import pack
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mix": ["web=-1", "wiki=1"]}, "the weight of web is '-1', not a number from 0"),
-        ({"mix": ["web=nan", "wiki=1"]}, "the weight of web is 'nan', not a number from 0"),
-        ({"mix": ["web=1"]}, "wiki has no weight"),
-        ({"mix": ["web=1", "code=1"]}, "there is no store 'code' among the inputs"),
-        ({"mix": ["web=1", "web=1", "wiki=1"]}, "web has two weights"),
-        ({"mix": ["web"]}, "'web' is not a weight"),
+        (
+            {"mix": ["web=-1", "wiki=1x"]},
+            "what is asked of web is '-1'. Write web=2x for epochs, web=5000 documents, or",
+        ),
+        ({"mix": ["web=nan", "wiki=1x"]}, "what is asked of web is 'nan'"),
+        ({"mix": ["web=1x"]}, "nothing is asked of wiki. Name every store, with 0 to leave it out"),
+        ({"mix": ["web=1x", "code=1x"]}, "there is no store 'code' among the inputs"),
+        ({"mix": ["web=1x", "web=1x", "wiki=1x"]}, "web is named twice"),
+        ({"mix": ["web"]}, "'web' asks nothing of a store"),
         ({"mix": ["web=0", "wiki=0"]}, "--mix: leaves out 300 of 300 documents, so none is left"),
         ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
         ({"min_tokens": 500}, "--min-tokens: leaves out 300 of 300 documents, so none is left"),
@@ -38,15 +41,32 @@ from tests.choosing.web_and_wiki import pack
         ({"sample": "0%"}, "--sample: leaves out 300 of 300 documents, so none is left"),
         ({"sample": "120%"}, "'120%' is not a share of at most 1, such as 1%"),
         ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
-        ({"tokens": "1k"}, "needs --mix or --temperature"),
         ({"temperature": 2}, "--temperature: has no effect without --tokens"),
         ({"temperature": "hot", "tokens": "1k"}, "'hot' is not a number from 0.01 to 1000, such as 3.3"),
         ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "--mix gives the shares already"),
-        ({"mix": {"web": "50%", "wiki": "50%"}}, "web has a share, 50%, but there is no total"),
+        ({"mix": {"web": "50%", "wiki": "50%"}}, "web=50% is a share, but there is no total. Give --tokens"),
         ({"drop_duplicates": "no"}, "--drop-duplicates: 'no' is not true or false"),
-        ({"mix": ["web=0.5", "wiki=0.4"], "tokens": "1k"}, "the shares sum to 0.9"),
-        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give fewer --tokens"),
+        (
+            {"mix": ["web=50%", "wiki=40%"], "tokens": "1k"},
+            "the shares sum to 90%. Let them sum to 100%, or give weights",
+        ),
+        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give --tokens "),
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' is not a number, such as 300B"),
+        (
+            {"mix": ["web=60", "wiki=40"]},
+            "web=60 is a weight, but there is no total. Write web=60x for epochs, or give",
+        ),
+        ({"mix": ["web=2x", "wiki=1"], "tokens": "1k"}, "web=2x is no part of --tokens. Give weights, such as web=3"),
+        ({"mix": ["web=5 documents", "wiki=1"], "tokens": "1k"}, "web=5 documents is no part of --tokens"),
+        ({"mix": ["web=50%", "wiki=1"], "tokens": "1k"}, "some stores have a weight, and others a percentage"),
+        ({"mix": ["web=0", "wiki=0%"], "tokens": "1k"}, "all weights are zero"),
+        ({"mix": ["web=1e3x", "wiki=1x"]}, "what is asked of web is '1e3x'"),
+        ({"mix": ["web=0.5 documents", "wiki=1x"]}, "what is asked of web is '0.5 documents'"),
+        ({"mix": ["web=201 documents", "wiki=1x"]}, "201 documents of web, which has 200. Give 200 or fewer, or --max"),
+        ({"mix": ["web=1M tokens", "wiki=1x"]}, "1,000,000 tokens of web, which has "),
+        ({"stop": True}, "--stop: has no effect without --tokens. Say how many tokens are divided"),
+        ({"tokens": "1M"}, "of 1,000,000 tokens takes "),
+        ({"tokens": "1M", "stop": True}, "the stores with a share give "),
         ({"holdout": "100%"}, "100% holds out all documents"),
         ({"holdout": "much"}, "'much' is not a part, such as 0.5%, 1000 documents or 2M tokens"),
         ({"part": "holdout"}, "has no effect without --holdout"),
@@ -78,15 +98,15 @@ def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) ->
 
 def test_a_store_named_twice_would_double_its_documents(stores: list[Path], tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(stores[0])
-    message = "link: named twice among the inputs. Name it once; --mix web=2 packs its documents twice."
+    message = "link: named twice among the inputs. Name it once; --mix web=2x packs its documents twice."
     for call in (pack, lambda inputs, _: packtool.stats(inputs)):
         with pytest.raises(UsageError, match=message):
             call([stores[0], tmp_path / "link"], tmp_path / "p")
 
 
 def test_a_mixture_as_a_table_from_python(stores: list[Path], tmp_path: Path) -> None:
-    listed = pack(stores, tmp_path / "a", mix=["web=1", "wiki=0.5"]).manifest
-    assert pack(stores, tmp_path / "b", mix={"web": 1, "wiki": 0.5}).manifest == listed
+    listed = pack(stores, tmp_path / "a", mix=["web=1x", "wiki=0.5x"]).manifest
+    assert pack(stores, tmp_path / "b", mix={"web": "1x", "wiki": "0.5x"}).manifest == listed
 
 
 def test_shares_by_temperature_are_those_of_a_mixture(stores: list[Path], tmp_path: Path) -> None:
@@ -104,7 +124,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "the hold-out": {"holdout": "20%", "part": "holdout"},
     "lengths": {"min_tokens": 6, "max_tokens": 20},
     "sample": {"sample": "30%", "sample_interval": 8},
-    "twice and a half": {"mix": {"web": 2.5}},
+    "twice and a half": {"mix": {"web": "2.5x"}},
 }
 
 
@@ -139,7 +159,7 @@ def test_documents_of_rows_are_not_chosen(stores: list[Path], tmp_path: Path) ->
     [
         {"drop_duplicates": True, "holdout": "20%"},
         {"shard_of": "2/3", "min_tokens": 3, "max_tokens": 12},
-        {"mix": {"tokens": 2.5}, "sample": "50%", "seed": 4},
+        {"mix": {"tokens": "2.5x"}, "sample": "50%", "seed": 4},
     ],
 )
 def test_documents_of_texts_are_chosen_as_those_of_their_store(here: Path, choice: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import packtool
 from packtool.errors import PacktoolError
+from packtool.formats.packed import PackedDataset
 from tests.choosing.web_and_wiki import pack, store_of
 from tests.stores import contents
 
@@ -49,7 +51,7 @@ def test_a_store_is_named_by_the_end_of_its_path(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"mix": {"web": 1, "wiki": 1}}, "--mix: 'web' is the name of 2 stores. Name it a/web or b/web."),
+        ({"mix": {"web": "1x", "wiki": "1x"}}, "--mix: 'web' is the name of 2 stores. Name it a/web or b/web."),
         ({"where": "store == 'web'"}, "--where: 'web' is the name of 2 stores. Name it a/web or b/web."),
         (
             {"where": "tokens > 0 or store != 'wikis'"},
@@ -165,3 +167,51 @@ def test_a_store_may_lie_on_one_side(stores: list[Path], tmp_path: Path) -> None
     assert pack([few], tmp_path / "all", holdout="100%", part="holdout").manifest.documents == 3
     with pytest.raises(PacktoolError, match="--holdout: leaves out 3 of 3 documents, so none is left"):
         pack([few], tmp_path / "q", holdout_of=tmp_path / "held")
+
+
+def taken(dataset: PackedDataset) -> list[tuple[int, int]]:
+    """The documents and tokens that were taken of each store."""
+    assert dataset.manifest.choice is not None
+    return [(source.chosen_documents, source.chosen_tokens) for source in dataset.manifest.choice.sources]
+
+
+def test_weights_are_normalised_as_in_blends(stores: list[Path], tmp_path: Path) -> None:
+    for number, mix in enumerate(("web=75%,wiki=25%", "web=60,wiki=20", "web=0.75,wiki=0.25", "wiki=1/4,web=3/4")):
+        pack(stores, tmp_path / str(number), mix=mix, tokens=2000)
+        assert contents(tmp_path / str(number)) == contents(tmp_path / "0")
+
+
+def test_tokens_alone_go_by_size(stores: list[Path], tmp_path: Path) -> None:
+    [(_, web), (_, wiki)] = taken(pack(stores, tmp_path / "all", mix="web=1x,wiki=1x"))
+    half = (web + wiki) // 2
+    both = pack(stores, tmp_path / "half", tokens=half)
+    assert [source.epochs for source in both.manifest.choice.sources] == [str(Fraction(half, web + wiki))] * 2
+    for found, whole in zip(taken(both), (web, wiki), strict=True):
+        assert abs(found[1] - whole / 2) < 40
+    one = taken(pack(stores[:1], tmp_path / "one", tokens=1000))
+    assert abs(one[0][1] - 1000) < 40
+    assert taken(pack(stores[:1], tmp_path / "same", mix={"web": 7}, tokens=1000)) == one
+    with pytest.raises(PacktoolError, match=rf"Give --tokens {web} or fewer, --max-epochs 2\."):
+        pack(stores[:1], tmp_path / "p", tokens=2 * web)
+
+
+def test_an_amount_of_a_store(stores: list[Path], tmp_path: Path) -> None:
+    dataset = pack(stores, tmp_path / "p", mix=["web=30 documents", "wiki=150 documents"], max_epochs=2)
+    assert [documents for documents, _ in taken(dataset)] == [30, 150]
+    assert dataset.manifest.choice.options["mix"] == ["30 documents", "150 documents"]
+    fewer = pack(stores, tmp_path / "q", mix=["web=20 documents", "wiki=0"])
+    assert set(fewer.chosen()[0].tolist()) < set(dataset.chosen()[0].tolist())
+    [(_, web), _] = taken(pack(stores, tmp_path / "r", mix=["web=1k tokens", "wiki=1x"]))
+    assert abs(web - 1000) < 40
+    filtered = pack(stores[:1], tmp_path / "s", mix="web=30 documents", min_tokens=10)
+    assert taken(filtered)[0][0] == 30
+
+
+def test_a_store_that_is_too_small_stops_and_the_others_give_the_rest(stores: list[Path], tmp_path: Path) -> None:
+    [_, (_, wiki)] = taken(pack(stores, tmp_path / "all", mix="web=1x,wiki=1x"))
+    dataset = pack(stores, tmp_path / "p", mix="web=1,wiki=3", tokens=wiki + 500, stop=True)
+    [(_, of_web), (_, of_wiki)] = taken(dataset)
+    assert of_wiki == wiki
+    assert abs(of_web - 500) < 40
+    assert dataset.manifest.choice.options["mix"] == ["1/4", "3/4"]
+    assert packtool.verify(tmp_path / "p", store=stores).problems == []

@@ -83,7 +83,7 @@ def test_names_that_are_nearly_right(place: Path, shell: Shell) -> None:
 
 def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
     web_and_wiki(place)
-    done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "web=1,wiki=2")
+    done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "web=1x,wiki=2x")
     assert re.search(
         r"\nwiki: 200 documents, 2,834 tokens, [\d.]+% of all\n  2 epochs, 1,417 tokens packed again", done
     )

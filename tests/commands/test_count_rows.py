@@ -57,7 +57,7 @@ def test_parts_in_any_order(stores: list[Path], tmp_path: Path, monkeypatch: pyt
     "options",
     [
         {"strategy": "bfd", "sequence_length": 32},
-        {"strategy": "concat", "sequence_length": 16, "mix": ["web=0.5", "wiki=2"]},
+        {"strategy": "concat", "sequence_length": 16, "mix": ["web=0.5x", "wiki=2x"]},
         {"strategy": "buckets", "buckets": (16, 64), "shard_tokens": 512},
         {"strategy": "bfd", "sequence_length": 2048},  # fewer rows than a batch
     ],

@@ -19,7 +19,7 @@ from tests.choosing.web_and_wiki import pack
 
 
 def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Path) -> None:
-    dataset = pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=2"], where="line <= 25")
+    dataset = pack(stores, tmp_path / "p", mix=["web=0.5x", "wiki=2x"], where="line <= 25")
     lines = {path.name: path.with_suffix(".jsonl").read_text().splitlines() for path in stores}
     seen: dict[str, list[int]] = {}
     for row in range(dataset.buckets[0].rows):
@@ -54,7 +54,7 @@ def test_stores_nearby_are_known_by_their_digests(
 ) -> None:
     for store in stores:
         shutil.copytree(store, tmp_path / f"{store.name}-moved")
-    dataset = pack(stores, tmp_path / "sub" / "p", mix=["web=0.5", "wiki=2"])
+    dataset = pack(stores, tmp_path / "sub" / "p", mix=["web=0.5x", "wiki=2x"])
     row = packtool.show(tmp_path / "sub" / "p", 3)
     assert row == packtool.show(tmp_path / "sub" / "p", 3, store=stores)
     assert row.missing_stores == []

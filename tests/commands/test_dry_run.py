@@ -57,7 +57,7 @@ PACKED: list[dict[str, Any]] = [
     {"strategy": "buckets", "buckets": [16, 64], "shard_tokens": 256},
     {"strategy": "padding", "sequence_length": 32, "index_only": True},
     {"strategy": "bfd", "sequence_length": 64, "segments": False, "min_tokens": 20},
-    {"strategy": "ffd", "sequence_length": 64, "mix": ["store=2.5"], "min_tokens": 9},
+    {"strategy": "ffd", "sequence_length": 64, "mix": ["store=2.5x"], "min_tokens": 9},
 ]
 
 

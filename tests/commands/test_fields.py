@@ -259,7 +259,7 @@ def test_tokens_lead_to_the_right_characters(tmp_path: Path, sampled: int) -> No
     for name in "ab":
         packtool.tokenize(tmp_path / f"{name}.jsonl", tmp_path / name, workers=1)
     stores = [tmp_path / "a", tmp_path / "b"]
-    packtool.pack(stores, tmp_path / "p", strategy="seamless", sequence_length=64, mix=["a=0.7", "b=2"])
+    packtool.pack(stores, tmp_path / "p", strategy="seamless", sequence_length=64, mix=["a=0.7x", "b=2x"])
     whole = {
         f"{'a' if n < 250 else 'b'}.jsonl:{n + 1 if n < 250 else n - 249}": TOKENIZER.encode(text)
         for n, text in enumerate(texts)

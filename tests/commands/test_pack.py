@@ -158,7 +158,7 @@ def test_what_stores_are_called_changes_no_bytes(tmp_path: Path) -> None:
         here = tmp_path / first
         stores = [write_store(here / first, LENGTHS[:6]), write_store(here / second, LENGTHS[6:], first=6)]
         packed, shuffled, export = (here / name for name in ("packed", "shuffled", "export"))
-        mix = [f"{first}=2", f"{second}=1.50"]
+        mix = [f"{first}=2x", f"{second}=1.50x"]
         packtool.pack(stores, packed, strategy="concat", sequence_length=16, mix=mix)
         packtool.shuffle(packed, shuffled, epoch=1)
         packed.rename(here / f"packed-{first}")

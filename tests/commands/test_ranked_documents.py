@@ -17,7 +17,7 @@ from packtool.formats.token_store import TokenStore
 from tests.shell import Shell
 from tests.stores import write_store
 
-CHOICES: list[dict[str, Any]] = [{}, {"min_tokens": 4}, {"where": "line > 9"}, {"mix": ["a=3", "b=0.5"], "seed": 1}]
+CHOICES: list[dict[str, Any]] = [{}, {"min_tokens": 4}, {"where": "line > 9"}, {"mix": ["a=3x", "b=0.5x"], "seed": 1}]
 
 
 @pytest.fixture(scope="module")

@@ -265,7 +265,7 @@ sequence-length = 16
 @pytest.mark.parametrize(
     ("tokenize", "pack", "message"),
     [
-        ("", 'mix = "web=1"', "c.toml:9: mix: there is no store 'web' among the inputs"),
+        ("", 'mix = "web=1x"', "c.toml:9: mix: there is no store 'web' among the inputs"),
         ("", 'holdout = "much"', "c.toml:9: holdout can't be 'much'. Give a part, such as 0.5%"),
         ("", 'part = "holdout"', "c.toml:9: part: has no effect without --holdout"),
         ("", 'exclude = "nowhere.txt"', "nowhere.txt: can't be read (no such file or directory)"),

@@ -52,7 +52,7 @@ def test_documents_of_several_stores_follow_each_other(stores: list[Path], tmp_p
 
 def test_a_mixture_is_one_megatron_dataset(stores: list[Path], tmp_path: Path) -> None:
     """Each store as often as its weight says, the documents of a part of a pass in corpus order."""
-    mix = {"web": "2", "wiki": "0.5", "code": "1"}
+    mix = {"web": "2x", "wiki": "0.5x", "code": "1x"}
     result = packtool.export(stores, tmp_path / "out", format="megatron", mix=mix)
     packtool.pack(stores, tmp_path / "rows", strategy="concat", sequence_length=2, mix=mix, shuffle=False)
     rows = packtool.open(tmp_path / "rows")[:].reshape(-1)

@@ -156,7 +156,7 @@ def commands(place: Path) -> dict[str, list[str]]:
             *["--ids-field", "input_ids", "--id-field", "name", "--columns", "lang"],
         ],
         "pack": [*pack, "--strategy", "bfd", *plain],
-        "pack, mixture": [*pack, "--strategy", "bfd", "--mix", "store=2.4", "--sample", "60%", *plain],
+        "pack, mixture": [*pack, "--strategy", "bfd", "--mix", "store=2.4x", "--sample", "60%", *plain],
         "pack, two passes": [*pack, "--strategy", "concat", *small],
         "pack, planned on disk": [
             *pack,

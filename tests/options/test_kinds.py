@@ -17,7 +17,7 @@ from packtool.errors import UsageError
 from packtool.options.check import checked
 from packtool.options.kinds import COUNTS, NAMES, parse_count, parse_part, parse_share
 from packtool.options.plans import PackOptions
-from packtool.planning.selecting.mixture import weight_of
+from packtool.planning.selecting.weights import weights_in
 from tests.shell import Shell
 from tests.stores import write_store
 
@@ -63,8 +63,8 @@ def test_a_share_however_it_is_written(written: Fraction | float | str) -> None:
 def test_numbers_that_would_take_for_ever(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_share(text)
-    with pytest.raises(UsageError, match="not a number from 0"):
-        weight_of(f"web={text}", shares=True)
+    with pytest.raises(UsageError, match="what is asked of web is"):
+        weights_in([f"web={text}"], divided=True)
 
 
 @given(number=st.floats(0, 1))

@@ -41,7 +41,7 @@ def drawn_packing(data: st.DataObject, place: Path) -> tuple[list[Path], dict[st
         stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=100 * number))
     mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
     if mix is not None:
-        options["mix"] = [f"{store.name}={mix}" for store in stores]
+        options["mix"] = [f"{store.name}={mix}x" for store in stores]
     return stores, options
 
 

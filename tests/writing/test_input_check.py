@@ -125,7 +125,7 @@ def test_what_decides_sides_is_checked(place: Path, capsys: pytest.CaptureFixtur
 
 
 def test_what_was_chosen_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packtool.pack("store", "twice", strategy="concat", sequence_length=16, mix=["store=2"])
+    packtool.pack("store", "twice", strategy="concat", sequence_length=16, mix=["store=2x"])
     held = {file.entry.name for file in PackedDataset("twice").files()}
     assert held == {file.name for file in Path("twice").glob("*.npy")}
     array = np.load("twice/chosen.npy")

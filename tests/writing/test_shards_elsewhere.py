@@ -80,7 +80,7 @@ def test_what_trains(anyone: list[Any], tmp_path: Path, options: dict[str, Any])
 
 def test_what_was_chosen_of_stores(anyone: list[Any], tmp_path: Path) -> None:
     one, two = (write_store(tmp_path / name, [9, 30, 4] * 20, first=first) for name, first in (("a", 0), ("b", 60)))
-    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 32, "mix": ["a=0.5", "b=2"], "shard_tokens": 512}
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 32, "mix": ["a=0.5x", "b=2x"], "shard_tokens": 512}
     packtool.pack([one, two], tmp_path / "here", **options)
     packtool.pack([one, two], tmp_path / "there", scheduler="anyone", **options)
     assert len(anyone) > 2

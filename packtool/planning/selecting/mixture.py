@@ -1,28 +1,19 @@
-"""Mixtures: parse the weights of `--mix`, and find how often to pack each document of a store."""
+"""Mixtures: find how often to pack each document of a store, for a number of epochs."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, Mask, index_type, offsets_of
-from packtool.planning.selecting.names import StoreNames
 from packtool.planning.shuffling.permutation import SELECTION, keys, order_by
 
 _GROUP_BITS = 16
-_MILLION = 10**6
-_WEIGHT = re.compile(r"\s*(\d{1,100}(\.\d{1,100})?\s*%?|\d{1,100}/[1-9]\d{0,99})\s*")
-_SHOWN = 60
-"""Characters of a refused weight that are shown."""
-_MOST_EPOCHS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,132 +210,3 @@ def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uin
 
 def _group(drawn: npt.NDArray[np.uint64]) -> I64:
     return (drawn >> np.uint64(64 - _GROUP_BITS)).astype(np.int64)
-
-
-def weights_of(mix: Iterable[str], names: StoreNames, *, shares: bool = False) -> list[Fraction]:
-    """Return the weight of each store, in their order; 1 if no weights are given.
-
-    Args:
-        names: of the stores.
-        shares: weights are shares of a number of tokens, so percentages make sense.
-
-    Raises:
-        UsageError: there is not one weight for each store.
-
-    >>> weights_of(["web=0.4", "wiki=3"], StoreNames(["/data/wiki", "/data/web"]))
-    [Fraction(3, 1), Fraction(2, 5)]
-    """
-    if not mix:
-        return [Fraction(1)] * len(names.shortest)
-    found: dict[int, Fraction] = {}
-    for name, weight in (weight_of(each, shares=shares) for each in mix):
-        number = names.number(name, "--mix")
-        if number in found:
-            raise _bad_mixture(f"{name} has two weights", "keep one of them")
-        found[number] = weight
-    for number, name in enumerate(names.shortest):
-        if number not in found:
-            raise _bad_mixture(f"{name} has no weight", "give every store a weight, 0 to leave it out")
-    return [weight for _, weight in sorted(found.items())]
-
-
-def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
-    """Parse a store's name and weight.
-
-    >>> weight_of("wiki=70%", shares=True)
-    ('wiki', Fraction(7, 10))
-
-    Raises:
-        UsageError: it is not a weight.
-    """
-    name, separator, weight = text.rpartition("=")
-    if not separator:
-        raise _bad_mixture(f"{text!r} is not a weight", "write it like web=1")
-    if not _WEIGHT.fullmatch(weight):
-        what = f"the weight of {name} is {weight[:_SHOWN]!r}, not a number from 0"
-        raise _bad_mixture(what, "give a number such as 0.4 or 3")
-    number = Fraction(weight.strip().rstrip("% "))
-    if "%" in weight:
-        if not shares:
-            remedy = "give --tokens, or how often to take it, such as 0.4"
-            raise _bad_mixture(f"{name} has a share, {weight.strip()}, but there is no total", remedy)
-        number /= 100
-    if number > _MOST_EPOCHS:
-        raise _bad_mixture(f"{weight} epochs of {name}", "give fewer")
-    return name, number
-
-
-def epochs_of(
-    weights: Sequence[Fraction], tokens: Sequence[int], names: Sequence[str], budget: int | None, most: int
-) -> list[Fraction]:
-    """Compute the epochs of each store.
-
-    Args:
-        weights: epochs, or shares of the budget where there is one.
-        tokens: of each store.
-        names: of the stores.
-        budget: tokens in all, or None.
-        most: epochs that a share may take.
-
-    Raises:
-        UsageError: shares that do not sum to 1, or that take more epochs than allowed.
-
-    >>> epochs_of([Fraction("0.75"), Fraction("0.25")], [900, 100], ["web", "wiki"], 400, 1)
-    [Fraction(1, 3), Fraction(1, 1)]
-    """
-    if budget is None:
-        return list(weights)
-    require_whole(weights)
-    out: list[Fraction] = []
-    for name, share, held in zip(names, weights, tokens, strict=True):
-        if not share:
-            out.append(Fraction(0))
-            continue
-        if not held:
-            raise _bad_mixture(f"{name} has no tokens", "leave it out")
-        epochs = share * budget / held
-        if epochs > most:
-            what = f"{_shown(share)} of {budget:,} tokens takes {_shown(epochs)} epochs of {name}"
-            remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-epochs // 1)}"
-            raise _bad_mixture(what, remedy)
-        out.append(epochs)
-    return out
-
-
-def require_whole(shares: Iterable[Fraction]) -> None:
-    """Raise a UsageError for shares that do not sum to 1."""
-    total = sum(shares, Fraction(0))
-    if total != 1:
-        raise _bad_mixture(f"the shares sum to {_shown(total)}", "give shares of --tokens that sum to 1")
-
-
-def shares_by_temperature(tokens: Sequence[int], temperature: Decimal) -> list[Fraction]:
-    """Return the share of each store by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
-
-    Shares are computed in decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same
-    on every machine; the largest share takes the rounding error.
-
-    Args:
-        tokens: of each store.
-        temperature: T; 1 leaves the proportions as they are, a higher one makes them more even.
-
-    >>> shares_by_temperature([10_000, 100], Decimal(2))
-    [Fraction(909091, 1000000), Fraction(90909, 1000000)]
-    """
-    with localcontext(Context(prec=40)):
-        powers = [Decimal(0)] * len(tokens)
-        for number, count in enumerate(tokens):
-            if count:
-                powers[number] = (Decimal(count).ln() / temperature).exp()
-        total = sum(powers) or Decimal(1)
-        shares = [Fraction(round(power / total * _MILLION), _MILLION) for power in powers]
-    shares[shares.index(max(shares))] += 1 - sum(shares, Fraction(0))
-    return shares
-
-
-def _bad_mixture(what: str, remedy: str) -> UsageError:
-    return UsageError("bad-mixture", what, remedy=remedy, where="--mix")
-
-
-def _shown(value: Fraction) -> str:
-    return f"{float(value):.6g}"

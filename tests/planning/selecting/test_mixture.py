@@ -6,12 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.errors import UsageError
-from packtool.planning.selecting.mixture import epochs_of, passes
+from packtool.planning.selecting.mixture import passes
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=60).map(np.array)
 
@@ -45,12 +43,3 @@ def test_larger_fractions_hold_all_of_smaller_ones(lengths: Any, a: Fraction, b:
         np.bincount(passes(lengths, kept, e, seed).documents(), minlength=len(lengths)) for e in sorted((a, b))
     )
     assert (small <= large).all()
-
-
-def test_budgets_become_epochs_or_one_clear_error() -> None:
-    half, names = Fraction(1, 2), ["a", "b"]
-    assert epochs_of([half, half], [100, 50], names, 80, 1) == [Fraction(2, 5), Fraction(4, 5)]
-    with pytest.raises(UsageError, match=r"0\.5 of 400 tokens takes 2 epochs of a\. Give .* or --max-epochs 2"):
-        epochs_of([half, half], [100, 500], names, 400, 1)
-    with pytest.raises(UsageError, match=r"the shares sum to 0\.9"):
-        epochs_of([half, Fraction("0.4")], [100, 500], names, 40, 1)

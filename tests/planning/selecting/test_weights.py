@@ -1,0 +1,103 @@
+"""What `--mix` and `--tokens` ask of stores, beside shares that are poured into them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.errors import UsageError
+from packtool.planning.selecting.weights import epochs_of_shares, shares_of, weights_in
+
+STORES = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 400)), min_size=1, max_size=5).filter(
+    lambda stores: any(weight for weight, _ in stores)
+)
+"""The weight and the tokens of each store."""
+
+
+def epochs(stores: list[tuple[int, int]], budget: int, most: int, *, stop: bool) -> list[Fraction]:
+    names = [f"s{number}" for number in range(len(stores))]
+    shares = shares_of([weight for weight, _ in stores])
+    return epochs_of_shares(shares, [tokens for _, tokens in stores], names, budget, most, stop=stop)
+
+
+def poured(stores: list[tuple[int, int]], budget: int, most: int) -> list[Fraction] | None:
+    """Fill all stores at once, each by its weight, until one is full; then the others. None if all are full before."""
+    held, rest = [Fraction(0)] * len(stores), Fraction(budget)
+    while rest:
+        going = [n for n, (weight, tokens) in enumerate(stores) if weight and held[n] < most * tokens]
+        if not going:
+            return None
+        total = sum(stores[n][0] for n in going)
+        step = min([rest, *((most * stores[n][1] - held[n]) * total / stores[n][0] for n in going)])
+        for n in going:
+            held[n] += step * stores[n][0] / total
+        rest -= step
+    return held
+
+
+@given(stores=STORES, budget=st.integers(1, 1500), most=st.integers(1, 3))
+def test_what_a_store_lacks_the_others_give(stores: list[tuple[int, int]], budget: int, most: int) -> None:
+    wanted = poured(stores, budget, most)
+    if wanted is None:
+        with pytest.raises(UsageError, match=rf"the stores with a share give .* of {budget:,} tokens"):
+            epochs(stores, budget, most, stop=True)
+    else:
+        found = epochs(stores, budget, most, stop=True)
+        assert [each * tokens for each, (_, tokens) in zip(found, stores, strict=True)] == wanted
+
+
+@given(stores=STORES, budget=st.integers(1, 1500), most=st.integers(1, 3))
+def test_the_largest_that_a_message_names_is_the_largest(stores: list[tuple[int, int]], budget: int, most: int) -> None:
+    try:
+        found = epochs(stores, budget, most, stop=False)
+        assert sum(each * tokens for each, (_, tokens) in zip(found, stores, strict=True)) == budget
+        assert max(found) <= most
+    except UsageError as error:
+        if "has no tokens" in str(error):
+            return
+        largest = int(str(error).partition("--tokens ")[2].split()[0])
+        assert largest < budget
+        if largest:
+            epochs(stores, largest, most, stop=False)
+        with pytest.raises(UsageError):
+            epochs(stores, largest + 1, most, stop=False)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        (
+            False,
+            "50% of 400 tokens takes 2 epochs of s0. Give --tokens 200 or fewer, 25% of s0 or less, --max-epochs 2, or "
+            "--stop, so that the others give what it lacks",
+        ),
+        (True, "the stores with a share give 350 of 400 tokens. Give fewer --tokens, or more --max-epochs"),
+    ],
+)
+def test_a_share_that_is_too_large_is_one_clear_error(stop: bool, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        epochs([(1, 100), (1, 250)], 400, 1, stop=stop)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "divided", "recorded"),
+    [
+        ("2x", False, "2"),
+        (" 0.5 x", False, "1/2"),
+        ("1/3x", False, "1/3"),
+        ("0", False, "0"),
+        ("5k documents", False, "5000 documents"),
+        ("1 document", False, "1 documents"),
+        ("2M tokens", False, "2000000 tokens"),
+        ("60", True, "60"),
+        ("0.25", True, "1/4"),
+        ("100%", True, "1"),
+    ],
+)
+def test_what_is_understood_is_recorded(written: str, divided: bool, recorded: str) -> None:
+    [(name, weight)] = weights_in([f"a=b={written}"], divided=divided)
+    assert (name, str(weight)) == ("a=b", recorded)
