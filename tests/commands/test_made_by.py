@@ -77,7 +77,7 @@ def test_each_of_several_stores_is_named(place: Path) -> None:
 
 def test_shares_stand_by_the_names_of_the_stores(place: Path, shell: Shell) -> None:
     stores = [place / "web", place / "wiki"]
-    packtool.pack(stores, place / "shares", strategy="bfd", sequence_length=32, mix="web=2,wiki=0.3")
+    packtool.pack(stores, place / "shares", strategy="bfd", sequence_length=32, mix="web=2x,wiki=0.3x")
     said = shell("info", place / "shares")
     assert re.search(r"\n  from web +\d\d\.\d\d% of the tokens \(\d\d\.\d\d% asked\)\n", said)
 
