@@ -29,7 +29,7 @@ def counts_of(codes: Codes, lengths: Ints) -> I64:
 
 
 @dataclass(frozen=True)
-class Mixed:
+class StoreEpochs:
     """How often a store is packed.
 
     Attributes:
@@ -49,7 +49,7 @@ class Mixed:
         return lengths
 
 
-def source_of(store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, mixed: Mixed) -> ChosenSource:
+def source_of(store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, mixed: StoreEpochs) -> ChosenSource:
     """Account for one store: each of its documents is packed, or left out for one reason."""
     kept, part = counts[:, 0], counts_of(chosen.part.view(np.uint8), lengths)[:, 1]
     different = kept if chosen.whole else part

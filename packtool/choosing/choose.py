@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.choosing.account import Mixed, counts_of, nothing_left, source_of
+from packtool.choosing.account import StoreEpochs, counts_of, nothing_left, source_of
 from packtool.choosing.asked import NOTHING_ASKED, Asked
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
@@ -107,7 +107,7 @@ def choose(
 
 def _mixture(
     weights: Sequence[Weight], counts: Sequence[I64], names: Sequence[str], asked: Asked, options: DocumentOptions
-) -> list[Mixed]:
+) -> list[StoreEpochs]:
     """Compute how often each store is packed.
 
     Args:
@@ -120,10 +120,10 @@ def _mixture(
     """
     most = options.max_epochs
     if asked.tokens is None:
-        mixed: list[Mixed] = []
+        mixed: list[StoreEpochs] = []
         for weight, count, name in zip(weights, counts, names, strict=True):
             epochs = epochs_of(weight, int(count[0, 0]), int(count[1, 0]), name, most)
-            mixed.append(Mixed(str(weight), epochs, by_documents=weight.unit == "documents"))
+            mixed.append(StoreEpochs(str(weight), epochs, by_documents=weight.unit == "documents"))
         return mixed
     left = [int(count[1, 0]) for count in counts]
     if options.temperature is not None:
@@ -133,7 +133,7 @@ def _mixture(
     else:
         shares = shares_of(left)
     of_stores = epochs_of_shares(shares, left, names, asked.tokens, most, stop=options.stop)
-    return list(map(Mixed, map(str, shares), of_stores))
+    return list(map(StoreEpochs, map(str, shares), of_stores))
 
 
 def _kept(codes: Codes, arrays: Arrays) -> Mask:
