@@ -66,7 +66,7 @@ def open_sources(
         if len(written) > 1:
             others[name] = _of_one_length(dataset, name, source.where)
             _require_alike(others, name, source.where)
-        sources[name] = Source(
+        opened = Source(
             dataset,
             cache=kept.directory,
             shuffle=source.shuffle,
@@ -76,10 +76,21 @@ def open_sources(
             drop_rest=drop_rest,
             blend=blend,
         )
+        _require_new(opened, name, sources, source.where)
+        sources[name] = opened
     if blend is not None and all(source is None for source in sources.values()):
         what, remedy = "no source has a path", "give a packed dataset"
         raise UsageError("missing-option", what, remedy=remedy, where=blend.name)
     return sources
+
+
+def _require_new(source: Source, name: str, others: Mapping[str, Source | None], where: str) -> None:
+    """Refuse a source that has the same rows in the same order as another one, wherever the two lie."""
+    for twin, other in others.items():
+        if other is not None and other.identity == source.identity:
+            what = f"{twin} and {name} are the same dataset, in the same order"
+            remedy = "name it once, since its weight says how often it comes; or give one of them another seed"
+            raise UsageError("source-named-twice", what, remedy=remedy, where=where)
 
 
 def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> Dataset:
@@ -92,7 +103,7 @@ def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> D
 
 
 def _require_alike(datasets: Mapping[str, Dataset], name: str, where: str) -> None:
-    """Refuse a dataset that differs from the datasets opened before it, or is one of them.
+    """Refuse a dataset that differs from the datasets opened before it.
 
     Args:
         datasets: opened so far, by name, the new one included.
@@ -100,11 +111,6 @@ def _require_alike(datasets: Mapping[str, Dataset], name: str, where: str) -> No
         where: it was written, for messages.
     """
     mine, (other, first) = datasets[name], next(iter(datasets.items()))
-    for twin, dataset in datasets.items():
-        if twin != name and str(dataset.recipe.place) == str(mine.recipe.place):
-            what = f"{twin} and {name} are the same dataset"
-            remedy = "name it once; its weight says how often it comes"
-            raise UsageError("source-named-twice", what, remedy=remedy, where=where)
     if mine.sequence_length != first.sequence_length:
         what = f"{name} has rows of {mine.sequence_length} tokens, {other} of {first.sequence_length}"
         raise UsageError("sources-differ", what, remedy="pack all sources to rows of one length", where=where)

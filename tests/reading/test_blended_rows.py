@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +174,23 @@ def test_what_does_not_go_together(sources: dict[str, Path], tmp_path: Path) -> 
     }
     for name, message in said.items():
         assert refused({"a": web, "b": tmp_path / name}).startswith(message)
-    message = "sources.b: a and b are the same dataset. Name it once; its weight says how often it comes."
-    assert refused({"a": web, "b": web}) == message
+
+
+def test_a_dataset_is_known_by_its_rows_and_their_order(sources: dict[str, Path], tmp_path: Path) -> None:
+    """Not by how its path is written."""
+    web = sources["web"]
+    shutil.copytree(web, tmp_path / "copy")
+    (tmp_path / "link").symlink_to(web)
+    message = (
+        "sources.b: a and b are the same dataset, in the same order. Name it once, since its weight says how often it "
+        "comes; or give one of them another seed."
+    )
+    seed = packtool.open(web).manifest.seed  # type: ignore[union-attr]
+    for other in (web, tmp_path / "copy", tmp_path / "link", f"{web.parent}/../{web.parent.name}/{web.name}"):
+        assert refused({"a": web, "b": other}) == message
+        assert refused({"a": web, "b": {"path": other, "seed": seed}}) == message
+        for option in ({"seed": 7}, {"shuffle": False}):
+            packtool.open(packtool.Blend({"a": web, "b": {"path": other, **option}}))
 
 
 def other_tokenizer() -> Any:
