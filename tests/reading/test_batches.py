@@ -278,12 +278,10 @@ def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.Dat
         for found, balance in zip(seen, (None, way), strict=True):
             batches = GlobalBatches(stream, size, rank=rank, balance=balance, **options)
             batches.load_state_dict(state)
-            before, taken = batches.consumed, []
-            for turn in batches:
-                # turns of one global batch begin at one place
-                found.setdefault(before, []).extend(turn.addresses.tolist())
-                taken.append((before, len(turn.addresses)))
-                before = batches.consumed
+            taken = []
+            for turn in batches:  # all turns of a global batch lead up to its end
+                found.setdefault(turn.ahead, []).extend(turn.addresses.tolist())
+                taken.append((turn.ahead, len(turn.addresses)))
             sizes.append(taken)
         assert sizes[0] == sizes[1]
     plain, balanced = ({place: sorted(rows) for place, rows in each.items()} for each in seen)
