@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from packtool.text.corpus.records import REASONS
+from packtool.text.faults import REASONS
 from packtool.warnings import CODES
 
 ROOT = Path(__file__).parents[1]

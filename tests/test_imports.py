@@ -25,7 +25,7 @@ LAYERS = (
     ("planning.plan",),
     ("planning.shuffling", "planning.metrics", "blending"),
     ("planning.packing", "planning.selecting"),
-    ("formats",),
+    ("formats", "text.faults"),
     ("text.conversations",),
     ("outputs", "text.corpus"),
     ("text.encoding", "writing"),

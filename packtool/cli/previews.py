@@ -83,8 +83,8 @@ def _describe_file(file: CorpusFile) -> str:
     if file.compression:
         kind = f"{file.format} ({file.compression})"
     line = f"{visible(file.name)}: {kind}, {show_bytes(file.bytes)}"
-    if file.problem:
-        line += f"; {file.problem}"
+    if file.fault is not None:
+        line += f"; {file.fault.what}"
     return line
 
 

@@ -13,13 +13,13 @@ from warnings import catch_warnings, simplefilter
 from packtool.commands.path_info import Info, free_name
 from packtool.errors import PacktoolError
 from packtool.formats.fields import CONVERSATION
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.message import known_role
 from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import FirstRecord, held_by
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields, Span
+from packtool.text.faults import Fault
 
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
@@ -101,14 +101,14 @@ def _advice_for_texts(command: str, files: Sequence[CorpusFile], held: FirstReco
         first = next(iter(SpanReader(file, Span(0, 0, 1), Fields())), None)
         if first is None or not first.rejects:
             continue
-        reject = first.rejects[0]
-        remedy = reject.remedy
-        if reject.code == "missing-text":
+        fault = first.rejects[0].fault
+        remedy = fault.remedy
+        if fault.code == "missing-text":
             remedy = held.remedy
         skipping = []
         if first.documents:
             skipping.append(f"{command} --on-error skip   leaves it out")
-        return skipping, {_IN_THE_WAY: f"{reject.reason}: {remedy}"}
+        return skipping, {_IN_THE_WAY: f"{fault.what}: {remedy}"}
     return [command], {}
 
 
@@ -146,7 +146,7 @@ def _count(
     for file in files:
         reader = SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout))
         for batch in islice(reader, batches):
-            problems += [reject.reason for reject in batch.rejects]
+            problems += [reject.fault.what for reject in batch.rejects]
             for record in batch.documents:
                 problem = _problem(record)
                 if problem:
@@ -161,8 +161,8 @@ def _problem(record: Mapping[str, Any]) -> str:
     try:
         messages = conversation_of(record).messages
         roles = [known_role(message["role"], number) for number, message in enumerate(messages, 1)]
-    except ConversationError as error:
-        return str(error)
+    except Fault as fault:
+        return fault.what
     if "assistant" not in roles:
         return "no message of the assistant, to train on"
     return ""

@@ -19,9 +19,9 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.template import ChatTemplate, literals
+from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import PlainText
 from tests.interop.chat_templates import NOW, Clock
 from tests.text.conversations.fuzz import conversation
@@ -55,7 +55,7 @@ def main(tokenizer_file: str, conversations: str) -> None:
             talk = conversation_of(given)
             try:
                 rendered = template.render(talk.messages, talk.tools)
-            except ConversationError as error:
+            except Fault as error:
                 counts["refused" if expected is None else "cuts" if "cuts" in str(error) else "differ"] += 1
                 continue
             found = plain.one(rendered.text, (), rendered.apart)[0].tolist()

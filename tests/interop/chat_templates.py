@@ -21,11 +21,11 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import token_mask
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
@@ -86,14 +86,14 @@ def main(tokenizer_file: str, conversations: str) -> None:
                 expected = None
             try:
                 text = template.render(found.messages, found.tools, prompt=prompt).text
-            except ConversationError:
+            except Fault:
                 text = None
             counts["differ" if text != expected else "refused" if text is None else "same"] += 1
             if text is None or not template.render(found.messages, found.tools).marked:
                 continue
             try:
                 [document] = documents_of(found, template, ends=Ends((), ["<|endoftext|>"]))
-            except ConversationError as error:
+            except Fault as error:
                 counts["for_parts" if "takes content in parts alone" in str(error) else "differ_in_masks"] += 1
                 continue
             encoded = tokenizer(document.text, add_special_tokens=False, return_offsets_mapping=True)

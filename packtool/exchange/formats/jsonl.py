@@ -21,8 +21,8 @@ from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import I64
 from packtool.support.decoding import decode
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
-from packtool.text.corpus.records import UnusableFileError
 from packtool.text.corpus.token_columns import KNOWN
+from packtool.text.faults import Fault
 
 _LARGEST = 1 << 63
 
@@ -88,8 +88,8 @@ def _records(path: Path, options: ReadOptions) -> Iterator[_Record]:
                 for number, line in enumerate(lines, 1):
                     if line.strip():
                         yield _record(line, number, options, f"{path}:{number}")
-    except UnusableFileError as error:
-        raise damaged(path, error.reason) from None
+    except Fault as fault:
+        raise damaged(path, fault.what) from None
 
 
 class _Stream(io.RawIOBase):

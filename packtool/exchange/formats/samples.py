@@ -24,7 +24,8 @@ from packtool.exchange.formats.raw import READ_TOKENS, shortened
 from packtool.exchange.model import Found, ReadOptions, damaged, groups
 from packtool.planning.plan import I64
 from packtool.text.corpus.decompress import open_stream
-from packtool.text.corpus.records import UnusableFileError, in_words
+from packtool.text.corpus.records import in_words
+from packtool.text.faults import Fault
 
 READ_BYTES = 1 << 23
 """Bytes of samples that are held at a time."""
@@ -69,8 +70,8 @@ def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:
         try:
             with path.open("rb") as raw:
                 data = open_stream(raw, _STREAMED[kind]).read(LARGEST if size is None else size + 1)
-        except UnusableFileError as error:
-            raise damaged(path, error.reason) from None
+        except Fault as fault:
+            raise damaged(path, fault.what) from None
     elif kind in _WHOLE and size is not None:
         try:
             data = pa.decompress(path.read_bytes(), size, codec=_WHOLE[kind], asbytes=True)

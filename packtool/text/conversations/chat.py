@@ -11,8 +11,9 @@ import xxhash
 
 from packtool.formats.names import MORE_TEMPLATES
 from packtool.support.decoding import convert
-from packtool.text.conversations.conversation import ConversationError, Trained, Use
+from packtool.text.conversations.conversation import Trained, Use
 from packtool.text.conversations.reasoning import THINK
+from packtool.text.faults import bad_conversation
 
 TEMPLATE = "chat_template.jinja"
 DEFAULT, WITH_TOOLS = "default", "tool_use"
@@ -79,7 +80,7 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
         files: of the tokenizer, by name.
 
     Raises:
-        ConversationError: a file is not UTF-8 or JSON, or its template is neither a text nor texts with names.
+        Fault: a file is not UTF-8 or JSON, or its template is neither a text nor texts with names.
 
     >>> templates_of({"tokenizer_config.json": b'{"chat_template": "{{ messages }}"}'})
     {'default': '{{ messages }}'}
@@ -94,7 +95,7 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
         try:
             found = convert(templates, str | dict[str, str] | list[_Named])
         except ValueError as error:
-            raise ConversationError(
+            raise bad_conversation(
                 f"the chat_template of {name} is neither a text nor texts with names: {error}"
             ) from None
         if isinstance(found, str):
@@ -147,12 +148,12 @@ def _text(data: bytes, name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ConversationError(f"{name} is not valid UTF-8") from None
+        raise bad_conversation(f"{name} is not valid UTF-8") from None
 
 
 def _parsed(data: bytes, name: str) -> dict[str, Any]:
     try:
         config = json.loads(data)
     except ValueError as error:
-        raise ConversationError(f"{name} is not valid JSON: {error}") from None
+        raise bad_conversation(f"{name} is not valid JSON: {error}") from None
     return config if isinstance(config, dict) else {}

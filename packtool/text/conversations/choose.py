@@ -14,9 +14,9 @@ from packtool.formats.names import CHAT_TEMPLATES
 from packtool.options.tokenize import TokenizeArguments
 from packtool.support.installing import how_to_install
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import template_arguments
+from packtool.text.faults import Fault
 
 
 def check_conversations(options: TokenizeArguments) -> None:
@@ -73,9 +73,9 @@ def choose_chat(
         now = datetime.fromisoformat(date) if date else None
         ChatTemplate(used[DEFAULT], tokens, now=now)  # raises if it is invalid
         written = literals(used[DEFAULT])
-        with suppress(ConversationError):  # a fault of this template matters only if a conversation has tools
+        with suppress(Fault):  # a fault of this template matters only if a conversation has tools
             written += f"\0{literals(used.get(WITH_TOOLS, ''))}"
-    except ConversationError as error:
+    except Fault as error:
         remedy = "give another with --chat-template"
         raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
     # An added token that the template writes has a meaning in conversations, such as the end of a turn.
@@ -132,7 +132,7 @@ def _read(path: Path | str, templates: Mapping[str, str]) -> str:
 def _arguments(given: Any) -> dict[str, Any]:
     try:
         return template_arguments(given, "it")
-    except ConversationError as error:
+    except Fault as error:
         remedy = "leave it out"
         raise UsageError("bad-option", str(error), remedy=remedy, where="--template-args") from None
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from packtool.text.conversations.conversation import Conversation, ConversationError, UnsuitedTemplateError
+from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.shown import Unshown, left_out
 from packtool.text.conversations.template import ChatTemplate, Rendered
+from packtool.text.faults import Fault, unsuited
 
 
 def render(
@@ -25,17 +26,17 @@ def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conver
     fail at a message that calls tools and has no content, as OpenAI writes them. Then it is given strings.
 
     Raises:
-        ConversationError: the conversation can't be rendered, or the template leaves out some of it in either form.
+        Fault: the conversation can't be rendered, or the template leaves out some of it in either form.
     """
     forms = [conversation]
     strings = tuple(map(_in_strings, conversation.messages))
     if strings != conversation.messages:
         forms.append(replace(conversation, messages=strings))
-    fault: ConversationError | None = None
+    fault: Fault | None = None
     for form in forms:
         try:
             whole = render(form, template)
-        except ConversationError as error:
+        except Fault as error:
             fault = error
             continue
         missing = left_out(form, template)
@@ -48,18 +49,18 @@ def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conver
     raise fault
 
 
-def _fault(missing: Unshown, conversation: Conversation, template: ChatTemplate) -> UnsuitedTemplateError:
+def _fault(missing: Unshown, conversation: Conversation, template: ChatTemplate) -> Fault:
     """Return the error for what a template leaves out, with the form that it takes, if it takes another."""
     if missing.content == "parts":
         what = f"the chat template takes no content in parts, as {missing.what.removeprefix('the content of ')} has it"
-        return UnsuitedTemplateError(what, "join them to one string")
+        return unsuited(what, "join them to one string")
     if missing.content and _takes_parts(conversation, template):
         what = "the chat template takes content in parts alone"
-        return UnsuitedTemplateError(what, 'write it as [{"type": "text", "text": "…"}]')
+        return unsuited(what, 'write it as [{"type": "text", "text": "…"}]')
     remedy = "give another template with --chat-template"
     if missing.of_tools:
         remedy = f"give --tool-calls drop, which leaves out tools, calls and their results, or {remedy[5:]}"
-    return UnsuitedTemplateError(f"the chat template does not show {missing.what}", remedy)
+    return unsuited(f"the chat template does not show {missing.what}", remedy)
 
 
 def _takes_parts(conversation: Conversation, template: ChatTemplate) -> bool:
@@ -70,7 +71,7 @@ def _takes_parts(conversation: Conversation, template: ChatTemplate) -> bool:
     in_parts = replace(conversation, messages=tuple(map(_in_parts, conversation.messages)))
     try:
         render(in_parts, template)
-    except ConversationError:
+    except Fault:
         return False
     return left_out(in_parts, template) is None
 

@@ -1,4 +1,4 @@
-"""A conversation as chat templates take it, and the errors of conversations and templates."""
+"""A conversation as chat templates take it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,6 @@ Use = Literal["train", "mask", "drop"]
 """The treatment of reasoning or tool calls: they train, they are only shown, or they are left out."""
 REASONING = ("reasoning_content", "thinking", "reasoning")
 """Fields of a message that hold the assistant's reasoning."""
-
-
-class ConversationError(Exception):
-    """A fault of a conversation, or of its template, in words.
-
-    Attributes:
-        remedy: what to do about it; "" if the conversation itself has to be mended.
-    """
-
-    remedy = ""
-
-
-class UnsuitedTemplateError(ConversationError):
-    """The template can't render a conversation, or does not show what trains: it will fail for similar ones, too."""
-
-    def __init__(self, what: str, remedy: str = "give another template with --chat-template") -> None:
-        super().__init__(what)
-        self.remedy = remedy
-
-
-class NothingTrainsError(ConversationError):
-    """No token of a conversation would train."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from packtool.formats.fields import LABEL, LOSS_MASKS, MARKS
-from packtool.text.conversations.conversation import ConversationError
+from packtool.text.faults import bad_conversation
 
 # A word alone, between characters that are no letters, or in camel case.
 _OF_TRAINING = re.compile(
@@ -40,7 +40,7 @@ def marked(holder: Mapping[str, Any], where: str) -> bool | None:
         where: what has the marks, for error messages.
 
     Raises:
-        ConversationError: a mark has an unknown name, or another value than true or false.
+        Fault: a mark has an unknown name, or another value than true or false.
 
     >>> marked({"role": "assistant", "loss": False}, "message 1"), marked({"role": "assistant"}, "message 1")
     (False, None)
@@ -50,7 +50,7 @@ def marked(holder: Mapping[str, Any], where: str) -> bool | None:
         if value is None or value == "" or not is_mark(name):
             continue
         if name not in MARKS:
-            raise ConversationError(f"{where} has {name!r}, which is not read: mark it with train, true or false")
+            raise bad_conversation(f"{where} has {name!r}, which is not read: mark it with train, true or false")
         trains = trains is not False and _said(value, name, where)
     return trains
 
@@ -63,17 +63,17 @@ def marked_together(holders: Sequence[Any], where: str, together: str) -> bool |
         together: what the parts are.
 
     Raises:
-        ConversationError: parts say different things, or have marks that are not read.
+        Fault: parts say different things, or have marks that are not read.
     """
     said = set()
     for holder in holders:
         fields = holder if isinstance(holder, Mapping) else {}
         for name in filter(is_mark, fields):
             if name not in MARKS:
-                raise ConversationError(f"{where} has {name!r}: {together} train together")
+                raise bad_conversation(f"{where} has {name!r}: {together} train together")
         said.add(marked(fields, where))
     if len(said) > 1 and False in said:
-        raise ConversationError(f"{where} is not to train, and others are: {together} train together")
+        raise bad_conversation(f"{where} is not to train, and others are: {together} train together")
     return next(iter(said), None)
 
 
@@ -81,7 +81,7 @@ def require_trained(record: Mapping[str, Any]) -> None:
     """Refuse a record that its own fields keep from training: with marks, or as a bad answer of unpaired preferences.
 
     Raises:
-        ConversationError: it is one.
+        Fault: it is one.
     """
     for name in (*MARKS, *LABEL):
         value = record.get(name)
@@ -94,14 +94,14 @@ def require_trained(record: Mapping[str, Any]) -> None:
             trains = value is None or value == "" or _said(value, name, "the record")
             what = f"{name} of the record"
         if not trains:
-            raise ConversationError(f"{what} is false: keep the records whose {name} is true")
+            raise bad_conversation(f"{what} is false: keep the records whose {name} is true")
 
 
 def marks_of_messages(record: Mapping[str, Any], messages: int) -> list[bool] | None:
     """Return for each message whether a list beside the messages says that it trains; None without such a list.
 
     Raises:
-        ConversationError: the list has another length, or other values than true or false.
+        Fault: the list has another length, or other values than true or false.
 
     >>> marks_of_messages({"loss_mask": [0, 1]}, 2)
     [False, True]
@@ -113,7 +113,7 @@ def marks_of_messages(record: Mapping[str, Any], messages: int) -> list[bool] | 
             continue
         if not isinstance(values, list) or len(values) != messages:
             form = f"a list of {len(values)}" if isinstance(values, list) else "no list"
-            raise ConversationError(
+            raise bad_conversation(
                 f"{name} of the record is {form}, not true or false for each of its {messages} messages"
             )
         said = [_said(value, name, "the record") for value in values]
@@ -125,5 +125,5 @@ def _said(value: Any, name: str, where: str) -> bool:
     """Return what a mark says."""
     said = _SAID.get(str(value).lower())
     if said is None:
-        raise ConversationError(f"{where}: {name} is true or false, or 1 or 0")
+        raise bad_conversation(f"{where}: {name} is true or false, or 1 or 0")
     return said

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from packtool.formats.fields import MARKS, MEDIA
-from packtool.text.conversations.conversation import REASONING, ROLES, ConversationError
+from packtool.text.conversations.conversation import REASONING, ROLES
 from packtool.text.conversations.marks import marked, marked_together
 from packtool.text.conversations.turns import joined
+from packtool.text.faults import Fault, bad_conversation
 
 _ROLES = {"human": "user", "observation": "tool"}
 _ROLES |= dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "bot", "chatbot", "ai", "model"), "assistant")
@@ -33,22 +34,22 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         number: of the message, from 1, for error messages.
     """
     if not isinstance(message, Mapping):
-        raise ConversationError(f"message {number} is {kind_of(message)}, not an object")
+        raise bad_conversation(f"message {number} is {kind_of(message)}, not an object")
     role = message.get("role")
     if role is None:
-        raise ConversationError(f"message {number} has no role")
+        raise bad_conversation(f"message {number} has no role")
     if not isinstance(role, str):
-        raise ConversationError(f"message {number} has a role that is {kind_of(role)}, not a string")
+        raise bad_conversation(f"message {number} has a role that is {kind_of(role)}, not a string")
     for name in MEDIA:
         if message.get(name):
-            raise ConversationError(f"message {number} has {name}, which are not read: conversations are text")
+            raise bad_conversation(f"message {number} has {name}, which are not read: conversations are text")
     may = _may_train(message, number)
     kept = _without_marks(message)
     if isinstance(kept.get("content"), list):
         kept["content"] = list(map(_part, kept["content"]))
     if _CALL in kept:
         if "tool_calls" in kept:
-            raise ConversationError(f"message {number} has both tool_calls and {_CALL}")
+            raise bad_conversation(f"message {number} has both tool_calls and {_CALL}")
         kept["tool_calls"] = _calls(kept.pop(_CALL), number)
     named = [name for name in REASONING if name in kept]
     if named:
@@ -80,7 +81,7 @@ def _part(part: Any) -> Any:
     if thought is True:
         return {"type": "thinking", "thinking": kept["text"]}
     if thought is not False:
-        raise ConversationError(f"a part of a content has a thought that is {kind_of(thought)}, not true or false")
+        raise bad_conversation(f"a part of a content has a thought that is {kind_of(thought)}, not true or false")
     return {**kept, "type": "text"}
 
 
@@ -96,7 +97,7 @@ def _may_train(message: Mapping[str, Any], number: int) -> bool:
     """Return whether a message may train, by its marks, such as `"train": false`, and those of its parts and calls.
 
     Raises:
-        ConversationError: the form of a mark is unknown, or it asks to train on a message not of the assistant.
+        Fault: the form of a mark is unknown, or it asks to train on a message not of the assistant.
 
     >>> _may_train({"role": "assistant", "content": "Hi", "loss": False}, 1)
     False
@@ -122,7 +123,7 @@ def _flat(call: Any) -> Any:
 def require_may_train(message: Mapping[str, Any], may: bool, number: int, mark: str) -> None:
     """Refuse a mark that asks to train on a message that is not of the assistant."""
     if may and message["role"] != "assistant":
-        raise ConversationError(f"message {number}: {mark} asks to train on what the {message['role']} says")
+        raise bad_conversation(f"message {number}: {mark} asks to train on what the {message['role']} says")
 
 
 def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], number: int) -> None:
@@ -139,10 +140,10 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
         for part in content:
             _require_text(part, number)
     elif content is not None:
-        raise ConversationError(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
+        raise bad_conversation(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
     elif not message.get("tool_calls") and not message.get("reasoning_content"):
         null = "is null" if "content" in given else "is missing"
-        raise ConversationError(f"the content of message {number} {null}; its fields are {_fields(given)}")
+        raise bad_conversation(f"the content of message {number} {null}; its fields are {_fields(given)}")
 
 
 def _require_text(part: Any, number: int) -> None:
@@ -158,7 +159,7 @@ def _require_text(part: Any, number: int) -> None:
         what = f"of type {str(kind)[:40]!r}"
     elif fields:
         what = f"of {_fields(fields, 4)}"
-    raise ConversationError(f"the content of message {number} has a part {what}, which is not a text")
+    raise bad_conversation(f"the content of message {number} has a part {what}, which is not a text")
 
 
 def _fields(record: Mapping[str, Any], most: int = 12) -> str:
@@ -173,7 +174,7 @@ def of_shared(message: Any, number: int) -> dict[str, Any]:
     {'role': 'user', 'content': 'Hi'}
     """
     if not isinstance(message, Mapping):
-        raise ConversationError(f"message {number} has neither from and value nor a role")
+        raise bad_conversation(f"message {number} has neither from and value nor a role")
     if "from" in message and "value" in message:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
         if message["from"] == _CALL:
@@ -181,9 +182,7 @@ def of_shared(message: Any, number: int) -> dict[str, Any]:
         return {"role": role_of(message["from"]), "content": message["value"], **rest}
     if "role" in message:
         return dict(message)
-    raise ConversationError(
-        f"message {number} has neither from and value nor a role; its fields are {_fields(message)}"
-    )
+    raise bad_conversation(f"message {number} has neither from and value nor a role; its fields are {_fields(message)}")
 
 
 def role_of(sender: Any) -> Any:
@@ -207,14 +206,14 @@ def known_role(sender: str, number: int) -> str:
         number: of the message, from 1, for the error message.
 
     Raises:
-        ConversationError: they do not.
+        Fault: they do not.
 
     >>> known_role("Chatbot", 2)
     'assistant'
     """
     role: str = role_of(sender)
     if role not in ROLES:
-        raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
+        raise bad_conversation(f"message {number} has the role {role[:40]!r}, which templates do not know")
     return role
 
 
@@ -240,8 +239,8 @@ def _calls(value: Any, number: int) -> list[Any]:
     return written
 
 
-def _no_call(number: int) -> ConversationError:
-    return ConversationError(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
+def _no_call(number: int) -> Fault:
+    return bad_conversation(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
 
 
 def _parsed(value: Any) -> Any:

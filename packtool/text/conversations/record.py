@@ -9,9 +9,10 @@ from operator import and_
 from typing import Any
 
 from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS
-from packtool.text.conversations.conversation import Conversation, ConversationError
+from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.marks import marks_of_messages, require_trained
 from packtool.text.conversations.message import is_plain, kind_of, message_of, of_shared, require_may_train
+from packtool.text.faults import bad_conversation
 
 
 def conversation_of(record: Mapping[str, Any]) -> Conversation:
@@ -22,7 +23,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     tools, and `chat_template_kwargs` become arguments of the template.
 
     Raises:
-        ConversationError: the record holds no conversation, or a message is malformed, or has no content.
+        Fault: the record holds no conversation, or a message is malformed, or has no content.
 
     >>> found = conversation_of({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]})
     >>> found.messages
@@ -34,7 +35,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     """
     given, prompt = _given(record)
     if not given:
-        raise ConversationError("a conversation without messages")
+        raise bad_conversation("a conversation without messages")
     _require_training(record)
     if all(map(is_plain, given)):  # as nearly all are
         messages, trains = tuple(given), (True,) * len(given)
@@ -77,7 +78,7 @@ def _given(record: Mapping[str, Any]) -> tuple[list[Any], int | None]:
             return turns, None
         return [of_shared(turn, number) for number, turn in enumerate(turns, 1)], None
     if record.get("prompt") is None or record.get("completion") is None:
-        raise ConversationError("no conversation: neither messages, conversations, nor prompt and completion")
+        raise bad_conversation("no conversation: neither messages, conversations, nor prompt and completion")
     before = _past(record.get("history")) + _side(record["prompt"], "prompt", "user")
     return before + _side(record["completion"], "completion", "assistant"), len(before)
 
@@ -91,7 +92,7 @@ def _past(history: Any) -> list[dict[str, Any]]:
     messages = []
     for pair in _list(_parsed(history, "history") or [], "history"):
         if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise ConversationError("history is not a list of [question, answer] pairs")
+            raise bad_conversation("history is not a list of [question, answer] pairs")
         messages += [{"role": "user", "content": pair[0]}, {"role": "assistant", "content": pair[1]}]
     return messages
 
@@ -100,21 +101,21 @@ def _require_training(record: Mapping[str, Any]) -> None:
     """Refuse a record that its fields keep from training: a rejected answer, a preference pair, images or sounds."""
     require_trained(record)
     if all(map(record.get, PREFERENCE)) and record.get("messages") is None:
-        raise ConversationError("a preference pair: make the chosen answer the completion, or the last message")
+        raise bad_conversation("a preference pair: make the chosen answer the completion, or the last message")
     for name in MEDIA:
         if record.get(name):
-            raise ConversationError(f"it has {name}, which are not read: conversations are text")
+            raise bad_conversation(f"it has {name}, which are not read: conversations are text")
 
 
 def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
     """Return the value of the one field of these names that is not empty; None if all are empty or missing.
 
     Raises:
-        ConversationError: several of the fields hold something.
+        Fault: several of the fields hold something.
     """
     held = [name for name in names if record.get(name) not in (None, "", [])]
     if len(held) > 1:
-        raise ConversationError(f"the record has both {held[0]} and {held[1]}")
+        raise bad_conversation(f"the record has both {held[0]} and {held[1]}")
     return record[held[0]] if held else None
 
 
@@ -124,7 +125,7 @@ def _tools(record: Mapping[str, Any]) -> list[Any] | None:
     name = named[0] if named else "tools"
     tools = _parsed(_one_of(record, TOOLS), name)
     if tools is not None and not isinstance(tools, list):
-        raise ConversationError(f"{name} is {kind_of(tools)}, not a list of JSON schemas")
+        raise bad_conversation(f"{name} is {kind_of(tools)}, not a list of JSON schemas")
     if name == TOOLS[0]:
         return tools or None
     # OpenAI's older `functions` lack the envelope that templates expect around a tool.
@@ -150,7 +151,7 @@ def template_arguments(value: Any, name: str) -> dict[str, Any]:
         name: name of the field that holds them, for error messages.
 
     Raises:
-        ConversationError: the value is not an object, or names a part of the conversation.
+        Fault: the value is not an object, or names a part of the conversation.
 
     >>> template_arguments({"enable_thinking": False, "style": None}, "chat_template_kwargs")
     {'enable_thinking': False}
@@ -158,10 +159,10 @@ def template_arguments(value: Any, name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise ConversationError(f"{name} is {kind_of(value)}, not an object")
+        raise bad_conversation(f"{name} is {kind_of(value)}, not an object")
     for taken in ("messages", "tools", "add_generation_prompt"):
         if taken in value:
-            raise ConversationError(f"{name} has {taken!r}, which the conversation itself says")
+            raise bad_conversation(f"{name} has {taken!r}, which the conversation itself says")
     return {str(argument): held for argument, held in value.items() if held is not None}
 
 
@@ -172,9 +173,9 @@ def _system(text: Any, first: Mapping[str, Any]) -> dict[str, Any]:
         first: the message that it is to come before, which can't be another system message.
     """
     if not isinstance(text, str):
-        raise ConversationError(f"system is {kind_of(text)}, not a string")
+        raise bad_conversation(f"system is {kind_of(text)}, not a string")
     if first["role"] in ("system", "developer"):
-        raise ConversationError("the record has a system text, and its first message is one, too")
+        raise bad_conversation("the record has a system text, and its first message is one, too")
     return {"role": "system", "content": text}
 
 
@@ -191,20 +192,20 @@ def _parsed(value: Any, name: str) -> Any:
     try:
         return json.loads(value)
     except RecursionError:
-        raise ConversationError(f"{name} is nested too deeply") from None
+        raise bad_conversation(f"{name} is nested too deeply") from None
     except ValueError as error:
         if re.match(r"[\[{\s]+'", value):
             what = f"{name} is an expression of Python, as CSV of tables has it: write Parquet or JSON Lines instead"
-            raise ConversationError(what) from None
-        raise ConversationError(f"{name} is not valid JSON: {error}") from None
+            raise bad_conversation(what) from None
+        raise bad_conversation(f"{name} is not valid JSON: {error}") from None
 
 
 def _side(value: Any, name: str, role: str) -> list[Any]:
     """Return a prompt or a completion as messages: a text as one message with this role."""
     if isinstance(value, list) and value and isinstance(value[0], str):
-        raise ConversationError(f"{name} is a list of strings, neither a text nor messages")
+        raise bad_conversation(f"{name} is a list of strings, neither a text nor messages")
     if isinstance(value, list) and value and isinstance(value[0], int | float):
-        raise ConversationError(f"{name} is a list of numbers, not a text: name fields with --prompt and --completion")
+        raise bad_conversation(f"{name} is a list of numbers, not a text: name fields with --prompt and --completion")
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     return _list(value, name)
@@ -213,5 +214,5 @@ def _side(value: Any, name: str, role: str) -> list[Any]:
 def _list(value: Any, name: str) -> list[Any]:
     """Return a value, which must be a list, the value of the field of this name."""
     if not isinstance(value, list):
-        raise ConversationError(f"{name} is {kind_of(value)}, not a list of messages")
+        raise bad_conversation(f"{name} is {kind_of(value)}, not a list of messages")
     return value

@@ -12,18 +12,13 @@ from functools import partial
 from typing import Any
 
 from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
-from packtool.text.conversations.conversation import (
-    ROLES,
-    Conversation,
-    ConversationError,
-    texts_of,
-    without_tool_calls,
-)
+from packtool.text.conversations.conversation import ROLES, Conversation, texts_of, without_tool_calls
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.message import known_role
 from packtool.text.conversations.reasoning import without_reasoning
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate, any_of
+from packtool.text.faults import bad_conversation
 
 
 class Renderer:
@@ -60,7 +55,7 @@ class Renderer:
         """Render a conversation, and return its documents.
 
         Raises:
-            ConversationError: it can't be rendered, or nothing would train; its template is invalid.
+            Fault: it can't be rendered, or nothing would train; its template is invalid.
         """
         chat = self.chat
         if chat.reasoning == "drop":
@@ -90,7 +85,7 @@ class Renderer:
         if self.chat.as_text:
             found = self._unsafe and self._unsafe.search(together)
             if found:
-                raise ConversationError(f"it spells {found[0]!r}, which the tokenizer makes of plain text, too")
+                raise bad_conversation(f"it spells {found[0]!r}, which the tokenizer makes of plain text, too")
             return
         for message in [*talk.messages, {"role": "", "given": [talk.tools, talk.arguments]}]:
             tokens = self._special if message["role"] == "assistant" else self._control
@@ -103,7 +98,7 @@ class Renderer:
         `User` and `Chatbot`, as Cohere writes them, are user and assistant.
 
         Raises:
-            ConversationError: a role is another.
+            Fault: a role is another.
         """
         if ROLES.issuperset(message["role"] for message in talk.messages):
             return talk

@@ -20,7 +20,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from packtool.text.conversations.conversation import UnsuitedTemplateError
+from packtool.text.faults import unsuited
 
 _TICK = "the time"
 """A filter. Its name has a space, so that no template uses it by mistake."""
@@ -127,7 +127,7 @@ def _clock(now: datetime | None) -> Callable[[str], str]:
 
     def strftime_now(format: str) -> str:
         if now is None:
-            raise UnsuitedTemplateError("the chat template asks for today's date", "give --template-date")
+            raise unsuited("the chat template asks for today's date", "give --template-date")
         return now.strftime(format)
 
     return strftime_now

@@ -19,9 +19,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from packtool.formats.fields import TOOLS
-from packtool.text.conversations.conversation import REASONING, Conversation, ConversationError
+from packtool.text.conversations.conversation import REASONING, Conversation
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.faults import Fault
 
 _LISTED = re.compile(r"""(?P<quote>["'])text(?P=quote): ?["'](?:<think>\S*)?zq(?P<number>\d+)qz""")
 """A mark in a list of parts that is written as Python or JSON does, by a template that takes no parts."""
@@ -201,14 +202,14 @@ def _look(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
     talk = marked.conversation
     try:
         text = template.render(talk.messages, talk.tools, arguments=talk.arguments).text
-    except ConversationError:
+    except Fault:
         return None  # it fails at what a mark replaced, so it does look at it
     shown = marked.shown_in(text)
     for number, marks in enumerate(marked.of_message, 1):
         if talk.messages[number - 1]["role"] != "assistant" or all(shown[mark] for mark in marks):
             continue
         # Some templates leave out earlier answers once others follow; `spans.py` knows what can train then.
-        with suppress(ConversationError):
+        with suppress(Fault):
             text_until = template.render(talk.messages[:number], talk.tools, arguments=talk.arguments).text
             shown_until = marked.shown_in(text_until)
             for mark in marks:

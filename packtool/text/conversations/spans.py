@@ -16,18 +16,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from packtool.text.conversations.contents import render, rendered
-from packtool.text.conversations.conversation import (
-    Conversation,
-    ConversationError,
-    NothingTrainsError,
-    Trained,
-    UnsuitedTemplateError,
-)
+from packtool.text.conversations.conversation import Conversation, Trained
 from packtool.text.conversations.ends import Ends, TextSpan, joined
 from packtool.text.conversations.reasoning import Tags
 from packtool.text.conversations.shown import owners_of_marks
 from packtool.text.conversations.template import ChatTemplate, Rendered
 from packtool.text.conversations.thoughts import thoughts_in
+from packtool.text.faults import Fault, bad_conversation, nothing_trains, unsuited
 
 Spans = tuple[TextSpan, ...]
 """(begin, end) in characters, ascending, without overlaps."""
@@ -89,7 +84,7 @@ def documents_of(
         one begins is joined with it. If the rendering of all messages begins with the last one, its document has all.
 
     Raises:
-        ConversationError: nothing would train, or what trains can't be found in the text.
+        Fault: nothing would train, or what trains can't be found in the text.
 
     >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
     >>> source += "{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -115,7 +110,7 @@ def documents_of(
             eos = ended.eos or train_on == "all"
             documents.append(Document(rendering.text, spans, rendering.apart, eos, ended.token, ended.open))
     if not documents:
-        raise NothingTrainsError("nothing trains: what is to train is empty in the text")
+        raise nothing_trains("what is to train is empty in the text")
     return documents
 
 
@@ -144,7 +139,7 @@ def _whole(
     """Find which parts of a conversation train in the rendering of all of it; some turns may be empty."""
     if train_on == "all":
         if not all(conversation.trains):
-            raise ConversationError("a message is not to train, but all of the text is asked for")
+            raise bad_conversation("a message is not to train, but all of the text is asked for")
         return _Turns(whole, [(0, len(whole.text))], [])  # `choose.py` refuses to mask reasoning then
     said = _said(conversation)
     chosen = _chosen(conversation, said, train_on)
@@ -220,17 +215,17 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
     """
     if train_on == "completion":
         if conversation.prompt is None:
-            raise ConversationError("no completion: the record has no prompt and completion")
+            raise bad_conversation("no completion: the record has no prompt and completion")
         wanted = [number for number in said if number >= conversation.prompt]
     elif train_on == "last":
         wanted = list(said[-1:])
     else:
         wanted = list(said)
     if not wanted:
-        raise NothingTrainsError("nothing trains: no message of the assistant")
+        raise nothing_trains("no message of the assistant")
     chosen = [number for number in wanted if conversation.trains[number]]
     if not chosen:
-        raise NothingTrainsError("nothing trains: no message of the assistant may")
+        raise nothing_trains("no message of the assistant may")
     return chosen
 
 
@@ -251,7 +246,7 @@ def _of_owners(
         chosen: the messages of the assistant that train.
     """
     owners = owners_of_marks(conversation, template)
-    untold = UnsuitedTemplateError("the chat template marks several messages as one, so it can't be told which train")
+    untold = unsuited("the chat template marks several messages as one, so it can't be told which train")
     if len(owners) != len(rendering.marked):
         raise untold
     turns = []
@@ -278,7 +273,7 @@ def _of_marks(rendering: Rendered, said: Sequence[int], chosen: Sequence[int]) -
     """
     if len(rendering.marked) != len(said):
         what = f"the chat template marks {len(rendering.marked)} spans for {len(said)} messages of the assistant"
-        raise UnsuitedTemplateError(f"{what}, so it can't be told which of them train")
+        raise unsuited(f"{what}, so it can't be told which of them train")
     return [rendering.marked[place] for place, number in enumerate(said) if number in chosen]
 
 
@@ -294,7 +289,7 @@ def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text:
     # If `prompt` is all of `asking`, it does not begin with `before`: the template renders a question otherwise once it
     # asks for the answer, so the prompt can't be told from the question.
     if not prompt or prompt == asking or prompt not in text:
-        raise UnsuitedTemplateError("it can't be told where the first message begins in the text: nothing is before it")
+        raise unsuited("it can't be told where the first message begins in the text: nothing is before it")
     return text.index(prompt) + len(prompt)  # the first place: later ones belong to later messages
 
 
@@ -319,7 +314,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     """
     try:
         before = render(conversation, template, count=number, prompt=True).text
-    except ConversationError:
+    except Fault:
         if number:
             raise
         # Nothing comes before the first message, and some templates refuse a conversation without messages.
@@ -332,7 +327,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
         shared = opened.start()
     # All earlier messages must lie in the common prefix, or the answer would begin in the middle of one of them.
     if shared < len(render(conversation, template, count=number).text):
-        raise UnsuitedTemplateError(
+        raise unsuited(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
             "can't be told which tokens train"
         )
@@ -367,7 +362,7 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     # Before the check below, since its error says more: where it fails, `--train-on each` would fail, too.
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):
-        raise UnsuitedTemplateError(
+        raise unsuited(
             f"the chat template renders message {number + 1} differently once others follow it, and marks none "
             "as generated, so it can't be told which tokens train",
             "give --train-on each or last",

@@ -16,8 +16,9 @@ from typing import Any
 
 from jinja2 import TemplateError, nodes
 
-from packtool.text.conversations.conversation import ConversationError, UnsuitedTemplateError, texts_of
+from packtool.text.conversations.conversation import texts_of
 from packtool.text.conversations.sandbox import LateError, Sandbox
+from packtool.text.faults import Fault, bad_conversation, unsuited
 
 SECONDS = 10.0
 """CPU time that all renderings of one conversation may take."""
@@ -61,7 +62,7 @@ class ChatTemplate:
         known_shapes: what the template leaves out, by the shape of conversations; `shown.py` looks it up here.
 
     Raises:
-        UnsuitedTemplateError: it is not a valid template.
+        Fault: it is not a valid template.
 
     >>> source = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
     >>> template = ChatTemplate(source)
@@ -86,7 +87,7 @@ class ChatTemplate:
             self._template = self._environment.from_string(source)
         except (TemplateError, SyntaxError, RecursionError, MemoryError) as error:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
-            raise UnsuitedTemplateError(f"invalid chat template: {_message(error)}") from None
+            raise unsuited(f"invalid chat template: {_message(error)}") from None
         self.marks = self._environment.marks  # known only once the template is parsed
         self.known_shapes: dict[Hashable, Any] = {}
         # Transformers gives every template `documents`, too.
@@ -114,8 +115,8 @@ class ChatTemplate:
             prompt: add the generation prompt, which comes before the assistant's next message.
 
         Raises:
-            ConversationError: the template refuses them, takes too long or makes too much; a text spells the key.
-            UnsuitedTemplateError: the template fails, or cuts a mark.
+            Fault: the template refuses them, takes too long or makes too much; a text spells the key. One of others,
+                too, if the template fails, or cuts a mark.
         """
         parts: list[str] = []
         size = 0
@@ -132,27 +133,27 @@ class ChatTemplate:
                 parts.append(part)
                 size += len(part)
                 if size > CHARACTERS:
-                    raise ConversationError(f"the chat template makes more than {CHARACTERS:,} characters")
-        except ConversationError:  # of the limit above, or raised by the template itself
+                    raise bad_conversation(f"the chat template makes more than {CHARACTERS:,} characters")
+        except Fault:  # of the limit above, or raised by the template itself
             raise
         except LateError:
-            raise ConversationError(
+            raise bad_conversation(
                 f"the chat template takes more than {self._seconds:g} seconds for this conversation"
             ) from None
         except Exception as error:  # a template can raise whatever Python can
-            raise UnsuitedTemplateError(f"the chat template failed: {_message(error)}") from None
+            raise unsuited(f"the chat template failed: {_message(error)}") from None
         text = "".join(parts)
         if not self.marks and self._control is None:
             return Rendered(text, ())
         key = self._environment.key  # 18 random digits between two characters that Unicode keeps out of texts
         given_texts = "".join(texts_of([messages, tools, arguments]))
         if key in given_texts:
-            raise ConversationError("a message spells the mark of generated text")
+            raise bad_conversation("a message spells the mark of generated text")
         rendered = _unmarked(text, key, self._control)
         # If the text has a part of the key that no message has, the template cut or escaped a mark. (That it writes
         # these very digits by itself is a chance of 1 in 10^18.)
         if any(part in rendered.text and part not in given_texts for part in (key[0], key[1:-1], key[-1])):
-            raise UnsuitedTemplateError(_CUT)
+            raise unsuited(_CUT)
         return rendered
 
     def _set_apart(self, text: str) -> str:
@@ -181,12 +182,12 @@ def literals(source: str) -> str:
     ['<a>', '<b>']
 
     Raises:
-        ConversationError: it is not a valid template.
+        Fault: it is not a valid template.
     """
     try:
         parsed = Sandbox(None).parse(source)
     except (TemplateError, RecursionError) as error:
-        raise ConversationError(f"invalid chat template: {_message(error)}") from None
+        raise bad_conversation(f"invalid chat template: {_message(error)}") from None
     data = [node.data for node in parsed.find_all(nodes.TemplateData)]
     return "\0".join([*data, *(node.value for node in parsed.find_all(nodes.Const) if isinstance(node.value, str))])
 
@@ -215,7 +216,7 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     Rendered(text='<end><en    d>', marked=(), apart=((0, 5), (5, 5), (14, 14)))
 
     Raises:
-        UnsuitedTemplateError: a damaged mark, or a parenthesis without its partner: the template cut what it marks. A
+        Fault: a damaged mark, or a parenthesis without its partner: the template cut what it marks. A
             brace may lack its partner: templates do split at a token such as </think>, and write one half alone.
     """
     # A key that ends the text has lost its character: it is found, too, and refused.
@@ -242,10 +243,10 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
             # Empty until its closing brace follows; it stays empty if the template split the token, or cut off a brace.
             apart.append((at, at))
         else:
-            raise UnsuitedTemplateError(_CUT)
+            raise unsuited(_CUT)
         last_kind = kind
     if depth:
-        raise UnsuitedTemplateError(_CUT)
+        raise unsuited(_CUT)
     return Rendered(marks.sub("", text), tuple(marked), tuple(apart))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from packtool.text.conversations.contents import render
-from packtool.text.conversations.conversation import Conversation, UnsuitedTemplateError
+from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.ends import TextSpan
 from packtool.text.conversations.reasoning import Tags, Thought, thoughts_of, with_thought
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.faults import unsuited
 
 
 def thoughts_in(
@@ -53,7 +54,7 @@ def _places(
     size, rest = divmod(of_thoughts, max(1, len(others)))
     shown = text[len(first) : len(first) + size]
     if not others or rest or size < 0 or shown.join([first, *others]) != text:
-        raise UnsuitedTemplateError(
+        raise unsuited(
             f"the chat template changes more of its text with the reasoning of message {number + 1}, so it can't be "
             "told which tokens are reasoning"
         )

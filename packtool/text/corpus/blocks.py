@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from packtool.text.corpus.file_bytes import open_raw
-from packtool.text.corpus.records import Block, CorpusFile, Span, UnusableFileError
+from packtool.text.corpus.records import Block, CorpusFile, Span
 from packtool.text.corpus.tables import row_groups
+from packtool.text.faults import Fault
 
 SMALLEST, LARGEST = 1 << 24, 1 << 26
 """Bounds of a block's size, in bytes."""
@@ -56,7 +57,7 @@ def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
 
 
 def _divide(number: int, file: CorpusFile, size: int) -> list[Span]:
-    if file.problem or file.compression or file.format in ("text", "csv", "tsv", "arrow", "json"):
+    if file.fault is not None or file.compression or file.format in ("text", "csv", "tsv", "arrow", "json"):
         return [Span(number)]
     if file.format == "parquet":
         bounds = _group_bounds(file, size)
@@ -71,7 +72,7 @@ def _group_bounds(file: CorpusFile, size: int) -> list[int]:
     raw = open_raw(file.location)
     try:
         groups = row_groups(raw)
-    except UnusableFileError:
+    except Fault:
         return [0]  # reading it will tell, under the rules for bad records
     finally:
         raw.close()

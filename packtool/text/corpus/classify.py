@@ -15,8 +15,9 @@ from packtool.places.url import is_remote
 from packtool.text.conversations.turns import has_sender, holds_turns
 from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
-from packtool.text.corpus.foreign import Foreign, foreign
-from packtool.text.corpus.records import CorpusFile, UnusableFileError, shown
+from packtool.text.corpus.foreign import foreign, not_read
+from packtool.text.corpus.records import CorpusFile, shown
+from packtool.text.faults import Fault
 
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1\0\0"
@@ -87,26 +88,25 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         stream = DecompressedStream(open_raw(location), compression)
         try:
             head = read_up_to(stream, _HEAD)
-        except UnusableFileError:
+        except Fault:
             head = b""  # reading will tell, and say what is lost
         finally:
             stream.close()
     kind = format or format_of(name, head)
     if kind == "jsonl" and is_json(head):
         kind = "json"
-    found = _problem(head, kind, compression, asked=format is not None)
-    what, remedy = found or ("", "")
-    return CorpusFile(shown(name), location, size, kind, compression, modified, inode, what, remedy)
+    fault = _fault(head, kind, compression, asked=format is not None)
+    return CorpusFile(shown(name), location, size, kind, compression, modified, inode, fault)
 
 
-def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreign | None:
+def _fault(head: bytes, kind: str, compression: str, *, asked: bool) -> Fault | None:
     """Return why a file can't be read, and what to do; None if no reason is known."""
     if compression and sniff(head):
-        return Foreign(f"compressed twice, {sniff(head)} inside {compression}", "unpack it once first")
+        return not_read(f"compressed twice, {sniff(head)} inside {compression}", "unpack it once first")
     if kind in ("parquet", "arrow"):
         if compression:
             inside = foreign(head, kind, asked=asked)
-            return inside or Foreign(f"{kind.title()} inside {compression}", "unpack it first")
+            return inside or not_read(f"{kind.title()} inside {compression}", "unpack it first")
         if head.startswith(_PARQUET_MAGIC) or is_arrow(head):
             return None
     found = foreign(head, kind, asked=asked)
@@ -117,14 +117,14 @@ def _problem(head: bytes, kind: str, compression: str, *, asked: bool) -> Foreig
     return found
 
 
-def _other_table(head: bytes, *, asked: bool) -> Foreign | None:
+def _other_table(head: bytes, *, asked: bool) -> Fault | None:
     """Recognise a table of another kind than CSV and TSV."""
     if head.removeprefix(BOM_UTF8).startswith(b"sep="):
-        return Foreign("a table below a line sep=, as spreadsheets write it", "remove that line first")
+        return not_read("a table below a line sep=, as spreadsheets write it", "remove that line first")
     for mark, called in ((";", "semicolons"), ("|", "bars")):
         if not asked and looks_like_table(head, mark):
             what = f"values separated by {called}; packtool reads commas (csv) and tabs (tsv)"
-            return Foreign(what, "convert it first")
+            return not_read(what, "convert it first")
     return None
 
 
@@ -187,7 +187,7 @@ def _first_value(text: bytes) -> tuple[Any, int] | None:
     return value, len(written[:end].encode())
 
 
-def without_names(head: bytes) -> Foreign | None:
+def without_names(head: bytes) -> Fault | None:
     """Recognise JSON whose records are lists of messages, or texts, without a name; None for any other.
 
     A question and its answer may be a record, or a turn: they are turns where another list follows the first.
@@ -204,15 +204,15 @@ def without_names(head: bytes) -> Foreign | None:
     whole = _first_value(text.lstrip())
     several = whole is not None and text.lstrip()[whole[1] :].lstrip().startswith(b"[")
     if _MESSAGE.match(text) or has_sender(element) or (several and holds_turns([element])):
-        return Foreign("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
+        return not_read("lists of messages, not records that hold them", "make records of them: jq -c '{messages: .}'")
     if isinstance(element, str):
-        return Foreign("an array of strings, not of records", "make records of them: jq -c '.[] | {text: .}'")
+        return not_read("an array of strings, not of records", "make records of them: jq -c '.[] | {text: .}'")
     if isinstance(element, int):
         what = "lists of numbers, not records that hold token ids"
-        return Foreign(what, "make records of them: jq -c '{ids: .}', and give --ids-field ids")
+        return not_read(what, "make records of them: jq -c '{ids: .}', and give --ids-field ids")
     if _LISTS.match(text):
         what = "an array of lists of messages, not of records that hold them"
-        return Foreign(what, "make records of them: jq -c '.[] | {messages: .}'")
+        return not_read(what, "make records of them: jq -c '.[] | {messages: .}'")
     return None
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from packtool.text.corpus.records import UnusableFileError, in_words
+from packtool.text.corpus.records import in_words
+from packtool.text.faults import Fault
 
 SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
 _MAGIC = {
@@ -60,13 +61,13 @@ class DecompressedStream:
         self._padded = kind in ("gzip", "xz")
         self._waiting = b""
         self._member: Any = None
-        self._damage: UnusableFileError | None = None
+        self._damage: Fault | None = None
 
     def read(self, size: int, /) -> bytes:
         """Read at most `size` bytes; no bytes at the end.
 
         Raises:
-            UnusableFileError: damaged. All that came before the damage is given first.
+            Fault: damaged. All that came before the damage is given first.
         """
         if self._damage is not None:
             raise self._damage
@@ -78,7 +79,7 @@ class DecompressedStream:
                 held += len(part)
         except (OSError, EOFError, self._error) as error:
             what = f"damaged {self._kind} stream: {in_words(error)}; what follows is lost"
-            self._damage = UnusableFileError("damaged-file", what)
+            self._damage = Fault("damaged-file", what)
             if not held:
                 raise self._damage from None
         return b"".join(parts)

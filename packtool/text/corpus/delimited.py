@@ -9,18 +9,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from packtool.support.sizes import plural
 from packtool.text.corpus.documents import document_of, listed, scalars_of, values_at
-from packtool.text.corpus.records import (
-    Fields,
-    Readable,
-    RecordBatch,
-    Reject,
-    UnusableFieldError,
-    UnusableFileError,
-)
+from packtool.text.corpus.records import Fields, MadeDocument, Readable, RecordBatch
+from packtool.text.faults import Fault
 
 _BATCH = 1 << 21
 """Bytes of a batch, about."""
@@ -39,30 +34,31 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
         limit: characters of a row.
 
     Raises:
-        UnusableFileError: a column is not there, a row is longer than the limit, or a quote is never closed.
+        Fault: a column is not there, a row is longer than the limit, or a quote is never closed.
     """
     if fields.ids:
-        raise UnusableFileError("bad-ids", "a table of text, which has no lists of token ids")
+        raise Fault("bad-ids", "a table of text, which has no lists of token ids")
     lines = _Lines(stream, limit)
     csv.field_size_limit(max(limit, csv.field_size_limit()))  # the library's own, 128 KiB, is far below ours
     rows = _rows(lines, format)
     header = _next(rows, lines, 0)
     if header is None:
         return
-    if isinstance(header, Reject):
-        raise UnusableFileError(header.code, f"in the header, {header.reason}")
+    if isinstance(header, Fault):
+        raise Fault(header.code, f"in the header, {header.what}")
     _require(header, fields)
-    batch = _empty(fields)
+    document = partial(_document, fields, header)
+    batch = RecordBatch(fields)
     number = 0
     while (row := _next(rows, lines, number + 1)) is not None:
         if row != []:  # which a blank line is
             number += 1
             batch.records += 1
-            _add(batch, fields, header, row)
+            batch.add(batch.records, document, row)
         if lines.bytes >= _BATCH:
             batch.bytes = lines.taken()
             yield batch
-            batch = _empty(fields)
+            batch = RecordBatch(fields)
     batch.bytes = lines.taken()
     yield batch
 
@@ -71,7 +67,7 @@ def header_of(stream: Readable, format: str) -> list[str]:
     """Return the names in the first row of a table.
 
     Raises:
-        UnusableFileError: it can't be read.
+        Fault: it can't be read.
     """
     lines = _Lines(stream, _READ)
     header = _next(_rows(lines, format), lines, 0)
@@ -84,18 +80,14 @@ def _rows(lines: _Lines, format: str) -> Any:
     return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
-def _empty(fields: Fields) -> RecordBatch:
-    return RecordBatch(columns=[[] for _ in fields.columns])
-
-
-def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Reject | None:
+def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Fault | None:
     """Return the next row, or why it can't be used; None at the end of the file.
 
     Args:
         number: of the row, for messages.
 
     Raises:
-        UnusableFileError: its quote is never closed.
+        Fault: its quote is never closed.
     """
     lines.row = lines.in_row = 0
     try:
@@ -103,58 +95,49 @@ def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Reject | None:
     except csv.Error as error:
         if "unexpected end" in str(error):
             what = f"a quote is opened in row {number} and never closed: all that follows is lost"
-            raise UnusableFileError(
-                "damaged-file", what, "close the quote, or double it if it is a character"
-            ) from None
+            raise Fault("damaged-file", what, "close the quote, or double it if it is a character") from None
         what = "text follows a closing quote; a quote inside of a value is doubled"
         if lines.in_row > 1:
             what += f", and {lines.in_row} lines are lost together"
-        return Reject(0, "bad-table-row", what)
+        return Fault("bad-table-row", what)
     return row
 
 
-def _add(batch: RecordBatch, fields: Fields, header: list[str], row: list[str] | Reject) -> None:
-    """Add the last row to a batch."""
+def _document(fields: Fields, header: list[str], row: list[str] | Fault) -> MadeDocument:
+    """Return the document and the scalars of a row."""
+    if isinstance(row, Fault):
+        raise row
+    if len(row) != len(header):
+        raise Fault("bad-table-row", f"{plural(len(row), 'value')}, where the header has {len(header)}")
+    record = dict(zip(header, row, strict=True))
     try:
-        if isinstance(row, Reject):
-            raise UnusableFieldError(row.code, row.reason)
-        if len(row) != len(header):
-            what = f"{plural(len(row), 'value')}, where the header has {len(header)}"
-            raise UnusableFieldError("bad-table-row", what)
-        record = dict(zip(header, row, strict=True))
         document = document_of(fields, values_at(record, fields.document), header)
         if "\0" in "".join(row):
-            raise UnusableFieldError("damaged-file", "a zero byte, as in a file that was not written to its end")
-        scalars = scalars_of(fields, values_at(record, fields.columns), header)
-    except UnusableFieldError as error:
-        code, reason = error.args
-        # Bytes that are not UTF-8 are halves of surrogate pairs here.
-        code, reason = ("invalid-utf8", "not valid UTF-8") if code == "lone-surrogate" else (code, reason)
-        batch.rejects.append(Reject(batch.records, code, reason))
-        return
-    batch.documents.append(document)
-    batch.numbers.append(batch.records)
-    for column, value in zip(batch.columns, scalars, strict=True):
-        column.append(value)
+            raise Fault("damaged-file", "a zero byte, as in a file that was not written to its end")
+        return document, scalars_of(fields, values_at(record, fields.columns), header)
+    except Fault as fault:
+        if fault.code == "lone-surrogate":  # half of a pair, as which a byte is read that is not UTF-8
+            raise Fault("invalid-utf8", "not valid UTF-8") from None
+        raise
 
 
 def _require(header: list[str], fields: Fields) -> None:
     """Require a table to have the columns that are read, each of them once.
 
     Raises:
-        UnusableFileError: it has not.
+        Fault: it has not.
     """
     held = [name for name in fields.document if name in header]
     lacking = fields.lacking(held)
     if lacking:
-        raise UnusableFileError("missing-text", f"{lacking}; {listed(header)}")
+        raise Fault("missing-text", f"{lacking}; {listed(header)}")
     for name in fields.columns:
         if name not in header:
-            raise UnusableFileError("bad-field", f"no column {name!r}; {listed(header)}")
+            raise Fault("bad-field", f"no column {name!r}; {listed(header)}")
     for name in (*held, *fields.columns):
         times = header.count(name)
         if times > 1:
-            raise UnusableFileError("missing-text", f"{times} columns are called {name!r}")
+            raise Fault("missing-text", f"{times} columns are called {name!r}")
 
 
 class _Lines:
@@ -187,7 +170,7 @@ class _Lines:
             raise StopIteration
         if self.row > self._limit:
             what = f"a row has more than {self._limit:,} characters, or its quote is never closed"
-            raise UnusableFileError("damaged-file", what)
+            raise Fault("damaged-file", what)
         return line
 
     @property

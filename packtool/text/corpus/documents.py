@@ -8,8 +8,9 @@ from typing import Any
 from packtool.formats.fields import BESIDE, CONVERSATION, SYSTEM
 from packtool.text.conversations.turns import holds_turns, joined, messages_of
 from packtool.text.corpus.layouts import FieldLayout
-from packtool.text.corpus.records import Fields, Literal, UnusableFieldError, scalar
+from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
+from packtool.text.faults import Fault
 
 KINDS = {
     type(None): "null",
@@ -37,7 +38,7 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
         known: names of all its fields, for messages.
 
     Raises:
-        UnusableFieldError: the record has no document, or a value of another type.
+        Fault: the record has no document, or a value of another type.
 
     >>> document_of(Fields("body"), {"body": "words"}, ["id", "body"])
     'words'
@@ -45,7 +46,7 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     held = {name: value for name, value in values.items() if value is not None} if fields.chat else values
     lacking = fields.lacking(held)
     if lacking:
-        raise UnusableFieldError("missing-text", f"{lacking}; {listed(known)}{_inside(known)}")
+        raise Fault("missing-text", f"{lacking}; {listed(known)}{_inside(known)}")
     if fields.layout is not None:
         return _answered(fields.layout, held, known)
     if fields.chat:
@@ -83,7 +84,7 @@ def _answered(layout: FieldLayout, values: Mapping[str, Any], known: Iterable[st
     """Return a prompt and its answer as the fields of a conversation.
 
     Raises:
-        UnusableFieldError: one of them is empty.
+        Fault: one of them is empty.
 
     >>> _answered(FieldLayout(("q", "input"), "a"), {"q": "Add.", "input": "1 + 1", "a": "2"}, [])
     {'prompt': 'Add.\\n1 + 1', 'completion': '2'}
@@ -91,13 +92,13 @@ def _answered(layout: FieldLayout, values: Mapping[str, Any], known: Iterable[st
     prompt = [values[name] for name in layout.prompt if values.get(name)]
     if not prompt or not values[layout.completion]:
         names = repr(layout.completion) if prompt else " and ".join(map(repr, layout.prompt))
-        raise UnusableFieldError("missing-text", f"nothing in {names}; {listed(known)}")
+        raise Fault("missing-text", f"nothing in {names}; {listed(known)}")
     found = {name: values[name] for name in BESIDE if name in values and name not in layout.fields}
     for name, field in (("system", layout.system), ("history", layout.history)):
         if field in values:
             found[name] = values[field]
     if len(prompt) > 1 and not all(isinstance(text, str) for text in prompt):
-        raise UnusableFieldError("bad-field", f"fields {', '.join(layout.prompt)} are not all strings, to be joined")
+        raise Fault("bad-field", f"fields {', '.join(layout.prompt)} are not all strings, to be joined")
     found["prompt"] = "\n".join(prompt) if len(prompt) > 1 else prompt[0]
     found["completion"] = values[layout.completion]
     _join_system(found)
@@ -112,13 +113,13 @@ def scalars_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str]) 
         known: names of all its fields, for messages.
 
     Raises:
-        UnusableFieldError: one is not a scalar, or is required and not there.
+        Fault: one is not a scalar, or is required and not there.
     """
     kept: list[str | None] = []
     for name in fields.columns:
         value = scalar(values.get(name), name)
         if value is None and name == fields.required:
-            raise UnusableFieldError("bad-field", f"no field {name!r}; {listed(known)}")
+            raise Fault("bad-field", f"no field {name!r}; {listed(known)}")
         kept.append(None if value is None else whole(value, f"field {name!r}"))
     return kept
 
@@ -172,29 +173,29 @@ def whole(text: str, what: str) -> str:
     """Return a text that has no lone surrogates.
 
     Raises:
-        UnusableFieldError: it has.
+        Fault: it has.
     """
     try:
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:
-        raise UnusableFieldError("lone-surrogate", f"lone surrogate in {what}") from None
+        raise Fault("lone-surrogate", f"lone surrogate in {what}") from None
     return text
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
     value = values[name]
     if not isinstance(value, str) or isinstance(value, Literal):
-        raise UnusableFieldError("missing-text", f"text field {name!r} is {KINDS[type(value)]}, not a string")
+        raise Fault("missing-text", f"text field {name!r} is {KINDS[type(value)]}, not a string")
     return whole(value, f"text field {name!r}")
 
 
 def _ids(value: Any, name: str) -> list[int]:
     if not isinstance(value, list):
-        raise UnusableFieldError("bad-ids", f"field {name!r} is {KINDS[type(value)]}, not a list of token ids")
+        raise Fault("bad-ids", f"field {name!r} is {KINDS[type(value)]}, not a list of token ids")
     if not set(map(type, value)) <= {int} and not all(map(_is_id, value)):
         what = f"field {name!r} holds something else than whole numbers, not a list of token ids"
-        raise UnusableFieldError("bad-ids", what)
+        raise Fault("bad-ids", what)
     return list(map(int, value))
 
 
@@ -212,7 +213,7 @@ def _require_nothing_more(name: str, value: Any, ids: list[int]) -> None:
     what = said(name.rpartition(".")[2], value, ids)
     if what:
         remedy = "packtool import obeys or explains it, --ids-only takes the ids alone"
-        raise UnusableFieldError("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
+        raise Fault("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
 
 
 def _is_id(item: Any) -> bool:

@@ -199,7 +199,7 @@ def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
     if not separator:
         return files
     for file in files:
-        if file.format != "text" and not file.problem:
+        if file.format != "text" and file.fault is None:
             what = f"has no effect on {file.format}, as which {shown(file.location)} is read"
             remedy = "leave it out, or give --format text to read the file as plain text"
             raise UsageError("option-not-taken", what, remedy=remedy, where="--separator")

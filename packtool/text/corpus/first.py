@@ -16,11 +16,12 @@ from packtool.text.corpus.documents import listed, values_at
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
 from packtool.text.corpus.layouts import FieldLayout, UnreadLayout, has_conversation, known_layout
-from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, UnusableFileError, shown
+from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, shown
 from packtool.text.corpus.table_examples import UNSEEN, example_of, example_row
 from packtool.text.corpus.text import LongLine, line_chunks
 from packtool.text.corpus.unread import unread
 from packtool.text.corpus.unread_answers import unread_answers
+from packtool.text.faults import Fault
 from packtool.warnings import warn
 
 _FILES = 10
@@ -57,7 +58,7 @@ def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:
     with_records = [file for file in files if file.format not in ("text", "lines")]
     if files and not with_records:
         return FirstRecord(chats=False, why="the input is plain text", remedy="leave it out")
-    readable = [file for file in with_records if not file.problem]
+    readable = [file for file in with_records if file.fault is None]
     for file in readable[:_FILES]:
         record = first_record(file)
         if record is not None:
@@ -141,7 +142,7 @@ def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
                     return dict.fromkeys(header_of(stream, file.format), UNSEEN)
                 texts = json_values(stream) if file.format == "json" else _lines(stream)
                 return next(filter(None, map(_parsed, texts)), None)
-    except (UnusableFileError, DataError, OSError):
+    except (Fault, DataError, OSError):
         return None  # reading it will tell
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from packtool.text.corpus.jsonl import RecordParser, same_depth
-from packtool.text.corpus.records import RECORD_BYTES, Fields, Readable, RecordBatch, UnusableFileError
+from packtool.text.corpus.records import RECORD_BYTES, Fields, Readable, RecordBatch
 from packtool.text.corpus.text import CHUNK
+from packtool.text.faults import Fault
 
 _RECORDS = 1 << 10
 """Records of a batch, at most."""
@@ -28,19 +29,19 @@ def read_json(stream: Readable, fields: Fields, limit: int) -> Iterator[RecordBa
         limit: bytes of a record; longer ones are rejected.
 
     Raises:
-        UnusableFileError: it ends too early, or something else than records stands between them.
+        Fault: it ends too early, or something else than records stands between them.
     """
     parser = RecordParser(fields, limit)
     values = _Values(stream, limit)
     found = iter(values)
-    damage: UnusableFileError | None = None
+    damage: Fault | None = None
     more = True
     while more:
         held: list[tuple[bytes, int]] = []
         try:
             for value in islice(found, _RECORDS):
                 held.append((value, 1))
-        except UnusableFileError as error:
+        except Fault as error:
             damage = error  # what comes before it is given first
         with same_depth():
             batches = list(parser.each(held))
@@ -65,7 +66,7 @@ class _Values:
         limit: bytes of a value.
 
     Raises:
-        UnusableFileError: it ends too early, a value is longer, or something else stands between values.
+        Fault: it ends too early, a value is longer, or something else stands between values.
     """
 
     def __init__(self, stream: Readable, limit: int) -> None:
@@ -129,9 +130,7 @@ class _Values:
         self._number += 1
         while (end := self._end()) is None:
             if len(self._data) - self._at > self._limit:
-                raise UnusableFileError(
-                    "record-too-large", f"record {self._number} has more than {self._limit:,} bytes"
-                )
+                raise Fault("record-too-large", f"record {self._number} has more than {self._limit:,} bytes")
             if not self._more() and (end := self._end()) is None:
                 raise self._damaged("it does not end")
         value = self._data[self._at : end]
@@ -160,7 +159,5 @@ class _Values:
             raise self._damaged("it is not JSON")
         return scalar.end() if scalar.end() < len(self._data) or self._ended else None
 
-    def _damaged(self, what: str) -> UnusableFileError:
-        return UnusableFileError(
-            "damaged-file", f"not whole JSON: at record {self._number}, {what}; what follows is lost"
-        )
+    def _damaged(self, what: str) -> Fault:
+        return Fault("damaged-file", f"not whole JSON: at record {self._number}, {what}; what follows is lost")

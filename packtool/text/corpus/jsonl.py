@@ -26,17 +26,15 @@ from packtool.text.corpus.records import (
     RECORD_BYTES,
     Fields,
     Literal,
+    MadeDocument,
     Readable,
     RecordBatch,
-    UnusableFieldError,
-    reject,
+    require_size,
     scalar,
-    too_large,
 )
 from packtool.text.corpus.text import ZEROS, line_batches
+from packtool.text.faults import Fault
 
-_Found = tuple[Any, list[str | None]]
-"""The document of a record, and its scalars."""
 _DEPTH = 1000
 """Calls that a parser may nest; each level of JSON takes one. From Python 3.12 on parsers have a limit of their own."""
 _SMALL = 1 << 18
@@ -72,7 +70,7 @@ def read_jsonl(
             fast = parser.fast(lines)
             return [fast] if fast else list(parser.slow(lines))
 
-    return line_batches(stream, start, stop, limit, parse)
+    return line_batches(stream, fields, start, stop, limit, parse)
 
 
 class RecordParser:
@@ -132,28 +130,30 @@ class RecordParser:
             if len(records) != len(ends):
                 return None
             return self._batch_of(records)
-        except (*_REFUSED, UnusableFieldError):
+        except (*_REFUSED, Fault):
             return None
 
     def _batch_of(self, records: list[Any]) -> RecordBatch:
         """Make a batch of parsed records.
 
         Raises:
-            UnusableFieldError: one of them can't be used.
+            Fault: one of them can't be used.
         """
         fields = self._fields
-        batch = RecordBatch(numbers=list(range(1, len(records) + 1)), records=len(records))
+        batch = RecordBatch(fields, records=len(records))
+        columns: list[list[str | None]] = []
         if not self._plain:
             found = [self._found(self._held(record), ()) for record in records]
-            batch.documents = [document for document, _ in found]
-            batch.columns = list(map(list, zip(*(values for _, values in found), strict=True)))
+            for number in range(len(fields.columns)):
+                columns.append([values[number] for _, values in found])
+            batch.take([document for document, _ in found], columns)
             return batch
-        batch.documents = list(map(attrgetter("f0"), records))
         for number, name in enumerate(fields.columns, 1):
             values = map(attrgetter(f"f{number}"), records)
-            batch.columns.append([scalar(value, name) for value in values])
-        if fields.required and None in batch.columns[fields.columns.index(fields.required)]:
-            raise UnusableFieldError("bad-field", f"no field {fields.required!r}")
+            columns.append([scalar(value, name) for value in values])
+        if fields.required and None in columns[fields.columns.index(fields.required)]:
+            raise Fault("bad-field", f"no field {fields.required!r}")
+        batch.take(list(map(attrgetter("f0"), records)), columns)
         return batch
 
     def _held(self, record: Any) -> dict[str, Any]:
@@ -173,33 +173,18 @@ class RecordParser:
         Args:
             records: the text of each, and how many records it is: blank lines are several, and no document.
         """
-        batch = self._empty()
+        batch = RecordBatch(self._fields)
         for text, count in records:
             batch.records += count
-            try:
-                found = self._record(text)
-            except UnusableFieldError as error:
-                code, reason = error.args
-                batch.rejects.append(reject(batch.records, code, reason, text))
-                if len(batch.rejects) == _REJECTS:
-                    yield batch
-                    batch = self._empty()
-                continue
-            if found is not None:
-                document, values = found
-                batch.documents.append(document)
-                batch.numbers.append(batch.records)
-                for column, value in zip(batch.columns, values, strict=True):
-                    column.append(value)
+            batch.add(batch.records, self._record, text)
+            if len(batch.rejects) == _REJECTS:
+                yield batch
+                batch = RecordBatch(self._fields)
         yield batch
 
-    def _empty(self) -> RecordBatch:
-        return RecordBatch(columns=[[] for _ in self._fields.columns])
-
-    def _record(self, text: bytes | memoryview) -> _Found | None:
+    def _record(self, text: bytes | memoryview) -> MadeDocument | None:
         """Parse the text of a record and the fields to keep; None for a blank text."""
-        if len(text) > self._limit:
-            raise UnusableFieldError("record-too-large", too_large(len(text), self._limit))
+        require_size(len(text), self._limit)
         # A byte order mark may lie at the beginning of any line, where files were joined.
         short = bytes(text).strip(_SPACE).removeprefix(BOM_UTF8).lstrip(_SPACE)
         if not short:
@@ -208,11 +193,11 @@ class RecordParser:
             return self._judge(short)
         try:
             batch = self._batch_of([self._decoder.decode(short)])
-        except (*_REFUSED, UnusableFieldError):
+        except (*_REFUSED, Fault):
             return self._judge(short)
         return batch.documents[0], []
 
-    def _judge(self, text: bytes) -> _Found:
+    def _judge(self, text: bytes) -> MadeDocument:
         """Judge a record that the quick parser refused by the standard library's more lenient one.
 
         That one takes NaN, and lone surrogates in fields that are not read.
@@ -221,18 +206,18 @@ class RecordParser:
             # Numbers of any length; those of a conversation are for its template, which reads numbers.
             record = json.loads(text.decode(), parse_int=None if self._fields.chat else Literal)
         except UnicodeDecodeError:
-            raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
+            raise Fault("invalid-utf8", "not valid UTF-8") from None
         except json.JSONDecodeError as error:
-            raise UnusableFieldError(*_no_json(text, error)) from None
+            raise _no_json(text, error) from None
         except RecursionError:
-            raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
+            raise Fault("invalid-json", "JSON nested too deeply") from None
         except ValueError:
-            raise UnusableFieldError("invalid-json", "a number of thousands of digits") from None
+            raise Fault("invalid-json", "a number of thousands of digits") from None
         if not isinstance(record, dict):
-            raise UnusableFieldError("invalid-json", f"not a JSON object but {KINDS[type(record)]}")
+            raise Fault("invalid-json", f"not a JSON object but {KINDS[type(record)]}")
         return self._found(record, record)
 
-    def _found(self, record: dict[str, Any], known: Iterable[str]) -> _Found:
+    def _found(self, record: dict[str, Any], known: Iterable[str]) -> MadeDocument:
         """Return the document and the scalars of a record."""
         fields = self._fields
         document = document_of(fields, values_at(record, fields.document), known)
@@ -241,19 +226,19 @@ class RecordParser:
         return document, scalars_of(fields, values_at(record, fields.columns), known)
 
 
-def _no_json(text: bytes, error: json.JSONDecodeError) -> tuple[str, str]:
-    """Return the code and the reason of a text that is no JSON object."""
+def _no_json(text: bytes, error: json.JSONDecodeError) -> Fault:
+    """Return what is wrong with a text that is no JSON object."""
     rest = error.doc[error.pos :].strip()
     what = f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
     if ZEROS in text:
-        return "damaged-file", "a run of zero bytes, as in a file that was not written to its end"
+        return Fault("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
     if text.startswith(b"{'"):
         what = "not JSON but an expression of Python, which json.dumps writes as JSON"
     elif error.msg == "Extra data" and rest == ",":
         what = "an object and a comma, as an array's elements have it: sed 's/,$//' removes it"
     elif error.msg == "Extra data" and rest.startswith("{"):
         what = "several objects on one line: jq -c . divides them"
-    return "invalid-json", what
+    return Fault("invalid-json", what)
 
 
 def _lines(lines: bytes | bytearray) -> Iterator[tuple[memoryview, int]]:

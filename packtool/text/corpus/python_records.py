@@ -12,7 +12,8 @@ from typing import Any
 from packtool.errors import UsageError
 from packtool.places.url import is_remote, require_no_secret
 from packtool.text.corpus.classify import classify
-from packtool.text.corpus.records import CorpusFile, Fields, UnusableFileError
+from packtool.text.corpus.records import CorpusFile, Fields
+from packtool.text.faults import Fault
 
 NAME = "records"
 """The name of these records in the manifest and in messages."""
@@ -61,15 +62,13 @@ def _without_nulls(records: Any) -> Iterator[Any]:
     if getattr(records, "features", None) is None or not hasattr(records, "with_format"):
         yield from records
         return
-    from packtool.text.corpus.rows import NotTextError, records_of
+    from packtool.text.corpus.rows import records_of
 
     try:
         for table in records.with_format("arrow").iter(batch_size=_ROWS):
             yield from records_of(table)
-    except UnusableFileError as error:
-        raise _refused(error.reason, error.remedy) from None
-    except NotTextError as error:
-        raise _refused(f"a column {error}", "fix the records") from None
+    except Fault as error:
+        raise _refused(error.what, error.remedy) from None
 
 
 def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:

@@ -9,17 +9,10 @@ from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.file_bytes import FileBytes, open_raw
 from packtool.text.corpus.json_values import read_json
 from packtool.text.corpus.jsonl import read_jsonl
-from packtool.text.corpus.records import (
-    RECORD_BYTES,
-    CorpusFile,
-    Fields,
-    RecordBatch,
-    Reject,
-    Span,
-    UnusableFileError,
-)
+from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, RecordBatch, Span
 from packtool.text.corpus.tables import group_bytes, read_arrow, read_parquet, rows_before
 from packtool.text.corpus.text import lines_before, read_file, read_lines, read_separated
+from packtool.text.faults import Fault
 
 
 class SpanReader:
@@ -69,21 +62,31 @@ class SpanReader:
 
     def _batches(self, source: FileBytes) -> Iterator[RecordBatch]:
         read = 0
-        try:
-            if self._file.problem:
-                raise UnusableFileError("foreign-file", self._file.problem, self._file.remedy)
-            if self._file.format in ("text", "lines") and self._fields.chat:
-                raise UnusableFileError("missing-text", f"{self._file.format}, which holds no conversations")
-            if self._file.format in ("text", "lines") and (self._fields.columns or self._fields.ids):
-                name = self._fields.text if self._fields.ids else self._fields.columns[0]
-                raise UnusableFileError("bad-field", f"plain text, which has no field {name!r}")
-            for batch in self._read(source):
-                batch.progress = batch.progress or batch.bytes
-                read += batch.progress
-                yield batch
-        except UnusableFileError as error:
-            lost = max(self._size(source) - read, 0)
-            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost, advice=error.remedy)])
+        fault = self._file.fault or self._unsuited()
+        if fault is None:
+            try:
+                for batch in self._read(source):
+                    batch.progress = batch.progress or batch.bytes
+                    read += batch.progress
+                    yield batch
+            except Fault as found:
+                fault = found
+        if fault is not None:
+            rest = RecordBatch(self._fields)
+            rest.reject(0, fault, lost=max(self._size(source) - read, 0))
+            yield rest
+
+    def _unsuited(self) -> Fault | None:
+        """Return why a file that is plain text has no such fields; None if it may have, or none are read."""
+        fields = self._fields
+        if self._file.format not in ("text", "lines"):
+            return None
+        if fields.chat:
+            return Fault("missing-text", f"{self._file.format}, which holds no conversations")
+        if fields.columns or fields.ids:
+            name = fields.text if fields.ids else fields.columns[0]
+            return Fault("bad-field", f"plain text, which has no field {name!r}")
+        return None
 
     def _size(self, source: FileBytes) -> int:
         """Count the bytes of the file that the span has."""
@@ -91,7 +94,7 @@ class SpanReader:
         if file.format == "parquet":
             try:
                 return group_bytes(source, span.start, span.stop)
-            except UnusableFileError:
+            except Fault:
                 return file.bytes  # nothing can be read without its footer
         return (file.bytes if span.stop < 0 else span.stop) - span.start
 
@@ -105,13 +108,13 @@ class SpanReader:
             return
         stream = open_stream(source, file.compression)
         if file.separator:
-            batches = read_separated(stream, file.separator, limit)
+            batches = read_separated(stream, self._fields, file.separator, limit)
         elif file.format == "text":
-            batches = read_file(stream)
+            batches = read_file(stream, self._fields)
         elif file.format in ("csv", "tsv"):
             batches = read_delimited(stream, self._fields, file.format, limit)
         elif file.format == "lines":
-            batches = read_lines(stream, span.start, span.stop, limit)
+            batches = read_lines(stream, self._fields, span.start, span.stop, limit)
         elif file.format == "json":
             batches = read_json(stream, self._fields, limit)
         else:

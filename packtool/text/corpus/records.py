@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,33 +12,8 @@ import msgspec
 
 from packtool.formats.fields import BESIDE, CONVERSATION
 from packtool.text.corpus.layouts import FieldLayout, has_conversation
+from packtool.text.faults import Fault
 
-REASONS = (
-    "invalid-json",
-    "invalid-utf8",
-    "lone-surrogate",
-    "missing-text",
-    "bad-field",
-    "bad-ids",
-    "bad-conversation",
-    "nothing-trains",
-    "bad-table-row",
-    "damaged-file",
-    "foreign-file",
-    "record-too-large",
-)
-"""Codes of rejects."""
-_REMEDIES = {
-    "bad-conversation": "fix the conversation",
-    "nothing-trains": "leave the conversation out",
-    "bad-field": "name another field",
-    "bad-ids": "name the field of ids and the tokenizer that made them",
-    "bad-table-row": "fix the row",
-    "invalid-utf8": "convert the text, for example with iconv -f latin1 -t utf-8",
-    "missing-text": "name the field with --text-field or --conversations, or the fields with --prompt and --completion",
-    "damaged-file": "replace the file",
-    "record-too-large": "raise --max-record-bytes",
-}
 RECORD_BYTES = 1 << 26
 """Default limit of a record's size, uncompressed: what is larger is hardly a document."""
 EXCERPT = 1 << 16
@@ -74,8 +49,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
         compression: gzip, zstd, bz2, xz, or "".
         modified: modification time in ns.
         inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
-        problem: why it can't be read, or "".
-        remedy: what to do about that, where replacing the file is not it.
+        fault: why it can't be read; None if nothing is known against it.
         separator: between the documents of a text file; "" where it is one document.
     """
 
@@ -86,8 +60,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
     compression: str = ""
     modified: int = 0
     inode: int = 0
-    problem: str = ""
-    remedy: str = ""
+    fault: Fault | None = None
     separator: str = ""
 
 
@@ -177,10 +150,6 @@ class Fields(msgspec.Struct, frozen=True):
         return f"no {called.get((self.chat, self.ids), 'text field {}').format(repr(self.text))}"
 
 
-class UnusableFieldError(Exception):
-    """A field that can't be used; its arguments are a code of REASONS and why, in words."""
-
-
 class Literal(str):
     """A number as JSON has it."""
 
@@ -189,7 +158,7 @@ def scalar(value: Any, name: str) -> str | None:
     """Return a scalar as it is stored: text unchanged, other values as JSON writes them.
 
     Raises:
-        UnusableFieldError: it is not a scalar.
+        Fault: it is not a scalar.
 
     >>> scalar("a", "x"), scalar(3, "x"), scalar(0.5, "x"), scalar(True, "x"), scalar(None, "x")
     ('a', '3', '0.5', 'true', None)
@@ -204,24 +173,8 @@ def scalar(value: Any, name: str) -> str | None:
         return json.dumps(value)
     if isinstance(value, list | tuple | dict):
         kind = "an object" if isinstance(value, dict) else "an array"
-        raise UnusableFieldError("bad-field", f"field {name!r} is {kind}, not a scalar")
+        raise Fault("bad-field", f"field {name!r} is {kind}, not a scalar")
     return str(value)
-
-
-class UnusableFileError(Exception):
-    """A file (or what remains of it) that can't be read: damaged, of another kind, or without the text field.
-
-    Args:
-        code: one of REASONS.
-        reason: why, in words.
-        remedy: what to do about it, where it is not what the code says.
-    """
-
-    def __init__(self, code: str, reason: str, remedy: str = "") -> None:
-        self.code = code
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(code, reason, remedy)
 
 
 def in_words(error: Exception) -> str:
@@ -238,52 +191,40 @@ class Reject(msgspec.Struct, frozen=True):
 
     Attributes:
         record: its line or row, counted from 1 within its batch; 0 when the rest of the file is meant.
-        code: one of REASONS.
-        reason: why, in words.
+        fault: what is wrong with it.
         raw: the record's bytes, where there are any; the first EXCERPT of them.
         size: bytes of the record, where `raw` has not all of them.
         lost: bytes of the file that are lost with it, at its end.
-        advice: what to do about it, where it is not what the code says.
-        alone: the record is at fault, not what all records share: others can be used without it.
     """
 
     record: int
-    code: str
-    reason: str
+    fault: Fault
     raw: bytes | None = None
     size: int = 0
     lost: int = 0
-    advice: str = ""
-    alone: bool = True
-
-    @property
-    def remedy(self) -> str:
-        """What to do about it.
-
-        >>> Reject(1, "bad-table-row", "3 values").remedy
-        'fix the row'
-        """
-        return self.advice or _REMEDIES.get(self.code, "fix the record")
 
 
-def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryview, size: int = 0) -> Reject:
-    """Reject a record, with an excerpt of its bytes.
+def require_size(size: int, limit: int) -> None:
+    """Refuse a record of more bytes than the limit.
 
-    Args:
-        raw: its bytes, or the first of `size`.
-        size: where `raw` is an excerpt already.
+    Raises:
+        Fault: `size` is above it.
     """
-    size = size or len(raw)
-    return Reject(record, code, reason, bytes(raw[:EXCERPT]), size if size > EXCERPT else 0)
+    if size > limit:
+        raise too_large(size, limit)
 
 
-def too_large(size: int, limit: int) -> str:
-    """Say why a record of `size` bytes is refused.
+def too_large(size: int, limit: int) -> Fault:
+    """Return the fault of a record of `size` bytes.
 
-    >>> too_large(3_000_000, 1_000_000)
+    >>> too_large(3_000_000, 1_000_000).what
     'a record of 3,000,000 bytes, above the limit of 1,000,000'
     """
-    return f"a record of {size:,} bytes, above the limit of {limit:,}"
+    return Fault("record-too-large", f"a record of {size:,} bytes, above the limit of {limit:,}")
+
+
+MadeDocument = tuple[Any, list[str | None]]
+"""The document of a record, and its scalars."""
 
 
 @dataclass
@@ -291,6 +232,7 @@ class RecordBatch:
     """Consecutive records.
 
     Attributes:
+        fields: that are read of them.
         documents: usable texts, in order; lists of ids where these were asked for, and mappings of a conversation that
             is still to be rendered.
         numbers: record of each of them, counted from 1 within the batch.
@@ -303,9 +245,10 @@ class RecordBatch:
         held: what that conversation holds.
     """
 
+    fields: Fields
     documents: list[Any] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
-    columns: list[list[str | None]] = field(default_factory=list)
+    columns: list[list[str | None]] = field(init=False)
     rejects: list[Reject] = field(default_factory=list)
     records: int = 0
     bytes: int = 0
@@ -313,10 +256,56 @@ class RecordBatch:
     rendered: list[Any] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.columns = [[] for _ in self.fields.columns]
+
+    def take(self, documents: list[Any], columns: list[list[str | None]]) -> None:
+        """Take all records of the batch at once, each of which has a document: several times as fast as one by one."""
+        self.documents, self.columns = documents, columns
+        self.numbers = list(range(1, len(documents) + 1))
+
+    def add(self, number: int, make: Callable[[Any], MadeDocument | None], raw: Any) -> None:
+        """Make the document of a record; what is wrong with it makes it a reject.
+
+        Args:
+            number: of the record, counted from 1 within the batch.
+            make: returns its document and scalars, or None where it has none; raises a `Fault`. It must not read: a
+                fault of the stream is about all that follows, and would become one of this record.
+            raw: what it is made of.
+        """
+        try:
+            made = make(raw)
+        except Fault as fault:
+            self.reject(number, fault, raw)
+            return
+        if made is None:
+            return
+        document, values = made
+        self.documents.append(document)
+        self.numbers.append(number)
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
+
+    def reject(self, number: int, fault: Fault, raw: Any = None, *, size: int = 0, lost: int = 0) -> None:
+        """Reject a record, with an excerpt of its bytes.
+
+        Args:
+            number: of the record, counted from 1 within the batch; 0 for the rest of the file.
+            raw: its bytes, or the first of `size`; what is not bytes is not kept.
+            size: where `raw` is an excerpt already.
+            lost: bytes of the file that are lost with it.
+        """
+        excerpt = None
+        if isinstance(raw, bytes | bytearray | memoryview):
+            size = size or len(raw)
+            excerpt = bytes(raw[:EXCERPT])
+        self.rejects.append(Reject(number, fault, excerpt, size if size > EXCERPT else 0, lost))
+
     def keep(self, kept: Sequence[int]) -> None:
         """Leave out all documents but these."""
         self.documents = [self.documents[n] for n in kept]
         self.rendered = [self.rendered[n] for n in kept] if self.rendered else []
         self.held = [self.held[n] for n in kept] if self.held else []
         self.numbers = [self.numbers[n] for n in kept]
-        self.columns = [[values[n] for n in kept] for values in self.columns]
+        for number, values in enumerate(self.columns):
+            self.columns[number] = [values[n] for n in kept]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from packtool.text.corpus.records import UnusableFileError
+from packtool.text.faults import Fault
 
 Reader = Callable[[Any], Any]
 """Turns a value as Arrow gives it to Python into one of JSON."""
@@ -14,10 +15,6 @@ Reader = Callable[[Any], Any]
 
 _OF_MESSAGES = ("role", "content", "from", "value", "tool_calls", "function_call")
 """Fields of messages that templates read."""
-
-
-class NotTextError(Exception):
-    """Bytes of a column that are not UTF-8, or not JSON where the column says so; its argument says why."""
 
 
 def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
@@ -32,7 +29,7 @@ def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
         beside: it holds messages, beside whose text there may be what JSON has not: that is left out.
 
     Raises:
-        UnusableFileError: JSON has nothing like it.
+        Fault: JSON has nothing like it.
 
     >>> import pyarrow as pa
     >>> reader_of(pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))]), "a")({"x": None, "y": ["b", None]})
@@ -42,7 +39,7 @@ def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
 
     read: Reader | None = None
     if is_json(kind):
-        read = _or_null(_parsed)
+        read = _or_null(partial(_parsed, column))
     elif types.is_dictionary(kind):
         read = reader_of(kind.value_type, column)
     elif types.is_map(kind):
@@ -52,14 +49,12 @@ def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
     elif types.is_nested(kind) and hasattr(kind, "value_type"):
         read = _list(reader_of(kind.value_type, column, beside=beside))
     elif any(check(kind) for check in (types.is_binary, types.is_large_binary, types.is_binary_view)):
-        read = _or_null(_decoded)
+        read = _or_null(partial(_decoded, column))
     elif types.is_float16(kind) or types.is_float32(kind):
         narrow = kind.to_pandas_dtype()
         read = _or_null(lambda value: float(str(narrow(value))))  # 0.1, where Python's wider number is not
     elif not _is_of_json(kind):
-        raise UnusableFileError(
-            "bad-field", f"column {column!r} holds {kind}, which JSON has not", "cast it to strings"
-        )
+        raise Fault("bad-field", f"column {column!r} holds {kind}, which JSON has not", "cast it to strings")
     return read
 
 
@@ -69,7 +64,7 @@ def _readers(kind: Any, column: str, *, beside: bool) -> dict[str, Reader | None
     for field in kind:
         try:
             readers[field.name] = reader_of(field.type, f"{column}.{field.name}")
-        except UnusableFileError:
+        except Fault:
             if not beside or field.name in _OF_MESSAGES:
                 raise
     return readers
@@ -96,7 +91,7 @@ def records_of(table: Any) -> Iterator[dict[str, Any]]:
         table: a `pyarrow.Table`. Columns of scalars stay as Python has them.
 
     Raises:
-        UnusableFileError: JSON has nothing like what it holds.
+        Fault: JSON has nothing like what it holds.
     """
     from pyarrow import types
 
@@ -148,16 +143,16 @@ def _map(read: Reader | None) -> Reader:
     return entries
 
 
-def _parsed(text: str) -> Any:
-    """Parse the JSON of one value."""
+def _parsed(column: str, text: str) -> Any:
+    """Parse the JSON of one value of a column."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise NotTextError("holds text that is not valid JSON") from None
+        raise Fault("invalid-utf8", f"column {column!r}: holds text that is not valid JSON", "fix the record") from None
 
 
-def _decoded(data: bytes) -> str:
+def _decoded(column: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise NotTextError("not valid UTF-8") from None
+        raise Fault("invalid-utf8", f"column {column!r}: not valid UTF-8") from None

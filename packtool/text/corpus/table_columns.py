@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
-
-import msgspec
 
 from packtool.formats.fields import CONVERSATION, MEDIA
 from packtool.text.corpus.documents import document_of, listed
-from packtool.text.corpus.records import (
-    Fields,
-    RecordBatch,
-    Reject,
-    UnusableFieldError,
-    UnusableFileError,
-    reject,
-    scalar,
-    too_large,
-)
-from packtool.text.corpus.rows import NotTextError, Reader, is_json, reader_of
+from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
+from packtool.text.corpus.rows import Reader, is_json, reader_of
+from packtool.text.faults import Fault
 
 
 class Columns:
@@ -33,7 +23,7 @@ class Columns:
         names: of all columns that are read.
 
     Raises:
-        UnusableFileError: one is not there, or holds something else.
+        Fault: one is not there, or holds something else.
     """
 
     def __init__(self, schema: Any, fields: Fields, limit: int) -> None:
@@ -51,6 +41,9 @@ class Columns:
                 self._readers[name] = reader_of(kind, name, beside=self._holds_messages(name))
         self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
         self._others = [_scalar(schema, name) for name in fields.columns]
+        self._required = 0  # its place, if there is one
+        if fields.required:
+            self._required = fields.columns.index(fields.required)
         self.names = list(dict.fromkeys([*held, *fields.columns]))
 
     def _holds_messages(self, name: str) -> bool:
@@ -65,13 +58,13 @@ class Columns:
         held = [name for name in fields.document if _is_there(schema, name)]
         lacking = fields.lacking(held)
         if lacking:
-            raise UnusableFileError("missing-text", f"{lacking}; {listed(schema.names)}")
+            raise Fault("missing-text", f"{lacking}; {listed(schema.names)}")
         if fields.chat:
             return held
         for name in held:
             _, kind = _find(schema, name, "missing-text")
             if not _holds_text(kind):
-                raise UnusableFileError("missing-text", f"column {name!r} holds {kind}, not strings")
+                raise Fault("missing-text", f"column {name!r} holds {kind}, not strings")
         return held
 
     def _held_with_ids(self, schema: Any) -> list[str]:
@@ -79,10 +72,10 @@ class Columns:
         name = self._fields.text
         _, kind = _find(schema, name, "missing-text")
         if not _holds_ids(kind):
-            raise UnusableFileError("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
+            raise Fault("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
         held = [name]
         for other in self._fields.beside:
-            with suppress(UnusableFileError):  # it is not there
+            with suppress(Fault):  # it is not there
                 _find(schema, other, "bad-ids")
                 held.append(other)
         return held
@@ -90,52 +83,68 @@ class Columns:
     def batch(self, table: Any) -> RecordBatch:
         """Extract the documents of a record batch, with their scalars."""
         fields = self._fields
-        if self._plain:
-            documents = _texts(_descend(table, self._paths[fields.text]), fields.text, self._limit)
-        else:
-            documents = self._documents(table)
-        batch = RecordBatch(records=len(table), bytes=table.nbytes)
-        columns = [_scalars(_descend(table, path)) for path in self._others]
-        required: Sequence[Any] | None = None
-        if fields.required:
-            required = columns[fields.columns.index(fields.required)]
-        for number, document in enumerate(documents, 1):
-            if isinstance(document, Reject):
-                batch.rejects.append(msgspec.structs.replace(document, record=number))
-            elif required is not None and required[number - 1] is None:
-                batch.rejects.append(Reject(number, "bad-field", f"column {fields.required!r} is null"))
-            else:
-                batch.documents.append(document)
-                batch.numbers.append(number)
-        for name, column in zip(fields.columns, columns, strict=True):
-            batch.columns.append([scalar(column[number - 1], name) for number in batch.numbers])
+        batch = RecordBatch(fields, records=len(table), bytes=table.nbytes)
+        columns: list[list[str | None]] = []
+        for name, path in zip(fields.columns, self._others, strict=True):
+            columns.append([scalar(value, name) for value in _scalars(_descend(table, path))])
+        rows = self._rows(table)
+        lacking = fields.required and None in columns[self._required]
+        if not lacking:
+            with suppress(Fault):  # one by one, to find which it is
+                batch.take(self._documents(rows), columns)
+                return batch
+        for number, row in enumerate(rows, 1):
+            scalars = [column[number - 1] for column in columns]
+            batch.add(number, partial(self._made, scalars), row)
         return batch
 
-    def _documents(self, table: Any) -> Iterator[Any]:
-        """Make the document of each row, or a reject that says why the row has no document."""
+    def _rows(self, table: Any) -> list[Any]:
+        """List what the document of each row is made of: a text, its bytes, or the values of several columns."""
+        if self._plain:
+            return _texts(_descend(table, self._paths[self._fields.text]), self._limit)
+        rows = []
         columns = [_descend(table, path).to_pylist() for path in self._paths.values()]
-        for row in zip(*columns, strict=True):
-            values = dict(zip(self._paths, row, strict=True))
-            try:
-                for name, read in self._readers.items():
-                    if read is not None:
-                        values[name] = read(values[name])
-                document = document_of(self._fields, values, self._known)
-            except NotTextError as error:
-                yield Reject(0, "invalid-utf8", f"column {name!r}: {error}")
-            except UnusableFieldError as error:
-                yield Reject(0, *error.args)
-            else:
-                yield self._limited(document)
+        for values in zip(*columns, strict=True):
+            rows.append(dict(zip(self._paths, values, strict=True)))
+        return rows
 
-    def _limited(self, document: Any) -> Any:
-        """Return a document, or a reject if it is a text that is too long."""
-        if not isinstance(document, str):
-            return document
-        size = len(document.encode())
-        if size > self._limit:
-            return Reject(0, "record-too-large", too_large(size, self._limit))
+    def _documents(self, rows: list[Any]) -> list[Any]:
+        """Make the documents of all rows, as most tables allow; a `Fault` of one of them is one of all."""
+        if set(map(type, rows)) <= {str}:
+            return rows
+        return list(map(self._document, rows))
+
+    def _made(self, scalars: list[str | None], row: Any) -> MadeDocument:
+        """Make the document of a row."""
+        document = self._document(row)
+        if self._fields.required and scalars[self._required] is None:
+            raise Fault("bad-field", f"column {self._fields.required!r} is null")
+        return document, scalars
+
+    def _document(self, row: Any) -> Any:
+        """Make the document of what `_rows` lists."""
+        if self._plain:
+            return self._text(row)
+        values = dict(row)
+        for name, read in self._readers.items():
+            if read is not None:
+                values[name] = read(values[name])
+        document = document_of(self._fields, values, self._known)
+        if isinstance(document, str):
+            require_size(len(document.encode()), self._limit)
         return document
+
+    def _text(self, value: str | memoryview | None) -> str:
+        """Return a text that may still be bytes."""
+        if value is None:
+            raise Fault("missing-text", f"text column {self._fields.text!r} is null")
+        if isinstance(value, str):
+            return value
+        require_size(len(value), self._limit)
+        try:
+            return str(value, "utf-8")
+        except UnicodeDecodeError:
+            raise Fault("invalid-utf8", "not valid UTF-8") from None
 
 
 def _is_there(schema: Any, name: str) -> bool:
@@ -165,7 +174,7 @@ def _scalar(schema: Any, column: str) -> list[str]:
     path, kind = _find(schema, column, "bad-field")
     binary = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
     if types.is_nested(kind) or any(check(kind) for check in binary):
-        raise UnusableFileError("bad-field", f"column {column!r} holds {kind}, not scalars")
+        raise Fault("bad-field", f"column {column!r} holds {kind}, not scalars")
     return path
 
 
@@ -176,7 +185,7 @@ def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
         The names on the way to it, and its type; of a dictionary the type of its values.
 
     Raises:
-        UnusableFileError: with this code; there is no such column, or several of one name.
+        Fault: with this code; there is no such column, or several of one name.
     """
     import pyarrow as pa
 
@@ -187,9 +196,9 @@ def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
     for part in path:
         places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
         if not places:
-            raise UnusableFileError(code, f"no column {column!r}; {listed(schema.names)}")
+            raise Fault(code, f"no column {column!r}; {listed(schema.names)}")
         if len(places) > 1:
-            raise UnusableFileError(code, f"{len(places)} columns are called {part!r}")
+            raise Fault(code, f"{len(places)} columns are called {part!r}")
         kind = kind.field(places[0]).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -230,21 +239,16 @@ def _scalars(array: Any) -> list[Any]:
     return values
 
 
-def _texts(array: Any, column: str, limit: int) -> Iterator[str | Reject]:
-    """Return the text of each row, or a reject that says why the row has no text."""
-    texts: list[str | Reject | None] | None = None
+def _texts(array: Any, limit: int) -> list[Any]:
+    """List the text of each row, None for no text; the bytes of each where one may be too long, or is not UTF-8."""
     if array.nbytes <= limit:  # so no text is too long, and all can be converted at once, which is faster
         with suppress(UnicodeDecodeError):  # one by one, to find which it is
-            texts = array.to_pylist()
-    if texts is None:
-        texts = [_text(value, limit) for value in array]
-    null = Reject(0, "missing-text", f"text column {column!r} is null")
-    for text in texts:
-        yield null if text is None else text
+            texts: list[Any] = array.to_pylist()
+            return texts
+    return list(map(_bytes, array))
 
 
-def _text(scalar: Any, limit: int) -> str | Reject | None:
-    """Return the text of one value, or why it can't be used: too long, or not UTF-8."""
+def _bytes(scalar: Any) -> memoryview | None:
     import pyarrow as pa
 
     value = scalar
@@ -252,10 +256,4 @@ def _text(scalar: Any, limit: int) -> str | Reject | None:
         value = scalar.value
     if not scalar.is_valid or not value.is_valid:
         return None
-    buffer = value.as_buffer()
-    if buffer.size > limit:
-        return reject(0, "record-too-large", too_large(buffer.size, limit), memoryview(buffer))
-    try:
-        return str(buffer, "utf-8")
-    except UnicodeDecodeError:
-        return reject(0, "invalid-utf8", "not valid UTF-8", memoryview(buffer))
+    return memoryview(value.as_buffer())

@@ -15,7 +15,7 @@ def example_row(file: io.RawIOBase, format: str) -> dict[str, Any]:
     """Return a row as a table may have it, from its columns alone.
 
     Raises:
-        UnusableFileError: damaged.
+        Fault: damaged.
     """
     if format == "parquet":
         return example_of(open_parquet(file).schema_arrow)

@@ -9,8 +9,9 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from packtool.text.corpus.records import Fields, RecordBatch, UnusableFileError, in_words
+from packtool.text.corpus.records import Fields, RecordBatch, in_words
 from packtool.text.corpus.table_columns import Columns
+from packtool.text.faults import Fault
 
 _SLICE_BYTES = 1 << 22
 _SLICE_ROWS = 4096
@@ -23,7 +24,7 @@ def open_parquet(file: io.RawIOBase) -> Any:
     """Open a file as a `pyarrow.parquet.ParquetFile`.
 
     Raises:
-        UnusableFileError: damaged or not Parquet.
+        Fault: damaged or not Parquet.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -34,8 +35,8 @@ def open_parquet(file: io.RawIOBase) -> Any:
         raise _damaged("Parquet", error) from None
 
 
-def _damaged(kind: str, error: Exception, lost: str = "") -> UnusableFileError:
-    return UnusableFileError("damaged-file", f"not a whole {kind} file: {in_words(error)}{lost}")
+def _damaged(kind: str, error: Exception, lost: str = "") -> Fault:
+    return Fault("damaged-file", f"not a whole {kind} file: {in_words(error)}{lost}")
 
 
 def row_groups(file: io.RawIOBase) -> list[int]:
@@ -72,7 +73,7 @@ def read_parquet(file: io.RawIOBase, fields: Fields, start: int, stop: int, limi
         limit: bytes of a text; longer ones are rejected.
 
     Raises:
-        UnusableFileError: damaged (where pages have checksums, they are verified), or the column is not there or holds
+        Fault: damaged (where pages have checksums, they are verified), or the column is not there or holds
             no text.
     """
     import pyarrow as pa
@@ -109,7 +110,7 @@ def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[Recor
         fields, limit: see `read_parquet`.
 
     Raises:
-        UnusableFileError: damaged, or the column is not there or holds no text.
+        Fault: damaged, or the column is not there or holds no text.
     """
     import pyarrow as pa
 
@@ -135,14 +136,14 @@ def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[Recor
     except (pa.ArrowException, OSError) as error:
         raise _damaged("Arrow", error, "; what follows is lost") from None
     if not ended:
-        raise UnusableFileError("damaged-file", "a stream of Arrow without its end: what follows is lost")
+        raise Fault("damaged-file", "a stream of Arrow without its end: what follows is lost")
 
 
 def open_arrow(file: io.RawIOBase) -> tuple[Any, bool]:
     """Open a file of Arrow's IPC format, or a stream; return it, and whether it is there to its end.
 
     Raises:
-        UnusableFileError: damaged.
+        Fault: damaged.
     """
     import pyarrow as pa
 

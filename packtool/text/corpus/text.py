@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from packtool.text.corpus.file_bytes import read_up_to
 from packtool.text.corpus.records import (
     EXCERPT,
     RECORD_BYTES,
+    Fields,
+    MadeDocument,
     Readable,
     RecordBatch,
-    UnusableFieldError,
-    reject,
+    require_size,
     too_large,
 )
+from packtool.text.faults import Fault
 
 CHUNK = 1 << 21
 """Bytes read at once; also about the size of the batches that reach the encoder."""
 ZEROS = bytes(16)
 """Fewer may stand in a text by mistake."""
+_BLANK = " \t\n\r\v\f"
+"""Whitespace of ASCII: a line with any other is a document."""
 
 
 class LongLine(NamedTuple):
@@ -33,7 +39,12 @@ class LongLine(NamedTuple):
 
 
 def line_batches(
-    stream: Readable, start: int, stop: int, limit: int, parse: Callable[[bytes | bytearray], Sequence[RecordBatch]]
+    stream: Readable,
+    fields: Fields,
+    start: int,
+    stop: int,
+    limit: int,
+    parse: Callable[[bytes | bytearray], Sequence[RecordBatch]],
 ) -> Iterator[RecordBatch]:
     """Read the lines that begin in [start, stop). A line above the limit is rejected.
 
@@ -45,8 +56,9 @@ def line_batches(
     for chunk in line_chunks(stream, start, stop, limit):
         if isinstance(chunk, LongLine):
             size = chunk.size - chunk.ending
-            long = reject(1, "record-too-large", too_large(size, limit), chunk.excerpt, size)
-            yield RecordBatch(rejects=[long], records=1, bytes=chunk.size)
+            batch = RecordBatch(fields, records=1, bytes=chunk.size)
+            batch.reject(1, too_large(size, limit), chunk.excerpt, size=size)
+            yield batch
         else:
             size = len(chunk)
             batches = parse(_unmarked(chunk) if first else chunk)
@@ -167,47 +179,55 @@ def lines_before(stream: Readable, start: int) -> int:
     return count
 
 
-def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
+def read_lines(
+    stream: Readable, fields: Fields, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+) -> Iterator[RecordBatch]:
     """Read one document from each line that begins in bytes [start, stop), without its line end. Blank lines are no
     documents; lines of more than `limit` bytes are rejected."""
-    return line_batches(stream, start, stop, limit, lambda lines: [_documents(bytes(lines).split(b"\n"), limit)])
+    one = partial(_line, limit)
+
+    def parse(lines: bytes | bytearray) -> list[RecordBatch]:
+        held = bytes(lines).removesuffix(b"\n")
+        batch = RecordBatch(fields, records=held.count(b"\n") + 1)
+        if len(held) <= limit:  # so no line is too long, and all can be decoded at once, which is faster
+            with suppress(Fault):  # one by one, to find which it is
+                for number, text in enumerate(_decoded(held).split("\n"), 1):
+                    if text.strip(_BLANK):
+                        batch.documents.append(text.removesuffix("\r"))
+                        batch.numbers.append(number)
+                return [batch]
+        for number, line in enumerate(held.split(b"\n"), 1):
+            batch.add(number, one, line.removesuffix(b"\r"))
+        return [batch]
+
+    return line_batches(stream, fields, start, stop, limit, parse)
 
 
-def _documents(lines: list[bytes], limit: int) -> RecordBatch:
-    if not lines[-1]:
-        lines.pop()
-    batch = RecordBatch(records=len(lines))
-    documents, numbers = batch.documents, batch.numbers
-    for number, ended in enumerate(lines, 1):
-        line = ended.removesuffix(b"\r")
-        if not line.strip():
-            continue
-        if len(line) > limit:
-            batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
-            continue
-        try:
-            documents.append(_decoded(line))
-            numbers.append(number)
-        except UnusableFieldError as error:
-            batch.rejects.append(reject(number, error.args[0], error.args[1], line))
-    return batch
+def _line(limit: int, line: bytes) -> MadeDocument | None:
+    """Return the document of a line; None for a blank one."""
+    if not line.strip():
+        return None
+    require_size(len(line), limit)
+    return _decoded(line), []
 
 
 def _decoded(data: bytes) -> str:
     """Return bytes as text.
 
     Raises:
-        UnusableFieldError: they are not UTF-8, or what a file has that was not written to its end.
+        Fault: they are not UTF-8, or what a file has that was not written to its end.
     """
     if ZEROS in data:
-        raise UnusableFieldError("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
+        raise Fault("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
+        raise Fault("invalid-utf8", "not valid UTF-8") from None
 
 
-def read_separated(stream: Readable, separator: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
+def read_separated(
+    stream: Readable, fields: Fields, separator: str, limit: int = RECORD_BYTES
+) -> Iterator[RecordBatch]:
     """Read the documents between separators, numbered by the lines where they begin.
 
     A document of whitespace alone comes as an empty document; whitespace behind the last separator is no document.
@@ -219,7 +239,7 @@ def read_separated(stream: Readable, separator: str, limit: int = RECORD_BYTES) 
             characters, too, the beginning and the end of the file count as newlines.
         limit: bytes of a document; longer ones are rejected.
     """
-    cutter = _Cutter(separator, limit)
+    cutter = _Cutter(fields, separator, limit)
     data = read_up_to(stream, CHUNK)
     yield cutter.cut(data.removeprefix(BOM_UTF8), first=True)
     while data:
@@ -231,7 +251,8 @@ def read_separated(stream: Readable, separator: str, limit: int = RECORD_BYTES) 
 class _Cutter:
     """Cuts a text into the documents between separators, as it is read."""
 
-    def __init__(self, separator: str, limit: int) -> None:
+    def __init__(self, fields: Fields, separator: str, limit: int) -> None:
+        self._fields = fields
         self._limit = limit
         self._longest = len(separator.encode()) + separator.count("\n")
         self._between = re.compile(_pattern(separator))
@@ -250,7 +271,7 @@ class _Cutter:
         Args:
             first: they begin the file.
         """
-        batch = RecordBatch(bytes=len(data))
+        batch = RecordBatch(self._fields, bytes=len(data))
         searched = max(len(self._held) - self._longest, 0)
         self._held += data
         begin = 0
@@ -271,7 +292,7 @@ class _Cutter:
 
     def last(self) -> RecordBatch:
         """Return the document behind the last separator, if there is one."""
-        batch = RecordBatch()
+        batch = RecordBatch(self._fields)
         rest = self._held
         line = self._last.search(rest)
         if line:
@@ -286,21 +307,18 @@ class _Cutter:
         if self._too_long:
             self._too_long = False
             return
-        number = batch.records + 1
-        if len(piece) > self._limit:
-            batch.rejects.append(reject(number, "record-too-large", too_large(len(piece), self._limit), piece))
-            return
-        try:
-            batch.documents.append(_decoded(piece) if piece.strip() else "")
-            batch.numbers.append(number)
-        except UnusableFieldError as error:
-            batch.rejects.append(reject(number, error.args[0], error.args[1], piece))
+        batch.add(batch.records + 1, self._document, piece)
+
+    def _document(self, piece: bytes) -> MadeDocument:
+        """Return the document between two separators."""
+        require_size(len(piece), self._limit)
+        return _decoded(piece) if piece.strip() else "", []
 
     def _pass_over(self, batch: RecordBatch) -> None:
         """Reject the document that is held, and hold only so much of it that no separator is missed."""
         if not self._too_long:
             what = f"a document of more than {self._limit:,} bytes"
-            batch.rejects.append(reject(batch.records + 1, "record-too-large", what, self._held))
+            batch.reject(batch.records + 1, Fault("record-too-large", what), self._held)
         self._too_long = True
         batch.records += self._held.count(b"\n", 0, -self._longest)
         self._held = self._held[-self._longest :]
@@ -310,12 +328,12 @@ def _pattern(separator: str) -> bytes:
     return re.escape(separator.encode()).replace(b"\\\n", rb"\r?\n")
 
 
-def read_file(stream: Readable) -> Iterator[RecordBatch]:
+def read_file(stream: Readable, fields: Fields) -> Iterator[RecordBatch]:
     """Read the whole file as one document, however long it is."""
     data = b"".join(iter(lambda: stream.read(CHUNK), b""))
-    batch = RecordBatch(records=1, bytes=len(data))
+    batch = RecordBatch(fields, records=1, bytes=len(data))
     try:
-        batch.documents, batch.numbers = [_decoded(data.removeprefix(BOM_UTF8))], [1]
-    except UnusableFieldError as error:
-        batch.rejects = [reject(0, error.args[0], error.args[1], data)]
+        batch.take([_decoded(data.removeprefix(BOM_UTF8))], [])
+    except Fault as fault:
+        batch.reject(0, fault, data)  # the file itself is the record
     yield batch

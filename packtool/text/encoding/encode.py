@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from packtool.formats.schema import TokenizerInfo
 from packtool.planning.plan import I64
-from packtool.text.corpus.records import RecordBatch, Reject
+from packtool.text.corpus.records import RecordBatch
 from packtool.text.encoding.encoders import U32
 from packtool.text.encoding.long_texts import PIECE, pieces
 from packtool.text.encoding.verify import Verified
+from packtool.text.faults import Fault
 
 _ENCODE_CHARS = 1 << 21
 """Characters handed to the encoder at once: a batch as it is read, in nearly every case."""
@@ -139,7 +140,7 @@ def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
         wrong = [number for number in ids if not 0 <= number < tokenizer.vocab_size]
         if wrong:
             what = f"id {wrong[0]}, but the vocabulary of the tokenizer ends at {tokenizer.vocab_size - 1}"
-            batch.rejects.append(Reject(number, "bad-ids", what))
+            batch.reject(number, Fault("bad-ids", what))
             continue
         ids = ids[:-1] if len(ids) and ids[-1] == tokenizer.eos_id else ids
         ids = ids[1:] if len(ids) and tokenizer.bos_id is not None and ids[0] == tokenizer.bos_id else ids

@@ -304,20 +304,19 @@ class Attempt:
         """
         most = None if isinstance(self.max_errors, Fraction) else self.max_errors
         for reject in batch.rejects:
+            fault = reject.fault
             if self.recipe.on_error == "fail":
-                remedy = reject.remedy
-                if reject.alone:
-                    remedy += ", or give --on-error skip or quarantine"
-                raise DataError(
-                    reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, counts.records)
-                )
-            counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
+                more = ""
+                if fault.alone:
+                    more = ", or give --on-error skip or quarantine"
+                raise fault.at(_place(span, file, reject, counts.records), more)
+            counts.rejected[fault.code] = counts.rejected.get(fault.code, 0) + 1
             counts.lost += reject.lost
             if self.recipe.on_error == "quarantine":
                 self.reject_log.add(span.file, reject, counts.records)
             self.reject_count += 1
             if most is not None and self.reject_count > most:
-                raise too_many(most, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
+                raise too_many(most, _place(span, file, reject, counts.records), f"the last: {fault.what}")
 
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:

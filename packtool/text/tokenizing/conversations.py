@@ -18,17 +18,17 @@ import numpy.typing as npt
 from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.conversation import ConversationError, NothingTrainsError, UnsuitedTemplateError
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole
 from packtool.text.corpus.jsonl import same_depth
-from packtool.text.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
+from packtool.text.corpus.records import RecordBatch
 from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_error
 from packtool.text.encoding.families import bytes_of_characters, kinds, steps
 from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.faults import Fault
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.held import Held, held_in
 
@@ -126,14 +126,8 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                 made = renderer.rendered(talk)
                 for document in made:
                     whole(document.text, "the text of the conversation")
-            except ConversationError as error:
-                code = "nothing-trains" if isinstance(error, NothingTrainsError) else "bad-conversation"
-                alone = not isinstance(error, UnsuitedTemplateError)
-                found = _reject(code, number, str(error), record)
-                batch.rejects.append(msgspec.structs.replace(found, advice=error.remedy, alone=alone))
-            except UnusableFieldError as error:
-                code, reason = error.args
-                batch.rejects.append(_reject(code, number, reason, record))
+            except Fault as fault:
+                batch.reject(number, fault, _json(record))
             else:
                 documents += made
                 of_each += [held_in(talk, renderer.chat)] * len(made)
@@ -160,12 +154,12 @@ def repeated_context(documents: EncodedDocuments, numbers: Sequence[int]) -> int
     return sum(int(np.argmax(documents.loss[ends[place - 1] : ends[place]])) for place in later)
 
 
-def _reject(code: str, number: int, reason: str, record: Any) -> Reject:
+def _json(record: Any) -> bytes | None:
+    """Return a record as JSON; None if it can't be written."""
     try:
-        raw = msgspec.json.encode(record)
+        return msgspec.json.encode(record)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError, OverflowError):
-        return Reject(number, code, reason)
-    return reject(number, code, reason, raw)
+        return None
 
 
 class PlainText:

@@ -55,7 +55,8 @@ class RejectLog:
     def add(self, file: int, reject: Reject, before: int) -> None:
         """Record a reject of file number `file`, with `before` records before its batch in the span."""
         record = before + reject.record if reject.record else 0
-        entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
+        fault = reject.fault
+        entry = RejectedRecord(file=file, record=record, code=fault.code, reason=fault.what, bytes=reject.size)
         if reject.raw is not None:
             try:
                 # An excerpt may end within a character: leave out what there is of it.

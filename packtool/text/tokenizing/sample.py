@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from packtool.text.corpus.file_bytes import open_raw
-from packtool.text.corpus.records import CorpusFile, RecordBatch, Span, UnusableFileError
+from packtool.text.corpus.records import CorpusFile, RecordBatch, Span
 from packtool.text.corpus.tables import row_groups
+from packtool.text.faults import Fault
 
 PLACES = 512
 """Places to look at."""
@@ -107,7 +108,7 @@ def _group(file: CorpusFile, number: int, offset: int) -> tuple[Span, int]:
     raw = open_raw(file.location)
     try:
         sizes = row_groups(raw)
-    except UnusableFileError:
+    except Fault:
         return Span(number), file.bytes  # reading it will tell
     finally:
         raw.close()

@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from packtool.text.conversations.conversation import ConversationError, Trained
+from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.faults import Fault
 from tests.text.conversations.fuzz import talk
 
 FOLDER = Path(__file__).parents[3] / ".tokenizers"
@@ -114,7 +115,7 @@ def ends_of(source: str, stops: list[str]) -> str:
     for train_on in ways:  # the second where the template rewrites the first turn later
         try:
             documents = documents_of(conversation_of(TALK), template, train_on, ends=ends)
-        except ConversationError:
+        except Fault:
             continue
         found = []
         for document in documents:

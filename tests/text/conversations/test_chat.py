@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from packtool.text.conversations.chat import special_tokens_of, templates_of
-from packtool.text.conversations.conversation import ConversationError
+from packtool.text.faults import Fault
 
 
 def files(**contents: Any) -> dict[str, bytes]:
@@ -36,7 +36,7 @@ def test_the_file_of_the_template_comes_first() -> None:
 
 @pytest.mark.parametrize("templates", [3, [3], [{"name": "default"}], {"default": 3}, True])
 def test_what_is_no_template_is_one_error(templates: Any) -> None:
-    with pytest.raises(ConversationError, match=r"^the chat_template of tokenizer_config\.json is neither a text nor"):
+    with pytest.raises(Fault, match=r"^the chat_template of tokenizer_config\.json is neither a text nor"):
         templates_of(files(tokenizer_config={"chat_template": templates}))
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_template_is_one_error(templates: Any) -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_error(name: str, content: bytes, message: str) -> None:
-    with pytest.raises(ConversationError) as error:
+    with pytest.raises(Fault) as error:
         templates_of({name: content})
     assert str(error.value).startswith(message)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.conversation import ConversationError, Trained
+from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import THINK, without_reasoning
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
+from packtool.text.faults import Fault
 from tests.text.conversations.fuzz import KINDS, conversation
 from tests.text.conversations.real_templates import compiled, ends_of, table, templates
 
@@ -49,7 +50,7 @@ def test_turns_gain_their_ends_and_nothing_else(found: dict[str, str], name: str
         for train_on in WAYS:
             try:
                 plain = documents_of(talk, template, train_on, ends=none)
-            except ConversationError:
+            except Fault:
                 continue
             for before, after in zip(plain, documents_of(talk, template, train_on, ends=ends), strict=True):
                 assert (before.text, before.apart) == (after.text, after.apart)
@@ -92,7 +93,7 @@ def test_reasoning_in_every_form_is_masked_and_dropped(found: dict[str, str]) ->
             talk = conversation_of({"messages": given})
             try:
                 documents = documents_of(talk, template, "each", ends=ends, masked=[THINK])
-            except ConversationError:
+            except Fault:
                 continue  # no content in parts, or other text changes with the reasoning
             for document in documents:
                 trained = "".join(document.text[begin:end] for begin, end in document.spans)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.reasoning import THINK, blocks, left_out, thoughts_of
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
+from packtool.text.faults import Fault
 from packtool.text.tokenizing.held import held_in, other_reasoning
 
 SOURCE = (
@@ -145,7 +145,7 @@ def test_other_tags_are_read_where_they_are_named() -> None:
 
 def test_a_message_of_reasoning_alone_does_not_train_once_it_is_dropped() -> None:
     for message in ({"content": "<think>RRRR</think>"}, {"reasoning_content": "RRRR"}):
-        with pytest.raises(ConversationError, match="nothing trains: no message of the assistant may"):
+        with pytest.raises(Fault, match="nothing trains: no message of the assistant may"):
             rendered(message, reasoning="drop")
 
 

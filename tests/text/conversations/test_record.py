@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.record import conversation_of
+from packtool.text.faults import Fault
 
 TALK = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
 
@@ -77,7 +77,7 @@ def test_messages_keep_what_templates_read() -> None:
     ],
 )
 def test_what_is_no_conversation_is_refused(record: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConversationError) as error:
+    with pytest.raises(Fault) as error:
         conversation_of(record)
     assert str(error.value).startswith(message)
 
@@ -126,13 +126,11 @@ def test_marks_that_people_write_are_obeyed(name: str) -> None:
 )  # fmt: skip
 def test_other_marks_are_refused_by_name(mark: dict[str, Any]) -> None:
     (name,) = mark
-    with pytest.raises(ConversationError) as error:
+    with pytest.raises(Fault) as error:
         conversation_of(marked(**mark))
     assert str(error.value) == f"message 2 has {name!r}, which is not read: mark it with train, true or false"
     part = {"type": "text", "text": "Ho", **mark}
-    with pytest.raises(
-        ConversationError, match=f"a part of the content of message 2 has '{name}': parts train together"
-    ):
+    with pytest.raises(Fault, match=f"a part of the content of message 2 has '{name}': parts train together"):
         conversation_of({"messages": [TALK[0], {"role": "assistant", "content": [part]}]})
 
 
@@ -143,14 +141,14 @@ def test_names_that_only_sound_like_marks_are_passed_on() -> None:
 
 def test_a_mark_that_asks_for_what_never_trains_is_refused() -> None:
     for mark in ({"train": True}, {"weight": 1}):
-        with pytest.raises(ConversationError, match=r"message 1: .* asks to train on what the user says"):
+        with pytest.raises(Fault, match=r"message 1: .* asks to train on what the user says"):
             conversation_of({"messages": [{**TALK[0], **mark}, TALK[1]]})
     assert conversation_of({"messages": [{**TALK[0], "train": False}, TALK[1]]}).trains == (False, True)
 
 
 @pytest.mark.parametrize("record", [{"prompt": "Hi", "completion": "Ho"}, {"messages": list(TALK)}])
 def test_unpaired_preferences_train_where_their_label_is_true(record: dict[str, Any]) -> None:
-    with pytest.raises(ConversationError) as error:
+    with pytest.raises(Fault) as error:
         conversation_of({**record, "label": False})
     assert str(error.value) == "the label of an unpaired preference is false: keep the records whose label is true"
     assert conversation_of({**record, "label": True}).messages == TALK
@@ -172,18 +170,16 @@ def test_a_call_in_the_older_form_of_openai_is_a_call() -> None:
         ({"name": "get"}, "message 2 is a function_call whose value is not JSON with name and arguments"),
         ("get", "message 2 is a function_call whose value is not JSON with name and arguments"),
     ):
-        with pytest.raises(ConversationError, match=message):
+        with pytest.raises(Fault, match=message):
             conversation_of(marked(function_call=wrong))
-    with pytest.raises(ConversationError, match="message 2 has both tool_calls and function_call"):
+    with pytest.raises(Fault, match="message 2 has both tool_calls and function_call"):
         conversation_of(marked(function_call=call, tool_calls=expected))
 
 
 @pytest.mark.parametrize("value", [False, 0, 0.0, "false", "False", "0"])
 @pytest.mark.parametrize("name", ["train", "training", "trainable", "loss", "weight"])
 def test_marks_say_the_same_wherever_they_stand(name: str, value: Any) -> None:
-    with pytest.raises(
-        ConversationError, match=f"{name} of the record is false: keep the records whose {name} is true"
-    ):
+    with pytest.raises(Fault, match=f"{name} of the record is false: keep the records whose {name} is true"):
         conversation_of({"messages": list(TALK), name: value})
     call = {"type": "function", "function": {"name": "f", "arguments": {name: value}}}
     answers: list[dict[str, Any]] = [
@@ -201,15 +197,15 @@ def test_marks_say_the_same_wherever_they_stand(name: str, value: Any) -> None:
 def test_marks_of_another_form_are_refused_wherever_they_stand(value: Any) -> None:
     said = "weight is true or false, or 1 or 0"
     for record in (marked(weight=value), marked(content=[{"type": "text", "text": "a", "weight": value}])):
-        with pytest.raises(ConversationError, match=f"message 2: {said}"):
+        with pytest.raises(Fault, match=f"message 2: {said}"):
             conversation_of(record)
-    with pytest.raises(ConversationError, match=said if value != [] else "weight of the record is a list of 0"):
+    with pytest.raises(Fault, match=said if value != [] else "weight of the record is a list of 0"):
         conversation_of({"messages": list(TALK), "weight": value})
 
 
 def test_parts_and_calls_that_train_apart_are_refused() -> None:
     parts = [{"type": "text", "text": "a", "train": False}, {"type": "text", "text": "b"}]
-    with pytest.raises(ConversationError, match="a part of the content of message 2 is not to train, and others are"):
+    with pytest.raises(Fault, match="a part of the content of message 2 is not to train, and others are"):
         conversation_of(marked(content=parts))
 
 
@@ -227,7 +223,7 @@ def test_a_list_of_marks_beside_messages_is_obeyed(name: str) -> None:
         ([0, 1, 0, 0.5], f"the record: {name} is true or false, or 1 or 0"),
         ([1, 1, 0, 1], "message 1: the mark in a list asks to train on what the user says"),
     ):
-        with pytest.raises(ConversationError, match=message):
+        with pytest.raises(Fault, match=message):
             conversation_of({"messages": talk, name: wrong})
 
 
@@ -241,7 +237,5 @@ def test_thoughts_of_gemini_and_mistral_are_reasoning() -> None:
         found = conversation_of(marked(content=[part, {"text": "Ho", "thought": False}])).messages[1]
         assert found["content"] == [thinking, {"type": "text", "text": "Ho"}]
     assert conversation_of(marked(thinking=[{"type": "text", "text": "Hm."}])).messages[1]["reasoning_content"] == "Hm."
-    with pytest.raises(
-        ConversationError, match="a part of a content has a thought that is a string, not true or false"
-    ):
+    with pytest.raises(Fault, match="a part of a content has a thought that is a string, not true or false"):
         conversation_of(marked(content=[{"text": "Ho", "thought": "Hm."}]))

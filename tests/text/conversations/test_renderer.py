@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
+from packtool.text.faults import Fault
 
 SOURCE = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}</s>{% endfor %}"
@@ -65,7 +65,7 @@ def test_a_template_for_tools_renders_conversations_with_tools() -> None:
 
 def test_roles_are_those_that_templates_know() -> None:
     odd = {"messages": [{"role": "narrator", "content": "x"}, CHAT["messages"][1]]}
-    with pytest.raises(ConversationError) as error:
+    with pytest.raises(Fault) as error:
         rendered(odd)
     assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
     known = (("default", "{{ 'narrator' if false }}" + SOURCE),)

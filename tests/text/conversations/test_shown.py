@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.conversation import UnsuitedTemplateError
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.shown import left_out
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.faults import Fault
 
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
 PROMPT = "{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -35,7 +35,7 @@ def renderer(source: str, **options: Any) -> Renderer:
 
 
 def refused(source: str, record: dict[str, Any], **options: Any) -> str:
-    with pytest.raises(UnsuitedTemplateError) as error:
+    with pytest.raises(Fault) as error:
         renderer(source, **options).rendered(conversation_of(record))
     return f"{error.value}: {error.value.remedy}"
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.text.conversations.conversation import ConversationError, Trained
+from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
+from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import token_mask
 from tests.text.conversations.fuzz import talk
 
@@ -87,7 +88,7 @@ def test_marks_and_renderings_agree(contents: list[str]) -> None:
     ],
 )
 def test_what_cannot_be_told_is_refused(record: dict[str, Any], source: str, train_on: Trained, message: str) -> None:
-    with pytest.raises(ConversationError) as error:
+    with pytest.raises(Fault) as error:
         trained(record, source, train_on)
     assert str(error.value).startswith(message)
 
@@ -123,7 +124,7 @@ def test_each_turn_trains_as_the_model_sees_it() -> None:
         ("<user>q0</><assistant>a</><user>q1</><assistant><think>r1</think>b</>", ["<think>r1</think>b</>"]),
     ]
     assert documents(reasoned("a", "b"), THINKING, masked=[THINK])[1][1] == ["<think>", "</think>b</>"]
-    with pytest.raises(ConversationError, match=r"message 2 differently once others follow it"):
+    with pytest.raises(Fault, match=r"message 2 differently once others follow it"):
         trained(reasoned("a", "b"), THINKING)
 
 
@@ -164,7 +165,7 @@ def test_what_follows_the_shared_beginning_is_the_answer(answer: str, spans: lis
 
 def test_what_comes_before_a_message_must_stay() -> None:
     source = "{{ messages | length }}" + PLAIN
-    with pytest.raises(ConversationError, match="renders what comes before message 2 differently once it is there"):
+    with pytest.raises(Fault, match="renders what comes before message 2 differently once it is there"):
         trained(talk("a", "b"), source)
 
 
@@ -197,7 +198,7 @@ def test_only_what_the_template_makes_of_reasoning_is_masked(
 
 
 def test_reasoning_that_changes_other_text_is_refused() -> None:
-    with pytest.raises(ConversationError, match="can't be told which tokens are reasoning"):
+    with pytest.raises(Fault, match="can't be told which tokens are reasoning"):
         made(talk("?", "a", reasoning="b"), CHANGING, masked=[THINK])
 
 
@@ -215,7 +216,7 @@ def test_parts_are_joined_where_the_template_takes_strings() -> None:
         record = {"messages": [{"role": "user", "content": other}, talk("", "b")["messages"][1]]}
         assert [document.text for document in made(record, source)] == [d.text for d in made(talk("it's", "b"), source)]
     thinking = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
-    with pytest.raises(ConversationError, match="takes no content in parts, as message 1 has it"):
+    with pytest.raises(Fault, match="takes no content in parts, as message 1 has it"):
         trained({"messages": [thinking, talk("", "b")["messages"][1]]}, PLAIN)
 
 
@@ -239,7 +240,7 @@ def test_a_greeting_comes_first() -> None:
 def test_strings_need_a_template_that_takes_them() -> None:
     """Templates of models that see images find no parts in a string, and would train on the end of the turn alone."""
     for_parts = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
-    with pytest.raises(ConversationError, match="takes content in parts alone"):
+    with pytest.raises(Fault, match="takes content in parts alone"):
         trained(talk("a question", "an answer"), for_parts)
     parts = [{"role": role, "content": [{"type": "text", "text": role[0]}]} for role in ("user", "assistant")]
     assert trained({"messages": parts}, for_parts) == ["a</>"]
@@ -253,7 +254,7 @@ def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
     """A template without marks is rendered for each message: thousands of turns take as long as is allowed."""
     turns = conversation_of(talk(*map(str, range(4000))))
     message = r"the chat template takes more than 0\.1 seconds for this conversation"
-    with pytest.raises(ConversationError, match=message):
+    with pytest.raises(Fault, match=message):
         documents_of(turns, ChatTemplate(PLAIN, seconds=0.1), ends=Ends([], ["</>"]))
 
 
@@ -287,10 +288,10 @@ def test_a_message_of_the_user_that_is_not_to_train_does_not_by_any_template() -
     assert trained(record, MARKED) == trained(record, PLAIN) == ["b</>", "d</>"]
     record["messages"][3]["train"] = False
     assert trained(record, ALL_MARKED) == ["b", "c"]
-    with pytest.raises(ConversationError, match="no message of the assistant may"):
+    with pytest.raises(Fault, match="no message of the assistant may"):
         trained(record, ALL_MARKED, "last")
     together = "{% generation %}{% for m in messages %}{{ m.content }}{% endfor %}{% endgeneration %}"
-    with pytest.raises(ConversationError, match="marks several messages as one, so it can't be told which train"):
+    with pytest.raises(Fault, match="marks several messages as one, so it can't be told which train"):
         trained(record, together)
-    with pytest.raises(ConversationError, match="marks several messages as one"):
+    with pytest.raises(Fault, match="marks several messages as one"):
         trained(record, ALL_MARKED, masked=[THINK])

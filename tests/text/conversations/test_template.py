@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.template import ChatTemplate, literals
+from packtool.text.faults import Fault
 
 TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
 
@@ -67,7 +67,7 @@ def test_no_text_forges_a_mark() -> None:
 @pytest.mark.parametrize("cut", ["held[1:]", "held[:9]", "held | replace('(', '')", "held | replace(')', '')"])
 def test_marks_that_a_template_cuts_are_refused(cut: str) -> None:
     held = "{% set held %}{% generation %}said{% endgeneration %}{% endset %}"
-    with pytest.raises(ConversationError, match="the chat template cuts what is marked in its text"):
+    with pytest.raises(Fault, match="the chat template cuts what is marked in its text"):
         ChatTemplate(held + "{{ " + cut + " }} {{ held }}").render(TALK)
     assert ChatTemplate(held + "{{ held | trim | upper }}").render(TALK).marked == ((0, 4),)
 
@@ -91,10 +91,10 @@ def test_control_tokens_of_a_conversation_are_kept_apart() -> None:
     # Where the template splits at a token, its ends stay apart.
     assert apart("{{ messages[0].content.split('</t>')[-1] }}", "x</t>y") == ("y", [""])
     assert apart("{% generation %}{{ messages[0].content }}{% endgeneration %}", "<a>") == ("<a>", ["<a>"])
-    with pytest.raises(ConversationError, match="cuts"):
+    with pytest.raises(Fault, match="cuts"):
         apart("{{ messages[0].content[3:] }}", "<a>b")
     for escaped in ("{{ messages }}", "{{ messages | tojson(ensure_ascii=true) }}"):
-        with pytest.raises(ConversationError, match="cuts"):
+        with pytest.raises(Fault, match="cuts"):
             apart(escaped, "<a>")
 
 
@@ -129,7 +129,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("source", "message"), HOSTILE, ids=[source[:30] for source, _ in HOSTILE])
 def test_hostile_and_broken_templates_end_in_one_error(source: str, message: str) -> None:
-    with pytest.raises(ConversationError, match="chat template") as error:
+    with pytest.raises(Fault, match="chat template") as error:
         ChatTemplate(source, seconds=1).render(TALK)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
@@ -139,10 +139,10 @@ def test_hostile_and_broken_templates_end_in_one_error(source: str, message: str
 def test_the_renderings_of_a_conversation_share_its_seconds() -> None:
     template = ChatTemplate("{% for i in range(messages[0].turns) %}{% endfor %}", seconds=0.05)
     template.render([{"turns": 1}])
-    with pytest.raises(ConversationError, match=r"takes more than 0\.05 seconds for this conversation"):
+    with pytest.raises(Fault, match=r"takes more than 0\.05 seconds for this conversation"):
         for _ in range(10_000):
             template.render([{"turns": 1000}])
-    with pytest.raises(ConversationError, match="seconds"):
+    with pytest.raises(Fault, match="seconds"):
         template.render([{"turns": 1}])
     template.begin()
     template.render([{"turns": 1}])
@@ -150,5 +150,5 @@ def test_the_renderings_of_a_conversation_share_its_seconds() -> None:
 
 @pytest.mark.parametrize("source", ["{{ m", "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}"])
 def test_the_texts_of_an_invalid_template_are_one_clear_error(source: str) -> None:
-    with pytest.raises(ConversationError, match="invalid chat template: "):
+    with pytest.raises(Fault, match="invalid chat template: "):
         literals(source)

@@ -51,7 +51,7 @@ def together(batches: Iterable[RecordBatch]) -> tuple[list[Any], list[tuple[int,
         documents += batch.documents
         for reject in batch.rejects:
             number = before + reject.record if reject.record else 0
-            rejects.append((number, reject.code, reject.reason))
+            rejects.append((number, reject.fault.code, reject.fault.what))
         before += batch.records
     return documents, rejects
 

@@ -38,8 +38,8 @@ def test_other_encodings_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes('{"text": "a"}\n'.encode("utf-16"))
     [file] = find(tmp_path / "x.jsonl")
     [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "foreign-file", file.problem, lost=file.bytes, advice=file.remedy)]
-    assert file.problem == "UTF-16 text; packtool reads UTF-8"
+    assert batch.rejects == [Reject(0, file.fault, lost=file.bytes)]
+    assert file.fault.what == "UTF-16 text; packtool reads UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_bytes_tell_compression_and_parquet_and_names_the_rest(
 ) -> None:
     (tmp_path / name).write_bytes(head)
     file = classify(name, str(tmp_path / name), None)
-    assert (file.format, file.compression, file.bytes, file.problem) == (format, compression, len(head), "")
+    assert (file.format, file.compression, file.bytes, file.fault) == (format, compression, len(head), None)
     assert classify(name, str(tmp_path / name), "lines").format == "lines"
 
 
@@ -156,7 +156,7 @@ def test_what_cannot_be_read_as_it_is_has_its_problem_named(
 ) -> None:
     (tmp_path / name).write_bytes(head)
     file = classify(name, str(tmp_path / name), None)
-    assert (file.problem, file.remedy) == (problem, remedy)
+    assert (file.fault and (file.fault.what, file.fault.remedy)) == ((problem, remedy) if problem else None)
 
 
 def packed(kind: str) -> bytes:
@@ -216,13 +216,13 @@ def test_other_kinds_of_files_are_named_with_the_way_out(tmp_path: Path, name: s
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     found = classify(name, str(tmp_path / name), None)
     web = kind == "a dump of MediaWiki" and name == "a.jsonl"
-    assert web or found.problem == kind
+    assert web or found.fault.what == kind
     (tmp_path / "b.txt").write_text("words")
     with pytest.raises(DataError) as error:
         packtool.tokenize(tmp_path / name, tmp_path / "s", tokenizer=ASSET)
     assert error.value.code == "foreign-file"
-    assert error.value.what == found.problem
-    assert error.value.remedy == f"{found.remedy}, or give --on-error skip or quarantine"
+    assert error.value.what == found.fault.what
+    assert error.value.remedy == f"{found.fault.remedy}, or give --on-error skip or quarantine"
     with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize([tmp_path / name, tmp_path / "b.txt"], tmp_path / "s", tokenizer=ASSET, on_error="skip")
     assert len(documents(tmp_path / "s")) == 1

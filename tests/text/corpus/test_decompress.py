@@ -9,7 +9,7 @@ import pytest
 
 from packtool.text.corpus.decompress import DecompressedStream, open_stream, sniff
 from packtool.text.corpus.file_bytes import open_raw
-from packtool.text.corpus.records import UnusableFileError
+from packtool.text.faults import Fault
 from tests.text.corpus.archives import COMPRESS, zstd, zstd_checked
 from tests.text.corpus.reading import LINES
 
@@ -37,7 +37,7 @@ def test_streams_of_several_members_and_damaged_ones(tmp_path: Path, kind: str) 
     assert drain(path, kind) == LINES * 2
     for damaged in (whole[:-3], whole[: len(whole) // 2], whole + whole[:20], whole + b"garbage"):
         path.write_bytes(damaged)
-        with pytest.raises(UnusableFileError, match=f"damaged {kind} stream"):
+        with pytest.raises(Fault, match=f"damaged {kind} stream"):
             drain(path, kind)
 
 
@@ -60,5 +60,5 @@ def test_frames_of_zstd_and_what_is_skipped_between_them() -> None:
 def test_what_zstd_finds_wrong_is_said(tail: bytes, message: str) -> None:
     whole = zstd(TEXT)
     stream = DecompressedStream(io.BytesIO(whole + tail), "zstd")
-    with pytest.raises(UnusableFileError, match=message):
+    with pytest.raises(Fault, match=message):
         b"".join(iter(lambda: stream.read(1000), b""))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.corpus.delimited import read_delimited
-from packtool.text.corpus.records import Fields, UnusableFileError
+from packtool.text.corpus.records import Fields
+from packtool.text.faults import Fault
 from tests.text.corpus.reading import together
 
 
@@ -44,9 +45,7 @@ def test_each_line_of_tsv_is_a_row() -> None:
 
 @pytest.mark.parametrize("rows", ['1,"whole"\n2,"cut off he', '1,a\n2,"b\n' + "3,c\n" * 10_000, '1,x\n2,"'])
 def test_a_quote_that_is_never_closed_is_told(rows: str) -> None:
-    with pytest.raises(
-        UnusableFileError, match=r"a quote is opened in row 2 and never closed: all that follows is lost"
-    ):
+    with pytest.raises(Fault, match=r"a quote is opened in row 2 and never closed: all that follows is lost"):
         read("id,text\n" + rows)
 
 
@@ -56,9 +55,9 @@ def test_a_quote_that_closes_in_another_row_is_told() -> None:
 
 
 def test_rows_are_bounded() -> None:
-    with pytest.raises(UnusableFileError, match="a row has more than 100 characters, or its quote is never closed"):
+    with pytest.raises(Fault, match="a row has more than 100 characters, or its quote is never closed"):
         read('id,text\n1,"' + "two words\n" * 20 + '"\n', limit=100)
-    with pytest.raises(UnusableFileError, match="a row has more than 100 characters"):
+    with pytest.raises(Fault, match="a row has more than 100 characters"):
         read("id,text\n1," + "a" * 200, limit=100)
 
 
@@ -82,7 +81,7 @@ def test_bytes_that_are_not_utf8_are_one_bad_row() -> None:
     ],
 )
 def test_a_header_without_the_column_is_refused(header: str, message: str) -> None:
-    with pytest.raises(UnusableFileError, match=message):
+    with pytest.raises(Fault, match=message):
         read(header + "\n1,a\n")
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from packtool.text.corpus import json_values
 from packtool.text.corpus.json_values import read_json
-from packtool.text.corpus.records import Fields, UnusableFileError
+from packtool.text.corpus.records import Fields
+from packtool.text.faults import Fault
 from tests.text.corpus.reading import together
 
 VALUES = st.recursive(
@@ -57,7 +58,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = list(read_json(io.BytesIO(data), Fields(), 100))
     assert [batch.records for batch in batches] == [3, 3, 3, 1]
     assert batches[1].rejects[0].record == 3
-    assert batches[1].rejects[0].reason == "not a JSON object but a number"
+    assert batches[1].rejects[0].fault.what == "not a JSON object but a number"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_no_array_of_records_is_told(data: str, texts: list[str], message: str) -> None:
     found = []
-    with pytest.raises(UnusableFileError, match=message):
+    with pytest.raises(Fault, match=message):
         for batch in read_json(io.BytesIO(data.encode()), Fields(), 1000):
             found += batch.documents
     assert found == texts

@@ -108,8 +108,8 @@ def test_a_line_above_the_limit_leaves_an_excerpt() -> None:
         (batch.records, batch.bytes, *batch.rejects) for batch in read_jsonl(io.BytesIO(data), Fields(), limit=1000)
     ]
     [reject] = [each for batch in found for each in batch[2:]]
-    assert (reject.code, reject.size) == ("record-too-large", 3_000_012)
-    assert reject.reason == "a record of 3,000,012 bytes, above the limit of 1,000"
+    assert (reject.fault.code, reject.size) == ("record-too-large", 3_000_012)
+    assert reject.fault.what == "a record of 3,000,012 bytes, above the limit of 1,000"
     assert reject.raw == data[14 : 14 + EXCERPT]
     assert sum(batch[0] for batch in found) == 3
     assert sum(batch[1] for batch in found) == len(data)

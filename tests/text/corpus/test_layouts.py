@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.text.conversations.conversation import ConversationError
 from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus import layouts
 from packtool.text.corpus.documents import document_of
 from packtool.text.corpus.layouts import known_layout
 from packtool.text.corpus.records import Fields
+from packtool.text.faults import Fault
 from packtool.warnings import PacktoolWarning
 from tests.stores import load
 from tests.text.corpus.reading import write
@@ -253,7 +253,7 @@ TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
     ],
 )
 def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConversationError, match=message):
+    with pytest.raises(Fault, match=message):
         conversation_of({"messages": TURNS, **more})
 
 

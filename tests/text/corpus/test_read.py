@@ -47,9 +47,9 @@ def test_damage_stops_an_archive_there(tmp_path: Path, kind: str) -> None:
         texts, [reject], digest = salvage(path)
         assert numbers(texts) == [number % 3000 for number in range(len(texts))]
         assert len(texts) >= least
-        assert (reject.record, reject.code) == (0, "damaged-file")
-        assert reject.reason.startswith(f"damaged {kind} stream: ")
-        assert reject.reason.endswith("; what follows is lost")
+        assert (reject.record, reject.fault.code) == (0, "damaged-file")
+        assert reject.fault.what.startswith(f"damaged {kind} stream: ")
+        assert reject.fault.what.endswith("; what follows is lost")
         assert digest == xxhash.xxh3_128_hexdigest(damaged)
 
 
@@ -62,14 +62,14 @@ def test_what_is_lost_of_an_archive_is_what_was_not_read(tmp_path: Path) -> None
     (tmp_path / "x.jsonl.bz2").write_bytes(damaged)
     texts, rejects, _ = salvage(tmp_path / "x.jsonl.bz2")
     assert 2000 < len(texts) < 3000
-    assert rejects[-1].code == "damaged-file"
+    assert rejects[-1].fault.code == "damaged-file"
     assert 0.4 * len(damaged) < rejects[-1].lost < 0.6 * len(damaged)
 
 
 def test_a_text_file_in_a_damaged_archive_is_no_document(tmp_path: Path) -> None:
     (tmp_path / "x.txt.gz").write_bytes(COMPRESS["gzip"](b"some\ntext\n") + b"x")
     texts, [reject], _ = salvage(tmp_path / "x.txt.gz")
-    assert (texts, reject.code) == ([], "damaged-file")
+    assert (texts, reject.fault.code) == ([], "damaged-file")
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.txt", "x.parquet"])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.text.corpus import text
+from packtool.text.corpus.records import Fields
 from packtool.text.corpus.text import read_lines, read_separated
 from packtool.warnings import PacktoolWarning
 from tests.stores import load
@@ -26,9 +27,9 @@ def read(data: bytes, separator: str, limit: int = 1 << 20) -> tuple[list[tuple[
     rejects: list[tuple[int, str]] = []
     before = 0
     size = 0
-    for batch in read_separated(io.BytesIO(data), separator, limit):
+    for batch in read_separated(io.BytesIO(data), Fields(), separator, limit):
         found += [(before + line, document) for line, document in zip(batch.numbers, batch.documents, strict=True)]
-        rejects += [(before + reject.record, reject.code) for reject in batch.rejects]
+        rejects += [(before + reject.record, reject.fault.code) for reject in batch.rejects]
         before += batch.records
         size += batch.bytes
     assert size == len(data.removeprefix(b"\xef\xbb\xbf"))
@@ -82,9 +83,9 @@ def test_long_documents_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_line_of_zero_bytes_is_told() -> None:
-    [batch] = read_lines(io.BytesIO(b"a\n" + bytes(50) + b"\nb\0c\n"))
+    [batch] = read_lines(io.BytesIO(b"a\n" + bytes(50) + b"\nb\0c\n"), Fields())
     assert batch.documents == ["a", "b\0c"]
-    assert [(each.record, each.code) for each in batch.rejects] == [(2, "damaged-file")]
+    assert [(each.record, each.fault.code) for each in batch.rejects] == [(2, "damaged-file")]
 
 
 def test_tokenize_cuts_text_files(tmp_path: Path) -> None:

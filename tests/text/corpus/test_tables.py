@@ -14,6 +14,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.text.corpus.read import records_before
 from packtool.text.corpus.records import Reject, Span
+from packtool.text.faults import Fault
 from tests.text.corpus.reading import find, only_batch, read, salvage, together
 from tests.text.tokenizing.runs import ASSET, stored
 
@@ -63,16 +64,16 @@ def test_parquet_pages_are_checked(tmp_path: Path) -> None:
     kept, [reject], _ = salvage(path)
     assert kept == texts[: len(kept)]
     assert 1000 <= len(kept) < 1700
-    assert reject.code == "damaged-file"
-    assert reject.reason.endswith(f"; {3000 - len(kept):,} rows are lost")
+    assert reject.fault.code == "damaged-file"
+    assert reject.fault.what.endswith(f"; {3000 - len(kept):,} rows are lost")
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\xff" * 4])
 def test_arrow_of_a_few_bytes(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.arrow").write_bytes(data)
     [reject] = salvage(tmp_path / "x.arrow")[1]
-    assert reject.code == "damaged-file"
-    assert reject.reason.startswith("not a whole Arrow file: ")
+    assert reject.fault.code == "damaged-file"
+    assert reject.fault.what.startswith("not a whole Arrow file: ")
 
 
 def test_parquet_rows_and_columns(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
         ("number", "column 'number' holds int64, not strings"),
     ):
         [batch] = read(file, Span(0), column)
-        assert batch.rejects == [Reject(0, "missing-text", reason, lost=file.bytes)]
+        assert batch.rejects == [Reject(0, Fault("missing-text", reason), lost=file.bytes)]
     parts = [list(read(file, Span(0, *bounds), "body")) for bounds in ((0, 1), (1, 2), (2, -1))]
     lost = [reject.lost for [batch] in parts for reject in batch.rejects]
     assert len(lost) == 3
@@ -111,7 +112,9 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
     twice = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     parquet.write_table(twice, tmp_path / "x.parquet")
-    reject = Reject(0, "missing-text", "2 columns are called 'text'", lost=(tmp_path / "x.parquet").stat().st_size)
+    reject = Reject(
+        0, Fault("missing-text", "2 columns are called 'text'"), lost=(tmp_path / "x.parquet").stat().st_size
+    )
     assert only_batch(tmp_path / "x.parquet").rejects == [reject]
 
 
@@ -121,7 +124,7 @@ def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"text": broken}), tmp_path / "x.parquet")
     batch = only_batch(tmp_path / "x.parquet")
     assert batch.documents == ["fine"]
-    assert [(r.record, r.code, r.raw) for r in batch.rejects] == [
+    assert [(r.record, r.fault.code, r.raw) for r in batch.rejects] == [
         (2, "invalid-utf8", b"\xff\xfe"),
         (3, "missing-text", None),
     ]
@@ -135,7 +138,7 @@ def test_values_above_the_limit_of_a_record(tmp_path: Path) -> None:
         batch = only_batch(tmp_path / "x.parquet", column, limit=1000)
         assert batch.documents == ["short", texts[3]]
         assert [reject.record for reject in batch.rejects] == [2, 3]
-        assert batch.rejects[0].reason == "a record of 1,300 bytes, above the limit of 1,000"
+        assert batch.rejects[0].fault.what == "a record of 1,300 bytes, above the limit of 1,000"
 
 
 @pytest.mark.parametrize("cut", [0, 3, 100, -1])
@@ -144,5 +147,5 @@ def test_damaged_parquet(tmp_path: Path, cut: int) -> None:
     raw = (tmp_path / "x.parquet").read_bytes()
     (tmp_path / "x.parquet").write_bytes(raw[:cut])
     batch = only_batch(tmp_path / "x.parquet")
-    assert batch.rejects[0].code == "damaged-file"
-    assert "not a whole Parquet file" in batch.rejects[0].reason
+    assert batch.rejects[0].fault.code == "damaged-file"
+    assert "not a whole Parquet file" in batch.rejects[0].fault.what

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.corpus import text as text_files
-from packtool.text.corpus.records import Reject, Span
+from packtool.text.corpus.records import Fields, Reject, Span
 from packtool.text.corpus.text import line_chunks, read_lines
+from packtool.text.faults import Fault
 from tests.text.corpus.reading import find, only_batch, read, together
 
 
@@ -20,7 +21,7 @@ def test_text_files_are_one_document_or_one_a_line(tmp_path: Path) -> None:
     [file] = find(tmp_path / "a.txt", "lines")
     assert together(read(file, Span(0), "text")) == (["one", " two ", "thr\u00e9e"], [])
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    assert only_batch(tmp_path / "b.txt").rejects == [Reject(0, "invalid-utf8", "not valid UTF-8", b"caf\xe9")]
+    assert only_batch(tmp_path / "b.txt").rejects == [Reject(0, Fault("invalid-utf8", "not valid UTF-8"), b"caf\xe9")]
 
 
 def test_a_text_file_may_be_larger_than_a_record(tmp_path: Path) -> None:
@@ -65,10 +66,10 @@ def test_lines_above_the_limit_are_rejected_and_not_held(
         for start, stop in zip(bounds, [*bounds[1:], -1], strict=True):
             for piece in line_chunks(io.BytesIO(data), start, stop, limit):
                 assert isinstance(piece, text_files.LongLine) or len(piece) <= limit + 2 + 2 * chunk
-            for batch in read_lines(io.BytesIO(data), start, stop, limit):
+            for batch in read_lines(io.BytesIO(data), Fields(), start, stop, limit):
                 kept += [str(text) for text in batch.documents]
                 sizes += [batch.records]
-                assert all(reject.code == "record-too-large" for reject in batch.rejects)
+                assert all(reject.fault.code == "record-too-large" for reject in batch.rejects)
                 assert len(batch.documents) + len(batch.rejects) <= batch.records
     finally:
         text_files.CHUNK = before

@@ -1,0 +1,108 @@
+"""What is wrong with a record or a file is one fault: told, kept beside the columns of a batch, or sent by a worker."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from packtool.formats.token_store import TokenStore
+from packtool.text.corpus.classify import classify
+from packtool.text.corpus.read import SpanReader
+from packtool.text.corpus.records import Fields, RecordBatch, Span
+from packtool.text.faults import Fault, bad_conversation, nothing_trains, unsuited
+from packtool.warnings import PacktoolWarning
+from tests.text.tokenizing.runs import run
+
+GOOD = b"".join(b'{"text": "word %d", "id": "n%d"}\n' % (number, number) for number in range(3000))
+
+
+@pytest.mark.parametrize("fault", [Fault("bad-field", "x"), bad_conversation("x"), nothing_trains("x"), unsuited("x")])
+def test_a_fault_keeps_all_its_parts_on_the_way_from_a_worker(fault: Fault) -> None:
+    again = pickle.loads(pickle.dumps(fault))
+    assert again == fault
+    assert hash(again) == hash(fault)
+    assert str(again.at("a.jsonl:3", ", or leave it out")) == str(fault.at("a.jsonl:3", ", or leave it out"))
+    assert again != Fault("bad-field", "y")
+    assert again != Fault(fault.code, fault.what, "do something else")
+
+
+def test_a_fault_of_a_record_is_told_with_its_place() -> None:
+    assert str(Fault("missing-text", "no text", "name it").at("a.csv:7", ", or skip it")) == (
+        "a.csv:7: no text. Name it, or skip it."
+    )
+
+
+def test_a_batch_has_a_column_for_each_field_that_is_kept() -> None:
+    fields = Fields(columns=("id", "url"))
+    assert RecordBatch(fields).columns == [[], []]
+    batch = RecordBatch(fields, records=2)
+    batch.add(1, lambda raw: (raw, ["a", None]), "words")
+    batch.reject(2, Fault("invalid-json", "not JSON"), b"{", size=7)
+    assert (batch.documents, batch.numbers, batch.columns) == (["words"], [1], [["a"], [None]])
+    assert [(each.record, each.raw, each.size) for each in batch.rejects] == [(2, b"{", 0)]
+
+
+def tar() -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a"), io.BytesIO())
+    return made.getvalue()
+
+
+def table(**columns: list[object]) -> bytes:
+    made = io.BytesIO()
+    parquet.write_table(pa.table(columns), made)
+    return made.getvalue()
+
+
+UNUSABLE = {
+    "LICENSE.txt": b"Words, in a licence.",
+    "a.tar": tar(),
+    "cut.jsonl.gz": gzip.compress(GOOD)[:-9],
+    "cut.parquet": table(text=["a"], id=["b"])[:-5],
+    "no-text.parquet": table(body=["a"], id=["b"]),
+    "no-id.parquet": table(text=["a"]),
+    "nested.parquet": table(text=["a"], id=[{"b": 1}]),
+    "no-id.csv": b"text,url\na,b\nc,d\n",
+    "cut.json": b'[{"text": "a", "id": "b"}, {"text',
+    "open.csv": b'text,id\na,b\n"c,d\n',
+    "long.jsonl": json.dumps({"text": "x" * 3_000_000, "id": "y"}).encode() + b"\n",
+    "wide.jsonl": GOOD.decode().encode("utf-16"),
+}
+"""Files that can't be used, wholly or from some place on."""
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("on_error", ["skip", "quarantine"])
+@pytest.mark.parametrize("options", [{"columns": ["id"]}, {"id_field": "id"}], ids=str)
+def test_columns_of_what_can_be_used_are_kept_beside_what_cannot(
+    tmp_path: Path, name: str, on_error: str, options: dict[str, object]
+) -> None:
+    (tmp_path / name).write_bytes(UNUSABLE[name])
+    (tmp_path / "good.jsonl").write_bytes(GOOD)
+    inputs = [tmp_path / name, tmp_path / "good.jsonl"]
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
+        run(inputs, tmp_path / "s", on_error=on_error, max_record_bytes=1_000_000, **options)
+    store = TokenStore(tmp_path / "s")
+    ids = store.column("id").to_pylist()
+    assert len(ids) == store.documents
+    assert ids[-3000:] == [f"n{number}" for number in range(3000)]
+    assert (tmp_path / "s" / "rejected.jsonl").exists() == (on_error == "quarantine")
+
+
+@pytest.mark.parametrize(("name", "head"), [("a.csv.gz", b"text,id\n"), ("a.jsonl.gz", b""), ("a.txt.gz", b"")])
+def test_damage_of_a_stream_is_about_all_that_follows(tmp_path: Path, name: str, head: bytes) -> None:
+    whole = gzip.compress(head + GOOD)
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    file = classify(name, str(tmp_path / name), None)
+    *_, last = SpanReader(file, Span(0), Fields())
+    [reject] = last.rejects
+    assert (reject.record, reject.fault.code, reject.raw) == (0, "damaged-file", None)
