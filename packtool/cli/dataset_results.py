@@ -56,7 +56,7 @@ def order_lines(report: PackedReport) -> list[str]:
     from packtool.planning.packing import strategy
 
     shuffled = report.shuffle is not None and strategy(report.strategy).takes("atom_size")
-    if "order_by" not in report.options or not shuffled:
+    if "order_by" not in report.options or not shuffled or not report.buckets:
         return []
     row = max(bucket.sequence_length for bucket in report.buckets)
     atom = report.options.get("atom_size", row)
@@ -75,7 +75,7 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
     if manifest.choice is None:
         return []
     asked, lines = manifest.choice.options, []
-    for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=True)):
+    for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=False)):
         lines.append(f"{visible(name)}: {_amounts(source)}{_share(source, asked)}")
         lines += [f"  {line}" for line in (*_epochs(source, asked), *_left_out(source, asked))]
         for mix in report.source_mix:

@@ -186,7 +186,7 @@ def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
 
         names = manifests.input_names(place, manifest.inputs)
         with suppress(OSError, DataError):  # a report that is missing is said below
-            for name, source in zip(names, read_report(place, manifest).sources, strict=True):
+            for name, source in zip(names, read_report(place, manifest).sources, strict=False):
                 got, asked = percent(source.token_share), percent(source.asked_share)
                 facts[f"from {name}"] = f"{got} of the tokens"
                 if weighed and asked != got:

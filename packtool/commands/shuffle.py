@@ -54,7 +54,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
             seed=_seed(options.seed, manifest),
             epoch=options.epoch,
             batch_size=options.batch_size,
-            rotate=options.rotate,
+            rotate=options.rotate if method.source == "store" else None,
         )
         if method.source == "store":
             assert options.sequence_length is not None
@@ -190,7 +190,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
                 seed=record.seed,
                 epoch=record.epoch,
                 short_rows=short_rows,
-                rotate=record.rotate,
+                rotate=job.options.rotate,
                 arrays=arrays,
             )
             strategy = packing.strategy("concat")

@@ -40,7 +40,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         strategy=manifest.strategy,
         options=manifest.options,
         shuffle=manifest.shuffle,
-        sources=_sources(dataset),
+        sources=_sources(dataset, written.sources),
         source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
         stages=written.stages,
         choice=written.choice,
@@ -85,11 +85,10 @@ def _drawn(dataset: PackedDataset, tallies: Sequence[Tally]) -> list[SampleRow]:
     return sample_rows(spread_rows(bucket.segments, bucket.rows), tally.lengths)
 
 
-def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
-    """Count the packed documents of each store, from the rows if their boundaries are known."""
+def _sources(dataset: PackedDataset, written: Sequence[PackedSourceFigures]) -> list[PackedSourceFigures]:
+    """Count the packed documents of each store, or take what is written where their boundaries are not known."""
     manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
     if dataset.has_segments:
         lengths, trained = dataset.lengths(), manifest.ledger.trained_stored
         return packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, names, trained)
-    reported = read_report(dataset.place, manifest).sources
-    return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
+    return [msgspec.structs.replace(source, name=name) for source, name in zip(written, names, strict=False)]

@@ -33,7 +33,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing.strategy import draws
 from packtool.planning.plan import I64
 from packtool.planning.shuffling.atom import AtomShuffle
-from packtool.report.packed import read_report, report_of_rows
+from packtool.report.packed import packed_sources, read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.support.version import __version__
 from packtool.writing.shards import write_shards
@@ -212,14 +212,18 @@ def _report(
     before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
     whole = not moved or all(plan.unit == plan.sequence_length for plan in plans)
     if whole and not tallies:
-        return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
+        return before
+    sources, trained = before.sources, manifest.ledger.trained_stored
+    if tallies:
+        lengths = tallies[0].lengths
+        sources = packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, trained=trained)
     return report_of_rows(
         tallies,
         manifest.ledger,
         strategy=manifest.strategy,
         options=manifest.options,
         shuffle=manifest.shuffle,
-        sources=before.sources,
+        sources=sources,
         source_mix=mix,
         stages=before.stages,
         neighbours=before.neighbours if whole else None,

@@ -243,7 +243,7 @@ class Shuffle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         seed: of every random choice.
         epoch: which order of that seed, from 0.
         batch_size: rows in a batch, for ``partial``.
-        rotate: lanes are rotated, for ``partial``.
+        rotate: lanes are rotated, for ``partial``; None for others.
         batch_tokens: tokens in a batch, for ``bucket``.
         unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
             the dataset, and the tokens they hold, padding included.
@@ -254,7 +254,7 @@ class Shuffle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0)]
     epoch: Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
     batch_size: Positive | None = None
-    rotate: bool = True
+    rotate: bool | None = None
     batch_tokens: Positive | None = None
     unbatched_rows: NonNegative | None = None
     unbatched_tokens: NonNegative | None = None

@@ -153,6 +153,8 @@ class _Packed:
         if {"cu_seqlens", "cu_seqlens_padded"}.isdisjoint(fields) and not columns_in(fields):
             return
         most = self._most_documents()
+        if most is None:
+            return  # a batch of a row with more is refused when it is made
         # A run of padding at the end of a row has room of its own.
         between = max(0, self._runs_of_padding(fields, most) - 1)
         if most + between <= room:
@@ -177,13 +179,18 @@ class _Packed:
             return 0
         return max(bucket.sequence_length // bucket.unit for bucket in self.manifest.buckets)
 
-    def _most_documents(self) -> int:
-        """Return the most documents that a row has; for rows that are packed anew, the most that it may have."""
+    def _most_documents(self) -> int | None:
+        """Return the most documents that a row has; for rows that are packed anew, the most that it may have.
+
+        None where the report does not say.
+        """
         limit = self.manifest.options.get("max_documents_per_row")
         if limit is not None and self.recipe.epoch is not None and self.recipe.epoch.repack:
             return int(limit)
         report = read_report(self.recipe.place, self.manifest.report, dict[str, Any])
-        return int(report["metrics"]["documents_per_row"]["max"])
+        metrics = report.get("metrics") or {}
+        most = (metrics.get("documents_per_row") or {}).get("max")
+        return most if isinstance(most, int) else None
 
     @property
     def lanes(self) -> int | None:

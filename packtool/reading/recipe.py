@@ -178,7 +178,8 @@ def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
     """Return rows in the computed order of an epoch, whatever order they are stored in."""
     manifest, shuffle = dataset.manifest, dataset.manifest.shuffle
     table = _batches(manifest, [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets], epoch)
-    if shuffle is not None and ((shuffle.seed, shuffle.epoch) == (epoch.seed, epoch.number) or not shuffle.rotate):
+    stored = shuffle is not None and (shuffle.seed, shuffle.epoch) == (epoch.seed, epoch.number)
+    if stored or (shuffle is not None and shuffle.rotate is False):
         return OpenedRows(manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], table)
     if shuffle is not None and shuffle.method == "partial":
         drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)

@@ -1,20 +1,23 @@
-"""Write figures, the same in the terminal, on pages and in sentences."""
+"""Write figures, the same in the terminal, on pages and in sentences. A figure that is not known, NaN, is a dash."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 from packtool.planning.metrics.homogeneity import Homogeneity
+
+UNKNOWN = "–"
 
 
 def count(value: float) -> str:
     """Write a whole number with separators.
 
-    >>> count(1234567)
-    '1,234,567'
+    >>> count(1234567), count(float("nan"))
+    ('1,234,567', '–')
     """
-    return f"{value:,.0f}"
+    return UNKNOWN if isnan(value) else f"{value:,.0f}"
 
 
 def short(value: float) -> str:
@@ -23,7 +26,7 @@ def short(value: float) -> str:
     >>> short(7), short(1234), short(12345678), short(9_999_999_999)
     ('7', '1,234', '12.3M', '10.0G')
     """
-    if abs(value) < 10_000:
+    if isnan(value) or abs(value) < 10_000:
         return count(value)
     suffixes = iter("kMGTP")
     while True:
@@ -39,6 +42,8 @@ def percent(value: float) -> str:
     >>> percent(0.1234), percent(0.0), percent(0.00001), percent(0.99999), percent(1.0)
     ('12.34%', '0', '<0.01%', '>99.99%', '100%')
     """
+    if isnan(value):
+        return UNKNOWN
     if value == 0:
         return "0"
     if value == 1:
@@ -69,6 +74,8 @@ def decimal(value: float) -> str:
     >>> decimal(60.0), decimal(0.39702)
     ('60', '0.397')
     """
+    if isnan(value):
+        return UNKNOWN
     return f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
@@ -78,7 +85,7 @@ def times(value: float) -> str:
     >>> times(1.5)
     '1.50×'
     """
-    return f"{number(value)}×"
+    return UNKNOWN if isnan(value) else f"{number(value)}×"
 
 
 def times_random(homogeneity: Homogeneity) -> float | None:

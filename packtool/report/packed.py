@@ -13,7 +13,7 @@ import numpy as np
 
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
-from packtool.places.typed import Typed
+from packtool.places.typed import Typed, place_of
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import BatchMix
@@ -25,6 +25,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
 from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, offsets_of
 from packtool.report.schema import (
+    SCHEMA_VERSION,
     BucketFigures,
     DocumentsBin,
     LengthBin,
@@ -35,6 +36,7 @@ from packtool.report.schema import (
     SampleSegment,
     StrategyOptions,
 )
+from packtool.report.written import figures
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most
@@ -111,12 +113,31 @@ def stages_of(plans: Sequence[Plan]) -> dict[str, int]:
 
 
 def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
-    """Read the contents of a packed dataset's `report.json`.
+    """Read the contents of a packed dataset's `report.json`; figures that its packtool did not write are absent.
+
+    Args:
+        manifest: what it says, too, is taken from here: strategy, options, order, ledger and choice.
 
     Raises:
         DataError: it is missing, or not what was written.
     """
-    return manifests.read_report(place, manifest.report, PackedReport)
+    written = manifests.read_report(place, manifest.report, dict[str, Any])
+    if written.get("schema_version") != SCHEMA_VERSION:
+        written = {}  # its names may mean something else
+    try:
+        report = figures(written, PackedReport)
+    except ValueError as error:
+        where = place_of(place).where(manifest.report.name)
+        raise manifests.damaged_report(str(error), where) from None
+    return msgspec.structs.replace(
+        report,
+        packtool_version=manifest.packtool_version,
+        strategy=manifest.strategy,
+        options=msgspec.to_builtins(manifest.options),
+        shuffle=manifest.shuffle,
+        ledger=manifest.ledger,
+        choice=None if manifest.choice is None else manifest.choice.options,
+    )
 
 
 def lengths_of(counts: LengthCounts) -> Lengths:

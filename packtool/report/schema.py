@@ -450,9 +450,9 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         batch_size: rows in a batch, as given, else null.
         lengths: the documents, in tokens.
         comparison: with `--compare`, else null.
-        longest: the longest documents, longest first, each once; left out without `--longest`.
-        most_repeated: the texts that most documents have, most frequent first; left out without `--most-repeated`.
-        temporary_bytes: the room that the tokens of text files took in the temporary directory; left out of stores.
+        longest: the longest documents, longest first, each once; null without `--longest`.
+        most_repeated: the texts that most documents have, most frequent first; null without `--most-repeated`.
+        temporary_bytes: the room that the tokens of text files took in the temporary directory; null for stores.
     """
 
     path: str

@@ -13,7 +13,7 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics
 from packtool.report.choice_words import reason_in_words
-from packtool.report.figures import count, number, percent, short, times, times_random
+from packtool.report.figures import UNKNOWN, count, number, percent, short, times, times_random
 from packtool.report.schema import (
     BucketFigures,
     Comparison,
@@ -26,6 +26,7 @@ from packtool.report.schema import (
     Trial,
 )
 from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
+from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
 Item = TypeVar("Item")
@@ -133,8 +134,8 @@ def _best(column: TableColumn[Item], rivals: Sequence[Item]) -> float | None:
 
 def _cell(column: TableColumn[Item], row: Item, best: float | None) -> Cell:
     value = column.of(row)
-    if value is None:
-        return Cell("–", None, False, column.bad(row))
+    if value is None or not has_all(value):
+        return Cell(UNKNOWN, None, False, column.bad(row))
     figure = value if isinstance(value, int | float) else None
     return Cell(column.write(value), figure, best is not None and value == best, column.bad(row))
 

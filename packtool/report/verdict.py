@@ -23,6 +23,7 @@ from packtool.report.schema import (
     Trial,
     Verdict,
 )
+from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
 WASTE = 0.02
@@ -435,9 +436,11 @@ class Judgement(NamedTuple):
 
 
 def judge(report: PackedReport) -> list[Judgement]:
-    """Interpret the figures of a packed dataset; nothing if boundaries are unknown, or there are no documents."""
+    """Interpret the figures of a packed dataset; nothing if boundaries or figures are unknown, or without documents."""
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
+        return []
+    if not has_all([metrics, report.buckets, report.neighbours]):
         return []
     judgements = [_judge_waste(report, metrics), _judge_cuts(metrics), *_judge_mixing(report)]
     if report.neighbours is not None:

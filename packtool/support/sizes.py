@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from fractions import Fraction
+from math import isnan
 from pathlib import Path
 
 from packtool.errors import UsageError
@@ -112,6 +113,7 @@ def plural(count: int, unit: str) -> str:
     >>> plural(1, "document"), plural(1725, "batch"), plural(0, "row")
     ('1 document', '1,725 batches', '0 rows')
     """
-    if count != 1:
+    if count != 1:  # also NaN, for a number that is not known
         unit += "es" if unit.endswith(("ch", "x", "s")) else "s"
-    return f"{count:,} {unit}"
+    shown = "–" if isnan(count) else f"{count:,}"
+    return f"{shown} {unit}"

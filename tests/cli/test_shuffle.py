@@ -24,7 +24,7 @@ def test_the_result_as_json(place: Path, shell: Shell) -> None:
     result = json.loads(shell("shuffle", "rows", "-o", "out", "--epoch", "1", "--json", "--memory", "100"))
     assert result["path"] == "out"
     shuffle = {name: value for name, value in result["report"]["shuffle"].items() if value is not None}
-    assert shuffle == {"method": "atom", "seed": 42, "epoch": 1, "rotate": True}
+    assert shuffle == {"method": "atom", "seed": 42, "epoch": 1}
     assert shell.err == ""
 
 
