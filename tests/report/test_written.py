@@ -23,7 +23,7 @@ from tests.shell import Shell
 from tests.stores import amended, write_store
 
 Place = tuple[str | int, ...]
-PACK: dict[str, Any] = {"strategy": "seamless", "sequence_length": 32, "mix": {"one": 2, "two": 1}}
+PACK: dict[str, Any] = {"strategy": "seamless", "sequence_length": 32, "mix": {"one": "2x", "two": "1x"}}
 KINDS: dict[str, dict[str, Any]] = {"segments": PACK, "rows alone": {**PACK, "segments": False}}
 
 
@@ -133,7 +133,7 @@ def test_a_dataset_with_other_figures_stays_usable(
     packtool.shuffle(path, tmp_path / "expected", epoch=1)
     change_report(path, CHANGES[change])
     assert packtool.pack(stores, path, **KINDS[kind], resume=True).kept
-    mix = ["--mix", "one=2,two=1", *(["--no-segments"] if kind == "rows alone" else [])]
+    mix = ["--mix", "one=2x,two=1x", *(["--no-segments"] if kind == "rows alone" else [])]
     shell("pack", *stores, "-o", path, "--strategy", "seamless", "-L", 32, *mix, "--resume")
     said = shell.out
     for command in (
