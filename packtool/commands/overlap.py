@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.commands.shared_runs import BYTES_A_TOKEN, TextRuns, too_short
+from packtool.commands.shared_runs import BYTES_A_TOKEN, SharedRun, TextRuns, too_short
 from packtool.errors import UsageError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import Place
-from packtool.planning.plan import offsets_of
+from packtool.planning.plan import I64, offsets_of
 from packtool.support.mapped import release
 from packtool.support.sizes import machine_memory, plural, show_bytes
+
+_RESULT_BYTES = 512
+"""Memory that a document takes that overlaps, with the names of both."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def overlaps(place: Place, others: Sequence[Place], tokens: int) -> Overlaps:
     corpus = Corpus([place, *others])  # says where their tokenizers differ
     store, *known = corpus.stores
     store.require_origins()
-    _require_memory(known)
+    _require_memory(store, known)
     skipped = int(corpus.tokenizer.bos_id is not None)
     lengths = np.concatenate([each.lengths() for each in known])
     every = np.concatenate([shard for each in known for shard in each.shards])
@@ -85,40 +88,53 @@ def overlaps(place: Place, others: Sequence[Place], tokens: int) -> Overlaps:
     for number, first in enumerate(store.first_documents[:-1].tolist()):
         here = of_store[first : int(store.first_documents[number + 1])]
         shard = store.shards[number]
-        for run in runs.shared(shard, here):
-            source = int(np.searchsorted(firsts, run.other, side="right")) - 1
-            other = known[source]
-            number_there = run.other - int(firsts[source])
-            document = first + run.document
-            found.append(
-                Overlap(
-                    document=document,
-                    origin=store.origin(document),
-                    start=run.start,
-                    other_store=str(other.place),
-                    other_document=number_there,
-                    other_origin=_origin(other, number_there),
-                    other_start=run.other_start,
-                )
-            )
+        found += _found(store, first, known, firsts, runs.shared(shard, here))
         release([shard])
     return Overlaps(tokens, store.documents, found, len(lengths), too_short(lengths, tokens, skipped))
 
 
-def _origin(store: TokenStore, document: int) -> str | None:
-    if store.has_origins:
-        return store.origin(document)
-    return None
+def _found(
+    store: TokenStore, first: int, known: Sequence[TokenStore], firsts: I64, runs: Sequence[SharedRun]
+) -> Iterator[Overlap]:
+    """Yield the documents of a shard that share runs, with the names of both.
+
+    Args:
+        first: the first document of the shard.
+        known: the other stores, whose documents are numbered through.
+        firsts: the first document of each of them, and one after the last.
+        runs: the shared runs; documents are counted from the first of the shard.
+    """
+    documents = np.array([run.document for run in runs], np.int64) + first
+    others = np.array([run.other for run in runs], np.int64)
+    sources = np.searchsorted(firsts, others, side="right") - 1
+    others -= firsts[sources]
+    names: list[str | None] = [None] * len(runs)
+    for source, other in enumerate(known):
+        places = np.flatnonzero(sources == source)
+        if other.has_origins:
+            for place, name in zip(places.tolist(), other.origins_named(others[places]), strict=True):
+                names[place] = name
+    origins = store.origins_named(documents)
+    for number, run in enumerate(runs):
+        yield Overlap(
+            document=int(documents[number]),
+            origin=origins[number],
+            start=run.start,
+            other_store=str(known[sources[number]].place),
+            other_document=int(others[number]),
+            other_origin=names[number],
+            other_start=run.other_start,
+        )
 
 
-def _require_memory(stores: Sequence[TokenStore]) -> None:
-    """Refuse stores whose runs take more than half of the machine's memory."""
-    tokens = sum(store.tokens for store in stores)
-    needed, granted = tokens * BYTES_A_TOKEN, machine_memory() // 2
+def _require_memory(store: TokenStore, others: Sequence[TokenStore]) -> None:
+    """Refuse stores whose runs, with all that may be found, take more than half of the machine's memory."""
+    tokens = sum(other.tokens for other in others)
+    needed, granted = tokens * BYTES_A_TOKEN + store.documents * _RESULT_BYTES, machine_memory() // 2
     if needed > granted:
         what = (
-            f"the runs of {plural(tokens, 'token')} take {show_bytes(needed)}, where half of this machine's memory is "
-            f"{show_bytes(granted)}"
+            f"the runs of {plural(tokens, 'token')}, and what may be found in {plural(store.documents, 'document')}, "
+            f"take {show_bytes(needed)}, where half of this machine's memory is {show_bytes(granted)}"
         )
         remedy = "name the smaller store after --overlap, or divide it and make a list for each part"
         raise UsageError("overlap-too-large", what, remedy=remedy, where="--overlap")

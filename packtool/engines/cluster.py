@@ -27,7 +27,7 @@ from packtool.engines.sending import sent
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.support import temporary
 from packtool.support.installing import how_to_install
-from packtool.support.version import __version__
+from packtool.support.version import build
 from packtool.warnings import warn
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Cluster(Engine):
         client, workers = self._connected()
         with (
             sent(function, work) as call,
-            _begins(client, self._label, partial(on_worker, _pickled(call), __version__)) as begin,
+            _begins(client, self._label, partial(on_worker, _pickled(call), build())) as begin,
         ):
             try:
                 for number, (result, done) in submit(begin, tasks, workers.at_once):
@@ -223,7 +223,8 @@ def on_worker(function: bytes, version: str, task: bytes) -> tuple[Any, int]:
 
     Args:
         function: of a task, pickled; perhaps one in a file, which the worker must see.
-        version: of the command's packtool.
+        version: the command's build of packtool. This function must keep its arguments: a worker of another commit must
+            come as far as the comparison.
         task: pickled.
 
     Returns:
@@ -232,8 +233,8 @@ def on_worker(function: bytes, version: str, task: bytes) -> tuple[Any, int]:
     from distributed import get_worker
 
     here = f"the worker on {os.uname().nodename}"
-    if version != __version__:
-        what = f"{here} has packtool {__version__}, but the command is packtool {version}"
+    if version != build():
+        what = f"{here} has packtool {build()}, but the command is packtool {version}"
         raise DataError("worker-differs", what, remedy="install the same version everywhere")
     with suppress(ValueError):  # called by no worker
         temporary.make_in(Path(get_worker().local_directory))

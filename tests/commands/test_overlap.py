@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from packtool.commands import shared_runs
 from packtool.commands.shared_runs import SharedRun, TextRuns
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
+from packtool.places.npy import FileEntry
+from packtool.places.place import MappedFile, Place
 from tests.choosing.web_and_wiki import pack, store_of
 from tests.shell import Shell
 
@@ -132,3 +135,25 @@ def test_what_has_no_overlap_to_list_is_refused(
     monkeypatch.setattr("packtool.commands.overlap.machine_memory", lambda: 10_000)
     with pytest.raises(PacktoolError, match=r"half of this machine's memory is 5 kB\. Name the smaller store"):
         packtool.find(stores[0], overlap=stores[1])
+
+
+def test_origins_are_opened_once_for_all_that_is_found_in_a_shard(
+    stores: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening them for each document took most of the time, where many overlap."""
+    opened = []
+    real = MappedFile.opened.__func__  # type: ignore[attr-defined]
+
+    def noted(cls: type[MappedFile], place: Place, entry: FileEntry, *more: Any) -> Any:
+        opened.append((str(place), entry.name))
+        return real(cls, place, entry, *more)
+
+    monkeypatch.setattr(MappedFile, "opened", classmethod(noted))
+    found = packtool.find(stores[0], overlap=stores[1], tokens=2).overlaps
+    assert found is not None
+    assert len(found.found) > 5
+    assert len(opened) == len(set(opened)) > 0
+    store, other = map(TokenStore, stores)
+    for each in found.found:
+        assert each.origin == store.origin(each.document)
+        assert each.other_origin == other.origin(each.other_document)

@@ -25,7 +25,6 @@ import msgspec
 import pytest
 
 import packtool
-from packtool import __version__
 from packtool.cli import run as main
 from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
@@ -33,6 +32,7 @@ from packtool.engines.cluster import on_worker
 from packtool.engines.sending import load, sent
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.support.version import build
 from tests.engines.test_processes import fail_from_three, square
 from tests.stores import contents
 
@@ -58,7 +58,7 @@ COPIES = tuple(f"copy-{number}" for number in range(5))
 
 def called(function: Any, task: Any = 7) -> Any:
     """Call a function as a worker does."""
-    return on_worker(pickle.dumps(function), __version__, pickle.dumps(task))
+    return on_worker(pickle.dumps(function), build(), pickle.dumps(task))
 
 
 def test_a_task_brings_its_result_and_what_it_reported() -> None:
@@ -66,9 +66,27 @@ def test_a_task_brings_its_result_and_what_it_reported() -> None:
 
 
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "__version__", "0.0.1")
-    with pytest.raises(DataError, match=r"has packtool 0\.0\.1, but the command is packtool .* Install the same"):
-        called(square)
+    monkeypatch.setattr(cluster, "build", lambda: "0.0.1 of source 123")
+    with pytest.raises(DataError, match=r"has packtool 0\.0\.1 of source 123, but the command is packtool"):
+        on_worker(pickle.dumps(square), build(), pickle.dumps(7))
+
+
+def test_two_commits_of_one_version_are_told_apart(tmp_path: Path) -> None:
+    package = Path(packtool.__file__).parent
+    shutil.copytree(package, tmp_path / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
+    shown = [sys.executable, "-c", "from packtool.support.version import build; print(build())"]
+
+    def copied() -> str:
+        done = subprocess.run(shown, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert copied() == build()
+    with (tmp_path / "packtool" / "engines" / "sending.py").open("a") as source:
+        source.write("# changed\n")
+    assert copied() != build()
+    with pytest.raises(DataError, match="but the command is packtool 0") as caught:
+        on_worker(pickle.dumps(square), copied(), pickle.dumps(7))
+    assert caught.value.code == "worker-differs"
 
 
 def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
