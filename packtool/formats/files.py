@@ -15,6 +15,7 @@ import xxhash
 from packtool.formats.schema import OtherFile
 from packtool.places.local import PARTIAL, LocalPlace, create_file
 from packtool.places.npy import HEADER_BYTES, FileEntry, npy_header
+from packtool.support.naming import naming
 
 FLUSH_BYTES = 1 << 26
 """Bytes after which a file that is being written is flushed to the disk in the background."""
@@ -56,8 +57,9 @@ class HashedFile:
         for first in range(0, view.nbytes, WRITE_BYTES):
             part = view[first : first + WRITE_BYTES]
             self._hash.update(part)
-            while part:
-                part = part[self._file.write(part) :]
+            with naming(self.path):
+                while part:
+                    part = part[self._file.write(part) :]
         if self._bytes - self._flushed >= FLUSH_BYTES and (self._flushing is None or self._flushing.done()):
             self._settle()
             self._flushed = self._bytes
@@ -68,12 +70,14 @@ class HashedFile:
         """Wait for the background flush and raise its error: the system reports a lost page only once."""
         flushing, self._flushing = self._flushing, None
         if flushing is not None:
-            flushing.result()
+            with naming(self.path):
+                flushing.result()
 
     def _end(self) -> str:
         """Make the file durable under its final name; return its xxh3-128."""
         self._settle()
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            os.fsync(self._file.fileno())
         self._file.close()
         if self._region is None:
             self._partial.replace(self.path)

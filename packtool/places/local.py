@@ -23,6 +23,7 @@ from packtool.errors import DataError
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import I64, LARGEST_JSON, Array, Place
 from packtool.support.mapped import mapped
+from packtool.support.naming import naming
 
 BLOCK_BYTES = 1 << 22
 PARTIAL = ".partial"
@@ -179,7 +180,7 @@ class LocalPlace(Place):
         """Write a small file durably, under a unique name."""
         path.parent.mkdir(parents=True, exist_ok=True)
         apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
-        with os.fdopen(create_file(apart), "wb") as file:
+        with naming(path), os.fdopen(create_file(apart), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -192,7 +193,8 @@ def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: 
         size = require_array(handle, entry, dtype, place)
         if size == HEADER_BYTES:
             return np.empty(entry.shape, dtype)
-        return mapped(handle, size)[HEADER_BYTES:].view(dtype).reshape(entry.shape)
+        with naming(place.where(entry.name)):
+            return mapped(handle, size)[HEADER_BYTES:].view(dtype).reshape(entry.shape)
     finally:
         os.close(handle)
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
+from packtool.support.naming import naming
 
 _C = ctypes.CDLL(None, use_errno=True)
 _C.mmap.restype = ctypes.c_void_p
@@ -96,7 +97,9 @@ class ArrayFile(NamedTuple):
             if there < size:
                 what = f"has {there} bytes where {size} were written"
                 raise DataError("damaged-scratch", what, remedy="start again with --overwrite", where=str(self.path))
-            data = MappedBytes((size,), np.uint8, buffer=mapped(file.fileno(), size, writable=writable).base)
+            with naming(self.path):
+                whole = mapped(file.fileno(), size, writable=writable)
+            data = MappedBytes((size,), np.uint8, buffer=whole.base)
         data.path = self.path
         # Views of the plain type: arithmetic on a subclass of ndarray is slower, and its results are of the subclass.
         return data.view(np.ndarray)[self.offset :].view(self.dtype).reshape(self.shape)

@@ -14,6 +14,7 @@ import numpy as np
 
 from packtool.planning.arrays import Arrays
 from packtool.support.mapped import ArrayFile
+from packtool.support.naming import naming
 
 LARGE = 1 << 20
 """Bytes from which an array is worth a file."""
@@ -37,7 +38,7 @@ class FileArrays(Arrays):
             return super().empty(count, dtype)
         file = ArrayFile(self.directory / f"planned-{next(self._numbers):05d}", np.dtype(dtype), (count,))
         self.directory.mkdir(parents=True, exist_ok=True)
-        with file.path.open("xb") as out:
+        with file.path.open("xb") as out, naming(file.path):
             os.posix_fallocate(out.fileno(), 0, size)
         return file.open(writable=True)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import pty
+import re
+import resource
 import struct
 import subprocess
 import sys
@@ -15,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from packtool.cli import failures, run
+from packtool.errors import DataError
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT
 from tests.shell import Shell
@@ -184,3 +188,58 @@ def test_an_error_under_json_is_json(place: Path, shell: Shell) -> None:
     assert found["schema_version"] == 1
     assert list(found["error"].values()) == ["missing-input", "nowhere", "no such file or directory", "check the path"]
     assert shell.err == "packtool: error[missing-input]: nowhere: no such file or directory. Check the path.\n"
+
+
+LOADS = [
+    ImportError("libarrow.so.2300: failed to map segment from shared object"),
+    ImportError("Original error was: libopenblas.so: cannot allocate memory in static TLS block"),
+    OSError("libpython3.so: failed to map segment from shared object"),
+]
+
+
+@pytest.mark.parametrize("error", LOADS, ids=str)
+def test_a_library_for_which_there_is_no_room(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 30, 1 << 30))
+    said = (
+        "not enough memory to load a library, of which ulimit -v allows 1.07 GB. Give less --memory or fewer --workers"
+    )
+    assert str(failures.explain(error)) == f"{said}, or raise the limit."
+    assert isinstance(failures.explain(SystemError("NULL without an exception")), DataError)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert str(failures.explain(MemoryError())) == "not enough memory. Give less --memory or fewer --workers."
+    assert failures.explain(SystemError("NULL without an exception")) is None
+    assert failures.explain(ImportError("No module named x")) is None
+
+
+def test_memory_and_sizes_that_the_system_refuses_have_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlimited = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (unlimited, unlimited))
+    for error, said in (
+        (OSError(errno.ENOMEM, "Cannot allocate memory", "a.npy"), "a.npy: not enough memory. Give less --memory"),
+        (
+            OSError(errno.EFBIG, "File too large", "a.npy"),
+            "a.npy: larger than the file system lets a file be. Write to",
+        ),
+    ):
+        assert str(failures.explain(error)).startswith(said)
+
+
+@pytest.mark.parametrize("limit", [1 << 10, 1 << 13, 1 << 15])
+def test_a_limit_on_the_size_of_files_is_named_with_the_file(here: Path, limit: int) -> None:
+    """`ulimit -f`: whichever file reaches it first, whoever writes it."""
+    write_store(here / "store", [9] * 5000)
+    for command in ("pack store -o out --strategy bfd -L 16 -j 1", "export store -o out -f parquet"):
+        done = subprocess.run(
+            [sys.executable, "-m", "packtool", *command.split(), "-q", "--overwrite"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=ENVIRONMENT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+        assert done.returncode == 1
+        assert re.fullmatch(
+            r"packtool: error\[file-too-large\]: \S*out/\S+: larger than ulimit -f allows, [\d.]+ kB\. Raise the "
+            r"limit, then run the command again with --resume: what is finished is kept\.\n",
+            done.stderr,
+        ), done.stderr

@@ -15,6 +15,7 @@ import xxhash
 from packtool.formats.schema import InputEntry
 from packtool.places.local import create_file
 from packtool.support.decoding import decode
+from packtool.support.naming import naming
 from packtool.text.corpus.records import Reject
 
 
@@ -88,7 +89,8 @@ class RejectLog:
         if self._file is None:
             self._file = os.fdopen(create_file(self._path), "wb")
         line = msgspec.json.encode(record) + b"\n"
-        self._file.write(line)
+        with naming(self._path):
+            self._file.write(line)
         self._hash.update(line)
         self._bytes += len(line)
 
