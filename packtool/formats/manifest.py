@@ -25,6 +25,7 @@ from packtool.formats.schema import (
     FORMAT_VERSION,
     PACKED,
     TOKEN_STORE,
+    Choice,
     DatasetEntry,
     ExportManifest,
     InputEntry,
@@ -32,6 +33,7 @@ from packtool.formats.schema import (
     PackedManifest,
     StoreManifest,
 )
+from packtool.options.check import unfit
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.support.decoding import decode
@@ -204,6 +206,9 @@ def read(place: Typed) -> Manifest:
         manifest = decode(body, _FORMATS[kind.format].kind)
     except ValueError as error:
         raise _not_read(kind, str(error), where) from None
+    unfit = _unfit_options(manifest)
+    if unfit:
+        raise _bad(where, f"not a valid manifest: its option {unfit}")
     if isinstance(manifest, PackedManifest):
         unbalanced = manifest.ledger.unbalanced(manifest.documents)
         if unbalanced:
@@ -280,6 +285,18 @@ def _writer(kind: _Kind) -> str:
     if _VERSION.fullmatch(kind.packtool_version):
         return f"packtool {kind.packtool_version}"
     return "the packtool that wrote it"
+
+
+def _unfit_options(manifest: Manifest) -> str:
+    """Say which option of a manifest no command can have recorded; "" if none."""
+    if isinstance(manifest, StoreManifest):
+        return unfit(manifest.options, ["tokenize"])
+    found = ""
+    if isinstance(manifest, PackedManifest):
+        found = unfit(manifest.options, ["shuffle", "pack"])
+    if isinstance(manifest.choice, Choice):
+        found = found or unfit(manifest.choice.options, ["pack"])
+    return found
 
 
 def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from packtool.errors import UsageError
+from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag, given
 from packtool.options.kinds import OF_FIELDS, OF_PLACES, shown
 from packtool.options.names import listed
+from packtool.options.values import read_value
 
 _LARGEST = (1 << 63) - 1
 Arguments = TypeVar("Arguments")
@@ -176,6 +178,39 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
     """Return the error for a number that is too small or too large."""
     span = f"{low} or more" if high is None else f"a number from {low} to {_round(high)}"
     return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
+
+
+def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:
+    """Say which recorded option is not what one of these commands declares; "" if all are.
+
+    Whoever works with a manifest believes its options, and a seal keeps nobody from writing others.
+
+    Args:
+        recorded: options by name, as a manifest has them; those that are no arguments are not looked at.
+        commands: that record them.
+
+    >>> unfit({"sequence_length": 64, "segments": True}, ["pack"]), unfit({"atom_size": 10**39}, ["pack"])
+    ('', 'atom_size: 1000000000000000000000000000000000000000 is out of range')
+    >>> unfit({"sequence_length": "64"}, ["pack"])
+    "sequence_length can't be '64'"
+    """
+    options: dict[str, Declared] = {}
+    for command in commands:
+        options |= declared(arguments_of(command))
+    for name, value in recorded.items():
+        if name not in options:
+            continue
+        try:
+            taken = read_value(options[name].option.kind, name, value, "")
+            if isinstance(taken, int) and type(value) is not type(taken):
+                return f"{name} can't be {shown(value)}"
+            for item in taken if isinstance(taken, list) else [taken]:
+                _check_value(options[name], item)
+        except UsageError as error:
+            if error.where:
+                return f"{name}: {error.what}"
+            return error.what
+    return ""
 
 
 def _check_value(declaration: Declared, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.formats.token_store import document_lengths
 from tests.shell import Shell
-from tests.stores import rewrite
+from tests.stores import amended, rewrite
 
 
 def wrong_offsets(table: Any) -> None:
@@ -68,3 +69,38 @@ def test_documents_longer_than_their_lengths_can_say() -> None:
     assert document_lengths(np.array([0, most]), most, "x").tolist() == [most]
     with pytest.raises(DataError, match=r"x: a document of 4,294,967,296 tokens, where 4,294,967,295 is the most"):
         document_lengths(np.array([0, most + 1]), most + 1, "x")
+
+
+OPTIONS: list[tuple[str, Any]] = [
+    ("atom_size", 10**39),
+    ("atom_size", -3),
+    ("atom_size", "16"),
+    ("atom_size", 16.0),
+    ("atom_size", True),
+    ("atom_size", None),
+    ("shard_tokens", "x"),
+    ("shard_tokens", 0),
+    ("document_multiple", 1 << 62),
+    ("document_multiple", "x"),
+    ("sequence_length", [16]),
+    ("order_by", 3),
+    ("order_by", [1]),
+    ("mix_rows", "yes"),
+    ("max_repetition", "x"),
+    ("seed", -1),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OPTIONS)
+def test_options_that_no_command_records(made: Path, tmp_path: Path, shell: Shell, name: str, value: Any) -> None:
+    """They were believed: a shuffle wrote a manifest that nobody can read, or ended with a traceback."""
+    shutil.copytree(made / "packed", tmp_path / "copy")
+    with amended(tmp_path / "copy") as manifest:
+        manifest["options"][name] = value
+    out = tmp_path / "out"
+    for words in (["info"], ["stats"], ["verify"], ["shuffle", "-o", out, "--epoch", 1], ["show", "--row", 0]):
+        said = shell.refused(words[0], tmp_path / "copy", *words[1:])
+        assert f"error[bad-manifest]: {tmp_path}/copy/manifest.json: not a valid manifest: its option {name}" in said
+    assert not out.exists()
+    with pytest.raises(DataError, match=f"its option {name}"):
+        packtool.open(tmp_path / "copy")
