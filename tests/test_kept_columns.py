@@ -226,8 +226,7 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
     refused("lang,lang:number", "--keep: lang is named twice. Keep each column once.")
     refused(
         ",",
-        "--keep: ',' is not a list of fields, such as score:number,lang. Give a list of fields, such as "
-        "score:number,lang.",
+        "--keep: ',' can't be used. Give a list of fields, such as score:number,lang.",
     )
     refused("lang", "--keep: columns are looked up by the segment table. Leave one of the two out.", segments=False)
     bad = tokenized(tmp_path / "bad", [{"text": "a", "score": 1}, {"text": "b", "score": "high"}], "score")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -49,7 +50,13 @@ class Argument(_AsTyped, TyperArgument):
 
 
 class TerminalOption(_AsTyped, TyperOption):
-    """An option."""
+    """An option.
+
+    Attributes:
+        missing: what to do where it must be given and is not; empty to see the help.
+    """
+
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,11 @@ class Command(TyperCommand):
             effects.apply(terminal, stack)
             self._handler(arguments, terminal)
 
+    def get_help(self, ctx: Any) -> str:
+        """Return the help, whose examples are folded where a terminal is narrow: they keep their lines otherwise."""
+        width = ctx.make_formatter().width
+        return "\n".join(_folded(line, width) for line in super().get_help(ctx).splitlines())
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", *typing.get_args(Group))}
         for parameter in self.get_params(ctx):
@@ -136,6 +148,20 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _folded(line: str, width: int) -> str:
+    """Fold a command that is too wide, as a shell reads it.
+
+    >>> print(_folded("  packtool tokenize data/ -o store -j 16", 30))
+      packtool tokenize data/ \\
+          -o store -j 16
+    """
+    if len(line) <= width:
+        return line
+    lead = " " * (len(line) - len(line.lstrip()))
+    lines = textwrap.wrap(line, width - 2, subsequent_indent=f"{lead}    ", break_on_hyphens=False)
+    return " \\\n".join(lines)
 
 
 def _flag(*names: str, callback: Callable[..., Any], help: str) -> TerminalOption:
@@ -178,7 +204,7 @@ def _parameter(declaration: Declared) -> Argument | TerminalOption:
     negates = option.kind is FLAG and declaration.default is not False  # it is on, or the strategy decides
     flags = f"{declaration.flag}/--no-{declaration.flag.removeprefix('--')}" if negates else declaration.flag
     eager: dict[str, Any] = {"callback": effects.configure, "is_eager": True} if declaration.name == "config" else {}
-    return TerminalOption(
+    made = TerminalOption(
         param_decls=[declaration.name, flags, *filter(None, [option.short])],
         is_flag=option.kind is FLAG,
         multiple=option.kind.repeated,
@@ -187,6 +213,8 @@ def _parameter(declaration: Declared) -> Argument | TerminalOption:
         **shared,
         **eager,
     )
+    made.missing = option.missing
+    return made
 
 
 def _text(default: Any) -> Any:

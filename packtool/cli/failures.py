@@ -151,13 +151,20 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
         code, what, remedy = "missing-command", "no command was given", "choose one of the commands above"
     elif "NoSuchOption" in names:
         code, what, where = "unknown-option", f"{command} has no such option", error.option_name
+        owners = _owners(error.option_name)
+        if owners and context:
+            have = "has" if len(owners) == 1 else "have"
+            what += f"; {' and '.join(owners)} {have} it"
         meant = OTHER_OPTIONS.get(error.option_name)
         if context and any(meant in option.opts for option in context.command.params):
             remedy = f"did you mean {meant}?"
+        elif owners:
+            pass  # a name that is nearly the same would mean something else
         elif error.possibilities:
             remedy = f"did you mean {' or '.join(error.possibilities)}?"
     elif "MissingParameter" in names:
         code, what, where = "missing-option", _need(error.param, command), _name(error.param)
+        remedy = getattr(error.param, "missing", "") or remedy
     elif "BadParameter" in names:
         code, what, where = "bad-option", error.message.rstrip("."), _name(error.param) if error.param else None
     elif "BadOptionUsage" in names:
@@ -172,6 +179,18 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
             what = f"{command} takes fewer arguments: there is no room for {what[what.rindex('(') + 1 : -1]}"
         what = what[:1].lower() + what[1:]
     return UsageError(code, what, remedy=remedy, where=where)
+
+
+def _owners(option: str) -> list[str]:
+    """List the commands that have an option, at most two."""
+    from packtool.options.commands import ARGUMENTS, arguments_of
+    from packtool.options.declare import declared
+
+    owners = []
+    for command in ARGUMENTS:
+        if any(declaration.flag == option for declaration in declared(arguments_of(command)).values()):
+            owners.append(f"packtool {command}")
+    return owners[:2]
 
 
 def _need(parameter: Any, command: str) -> str:

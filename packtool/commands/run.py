@@ -47,7 +47,6 @@ from packtool.options.signature import takes
 from packtool.outputs.claim import look
 from packtool.places.typed import place_of, places_of
 from packtool.places.url import as_typed, dataset_url, is_remote
-from packtool.planning import packing
 from packtool.planning.selecting.weights import by_store, weights_in
 from packtool.support.clock import Clock
 from packtool.text.encoding.load import find, info_of
@@ -183,7 +182,7 @@ def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
         )
     try:
         if stage.name == "pack" and "strategy" not in stage.options:
-            remedy = f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}'
+            remedy = declared(PackArguments)["strategy"].option.missing
             what, where = "pack needs the option strategy", stage.table.place()
             raise UsageError("missing-option", what, remedy=remedy, where=where)
         options = checked(arguments_of(stage.name)(*stage.arguments(), **_without_made(stage)))

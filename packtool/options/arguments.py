@@ -52,6 +52,33 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
     return plain
 
 
+def changed(before: Mapping[str, Any], arguments: object) -> list[str]:
+    """Say of each argument that was another one before what it was.
+
+    Args:
+        before: as `plain_arguments` returned them.
+        arguments: as they are now.
+
+    >>> from packtool.options.pack import PackArguments
+    >>> changed({"stores": ["/a"], "strategy": "bfd", "shuffle": False}, PackArguments(["/a"], "c", strategy="ffd"))
+    ['--strategy was bfd', '--no-shuffle was given']
+    """
+    now, said = plain_arguments(arguments), []
+    for name, declaration in declared(type(arguments)).items():
+        if before.get(name) == now.get(name):
+            continue
+        if name not in before:
+            said.append(f"{declaration.flag} was not given")
+        elif isinstance(before[name], bool):
+            [typed] = _as_words(name, before[name], repeated=False)
+            said.append(f"{typed} was given")
+        else:
+            value = before[name]
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            said.append(f"{declaration.flag} was {text}")
+    return said
+
+
 def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
     """Write some of the arguments as they are typed, without defaults.
 

@@ -31,7 +31,7 @@ def checked(arguments: Arguments) -> Arguments:
     2048
     >>> checked(PackOptions(mix_rows="no"))
     Traceback (most recent call last):
-    packtool.errors.UsageError: --mix-rows: 'no' is not true or false. Give true or false.
+    packtool.errors.UsageError: --mix-rows: 'no' can't be used. Give true or false.
     """
     written: Any = arguments
     parsed = {}
@@ -105,14 +105,14 @@ def _no_effect(declaration: Declared, why: str, rule: Needs | Excludes | Only) -
 
 
 def _parsed(declaration: Declared, value: Any) -> Any:
-    words = declaration.option.kind.words
     try:
         return declaration.option.kind.parse(value)
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
     except (ValueError, TypeError):
-        what = f"{value if isinstance(value, Fraction) else shown(value)} is not {words}"
-        raise UsageError("bad-option", what, remedy=f"give {words}", where=declaration.flag) from None
+        what = f"{value if isinstance(value, Fraction) else shown(value)} can't be used"
+        remedy = f"give {declaration.option.kind.words}"
+        raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag) from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:

@@ -140,6 +140,7 @@ class Option:
         not_taken_by: the few that do not take it.
         instead: what to do where it is not taken; by default, to choose a strategy or method that takes it.
         required: strategies and methods that take it need it.
+        missing: what to do where it must be given and is not; by default, to see the help.
         positional: without a name on the command line, and `input` in a file.
         in_file: may stand in a TOML file: it is about the work, not about one call.
         recorded: the output depends on it, so the manifest records it.
@@ -161,6 +162,7 @@ class Option:
     not_taken_by: tuple[str, ...] = ()
     instead: str = ""
     required: bool = False
+    missing: str = ""
     positional: bool = False
     in_file: bool = True
     recorded: bool = False

@@ -52,6 +52,7 @@ OTHER_OPTIONS = {
     "--seq-len": "--sequence-length",
     "--seq-length": "--sequence-length",
     "--algorithm": "--strategy",
+    "--strategy": "--compare",
     "--packing": "--strategy",
     "-s": "--strategy",
     "--jobs": "--workers",

@@ -33,7 +33,14 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
     _: KW_ONLY
     strategy: Annotated[
         str,
-        Option(TEXT, f"Strategy: {listed(STRATEGIES)}.", "Rows", metavar="NAME", suggestions=STRATEGIES),
+        Option(
+            TEXT,
+            f"Strategy: {listed(STRATEGIES)}.",
+            "Rows",
+            metavar="NAME",
+            suggestions=STRATEGIES,
+            missing=f"give {listed(STRATEGIES)}; packtool stats STORE --compare all says what each would make of it",
+        ),
     ]
     shuffle: Annotated[
         bool, Option(FLAG, "Shuffle the rows (for concat and padding: the atoms), or keep corpus order.", "Order")

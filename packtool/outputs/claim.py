@@ -28,7 +28,7 @@ from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
 from packtool.formats.schema import FORMAT_VERSION, listed
-from packtool.options.arguments import plain_arguments
+from packtool.options.arguments import changed, plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
@@ -90,7 +90,7 @@ class Finished(There):
     """
 
     digest: str = ""
-    by: State | None = None
+    by: Made | None = None
 
     @property
     def last(self) -> State | None:
@@ -290,14 +290,14 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Way:
     if isinstance(there, Nothing):
         return Way.BEGIN
     if options.resume:
-        return _resumed(place, there, state)
+        return _resumed(place, there, state, options)
     if not options.overwrite:
         raise _not_empty(place, there)
     _require_ours(place, there)
     return Way.REPLACE
 
 
-def _resumed(place: Place, there: There, state: State) -> Way:
+def _resumed(place: Place, there: There, state: State, options: Writing) -> Way:
     """Decide what a run that resumes does: the column `resume` of `decide`."""
     if isinstance(there, Finished):
         if state.same(there.by):
@@ -306,14 +306,14 @@ def _resumed(place: Place, there: There, state: State) -> Way:
         # Only the dataset that the killed run was to replace may go: one that was finished since has another digest.
         if there.mark is not None and state.same(there.mark) and there.digest == there.mark.replaces:
             return Way.GO_ON
-        raise _not_resumed(place, there, state, there.by)
+        raise _not_resumed(place, there, state, there.by, options)
     if state.same(there.mark):
         return Way.GO_ON
     if there.mark is None and set(there.names) <= {MARKER, f"{UNFINISHED}/{LOCK}"}:
         return Way.GO_ON  # no file of a dataset is there yet, so nothing can be mixed up
     if _leftovers(there):
         return Way.REPLACE
-    raise _not_resumed(place, there, state, there.mark)
+    raise _not_resumed(place, there, state, there.mark, options)
 
 
 def _begin(output: Output, options: Writing, there: There) -> None:
@@ -442,11 +442,12 @@ def _require_whole(place: Place) -> None:
         raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
 
 
-def _not_resumed(place: Place, there: There, state: State, by: State | None) -> UsageError:
+def _not_resumed(place: Place, there: There, state: State, by: Mark | Made | None, options: Writing) -> UsageError:
     """Return the error for work that a run can neither continue nor keep.
 
     Args:
-        by: the command that made it, and its key; None if they are unknown.
+        by: the command that made it, its key and arguments; None if they are unknown.
+        options: of this run.
     """
     if by is None:
         what = "not empty, and not the output of an interrupted run"
@@ -456,9 +457,15 @@ def _not_resumed(place: Place, there: There, state: State, by: State | None) -> 
         elif isinstance(there, Other):  # --overwrite would not remove it
             remedy = "choose another output, or move it away"
         return UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
-    what = "begun with other options or inputs"
+    differ = changed(by.arguments, options)
     if by.command != state.command:
         what = f"written by packtool {by.command}, not by packtool {state.command}"
+    elif not by.arguments:
+        what = "begun with other options or inputs"
+    elif differ:
+        what = f"begun with other options: {', '.join(differ)}"
+    else:
+        what = "begun with these options, but a file that it reads has changed since, or packtool's version"
     remedy = "give the same ones, or give --overwrite to start again"
     return UsageError("resume-differs", what, remedy=remedy, where=str(place))
 

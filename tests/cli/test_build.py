@@ -35,10 +35,14 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_help_fits_and_has_an_example(command: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    narrow = shell(command, "--help")
+    assert max(map(len, narrow.splitlines())) <= 50
     monkeypatch.setenv("COLUMNS", "80")
     text = shell(command, "--help")
     assert f"  Examples:\n  packtool {command}" in text
     assert max(map(len, text.splitlines())) <= 80
+    assert "".join(narrow.replace("\\\n", "").split()) == "".join(text.split())
     for option in ("--quiet", "--json") if command not in ("info", "doctor", "show", "find") else ("--json",):
         if command != "show":
             assert option in text

@@ -37,12 +37,18 @@ USAGE = {
     "tokenize -s x": "[unknown-option]: -s: packtool tokenize has no such option. See packtool tokenize --help.",
     "tokenize --num-proc 3": "[unknown-option]: --num-proc: packtool tokenize has no such option. Did you mean --work",
     f"{ROWS} group_texts": "[unknown-strategy]: --strategy: there is no strategy 'group_texts'. Did you mean concat (",
+    "stats store --strategy bfd": "[unknown-option]: --strategy: packtool stats has no such option; packtool pack has "
+    "it. Did you mean --compare?",
+    "tokenize a --atom-size 3": "[unknown-option]: --atom-size: packtool tokenize has no such option; packtool pack "
+    "and packtool shuffle have it. See packtool tokenize --help.",
+    "pack store -o p -L 64": "[missing-option]: --strategy: packtool pack needs this option. Give concat, padding, ff",
+    f"{ROWS} concat -L 2,048": "[bad-option]: --sequence-length: '2,048' can't be used. Give a whole number, such as ",
     f"{ROWS} BFDD": "[unknown-strategy]: --strategy: there is no strategy 'BFDD'. Did you mean bfd (whole documents ",
     "pack --zzzz": "[unknown-option]: --zzzz: packtool pack has no such option. See packtool pack --help.",
     "-x": "[unknown-option]: -x: packtool has no such option. See packtool --help.",
     "pack store --seed": "[bad-option]: --seed: a value is missing after it. See --help.",
     f"{ROWS} concat --seed -1": "[bad-option]: --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
-    f"{ROWS} concat --seed x": "[bad-option]: --seed: 'x' is not a whole number. Give a whole number.",
+    f"{ROWS} concat --seed x": "[bad-option]: --seed: 'x' can't be used. Give a whole number.",
 }
 
 

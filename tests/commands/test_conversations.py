@@ -307,8 +307,8 @@ def test_bad_conversations_are_told_and_counted(
     [
         ({"bos": True}, "--bos", "the chat template says what begins a conversation"),
         ({"template_args": {"messages": []}}, "--template-args", "it has 'messages', which the conversation"),
-        ({"template_args": "{x"}, "--template-args", "'{x' is not a JSON object"),
-        ({"template_args": "[1]"}, "--template-args", "'[1]' is not a JSON object"),
+        ({"template_args": "{x"}, "--template-args", "'{x' can't be used"),
+        ({"template_args": "[1]"}, "--template-args", "'[1]' can't be used"),
         ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on all"),
         ({"template_date": "soon"}, "--template-date", "'soon' is not a date"),
         ({"chat_template": "nowhere.jinja"}, "nowhere.jinja", "can't be read"),
@@ -323,6 +323,8 @@ def test_options_that_make_no_sense_are_refused(
     assert error.value.where == where
     assert error.value.what.startswith(what)
     assert not (tmp_path / "s").exists()
+    if error.value.code == "no-chat-template":
+        assert error.value.remedy.startswith("give the model's own --tokenizer, whose files have one, or else --chat-t")
 
 
 def test_conversations_need_an_extra(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

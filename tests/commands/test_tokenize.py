@@ -229,10 +229,10 @@ def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, mo
         assert done.returncode == -signal.SIGKILL, done.stderr
     assert contents(run(corpus, tmp_path / "o", resume=True).path) == expected
     assert run(corpus, tmp_path / "o", resume=True).kept
-    with pytest.raises(UsageError, match="begun with other options or inputs"):
+    with pytest.raises(UsageError, match="o: begun with other options: --min-words was not given"):
         run(corpus, tmp_path / "o", resume=True, min_words=2)
     (corpus / "a.jsonl").write_bytes(jsonl(TEXTS))
-    with pytest.raises(UsageError, match="begun with other options or inputs"):
+    with pytest.raises(UsageError, match="begun with these options, but a file that it reads has changed"):
         run(corpus, tmp_path / "o", resume=True)
 
 

@@ -58,11 +58,11 @@ COUNTS = "a list of whole numbers, such as 2048,8192"
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"buckets": "512,b"}, f"--buckets: '512,b' is not {COUNTS}. Give {COUNTS}."),
-        ({"sequence_length": True}, f"--sequence-length: True is not {COUNT}. Give {COUNT}."),
-        ({"sequence_length": 0.5}, f"--sequence-length: 0.5 is not {COUNT}. Give {COUNT}."),
-        ({"sequence_length": 8, "shuffle": "no"}, "--shuffle: 'no' is not true or false. Give true or false."),
-        ({"sequence_length": 8, "seed": "x"}, "--seed: 'x' is not a whole number. Give a whole number."),
+        ({"buckets": "512,b"}, f"--buckets: '512,b' can't be used. Give {COUNTS}."),
+        ({"sequence_length": True}, f"--sequence-length: True can't be used. Give {COUNT}."),
+        ({"sequence_length": 0.5}, f"--sequence-length: 0.5 can't be used. Give {COUNT}."),
+        ({"sequence_length": 8, "shuffle": "no"}, "--shuffle: 'no' can't be used. Give true or false."),
+        ({"sequence_length": 8, "seed": "x"}, "--seed: 'x' can't be used. Give a whole number."),
     ],
 )
 def test_numbers_given_from_python_as_something_else(options: dict[str, Any], message: str) -> None:

@@ -47,7 +47,7 @@ def test_shares_are_exact() -> None:
         assert PackOptions(max_repetition=written).repetition == Fraction(3, 10)
     with pytest.raises(
         UsageError,
-        match=r"--max-repetition: 'x' is not a share of at most 1, such as 1%. Give a share of at most 1, such as 1%.",
+        match=r"--max-repetition: 'x' can't be used. Give a share of at most 1, such as 1%.",
     ):
         checked(PackOptions(max_repetition="x"))
 
@@ -119,6 +119,6 @@ def test_suffixes_on_the_command_line_and_in_a_file(here: Path) -> None:
 
 def test_a_number_that_is_none(tmp_path: Path, shell: Shell) -> None:
     assert shell.refused("pack", "s", "-o", tmp_path / "p", "--strategy", "concat", "-L", "2kk", status=2) == (
-        "packtool: error[bad-option]: --sequence-length: '2kk' is not a whole number, such as 2048 or 2k. "
+        "packtool: error[bad-option]: --sequence-length: '2kk' can't be used. "
         "Give a whole number, such as 2048 or 2k.\n"
     )

@@ -114,7 +114,10 @@ def _tags(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def _no_default(templates: Mapping[str, str], where: str) -> UsageError:
     known = f": there are {', '.join(sorted(templates))}" if templates else ""
     what = f"the tokenizer has no {'default ' * bool(templates)}chat template{known}"
-    return UsageError("no-chat-template", what, remedy="give one with --chat-template", where=where)
+    remedy = "give the model's own --tokenizer, whose files have one, or else --chat-template FILE"
+    if templates:
+        remedy = "give the name of one: --chat-template NAME"
+    return UsageError("no-chat-template", what, remedy=remedy, where=where)
 
 
 def _read(path: Path | str, templates: Mapping[str, str]) -> str:

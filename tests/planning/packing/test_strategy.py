@@ -17,7 +17,7 @@ from packtool.planning.packing import PackOptions, plan
         ("buckets", {"buckets": (4, 4)}, r"--buckets: the sizes must differ"),
         ("buckets", {"buckets": ()}, r"--buckets: the sizes must differ"),
         ("buckets", {"buckets": (1, 4)}, r"--buckets: 1 is out of range"),
-        ("buckets", {"padding_threshold": Fraction(2)}, r"--padding-threshold: 2 is not a share"),
+        ("buckets", {"padding_threshold": Fraction(2)}, r"--padding-threshold: 2 can't be used. Give a share"),
         (
             "buckets",
             {"remainder": "drop"},
