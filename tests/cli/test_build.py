@@ -42,7 +42,8 @@ def test_help_fits_and_has_an_example(command: str, shell: Shell, monkeypatch: p
     text = shell(command, "--help")
     assert f"  Examples:\n  packtool {command}" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "".join(narrow.replace("\\\n", "").split()) == "".join(text.split())
+    [one, other] = ["".join(each.replace("\\\n", "").split()) for each in (narrow, text)]
+    assert one == other
     for option in ("--quiet", "--json") if command not in ("info", "doctor", "show", "find") else ("--json",):
         if command != "show":
             assert option in text

@@ -24,7 +24,7 @@ def test_what_lies_there_is_kept_or_replaced(bucket: Bucket, staging: Path) -> N
     with pytest.raises(UsageError) as error:
         begin(staging)
     assert (error.value.code, error.value.where) == ("output-not-empty", URL)
-    with pytest.raises(UsageError, match="begun with these options, but a file"):
+    with pytest.raises(UsageError, match="begun with other options"):
         begin(staging, "other", resume=True)
     kept = begin(staging, resume=True)
     assert kept.finished
