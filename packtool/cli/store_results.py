@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from packtool.formats.schema import StoreManifest
     from packtool.options.shared import Terminal
 
+_NAMED = 5
+"""Most files that a line names."""
+
 
 def show_store(result: TokenizeResult, terminal: Terminal) -> None:
     """Print what became of the texts that were tokenized."""
@@ -46,6 +49,9 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if is_default(tokenizer):
         lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
+    for format, names in run["read_as"].items():
+        more = f", … ({len(names):,} files)" * (len(names) > _NAMED)
+        lines.append(f"read as {format}: {', '.join(names[:_NAMED])}{more}")
     lines += text_lines(manifest, run)
     if not documents:
         lines.append(f"Wrote {result.path}, which holds no document. To see what an input holds: packtool info INPUT.")

@@ -64,7 +64,9 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     assert fails(DataError, bad, out).startswith(f"{bad}:3: not valid JSON: Unterminated string")
     bad.write_bytes(b'{"text": "fine"}\n{"id": 1, "body": "elsewhere"}\n')
     message = fails(DataError, bad, out)
-    assert message.startswith(f"{bad}:2: no text field 'text'; there are id, body. Name the field with --text-field")
+    assert message.startswith(
+        f"{bad}:2: no text field 'text'; there are id, body (read as jsonl). Name the field with --text-field"
+    )
     bad.write_bytes(b'{"text": null}\n')
     assert f"{bad}:1: text field 'text' is null" in fails(DataError, bad, out)
     bad.write_bytes(b'{"text": 5}\n')

@@ -7,16 +7,18 @@ import io
 import json
 import re
 from codecs import BOM_UTF8
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from packtool.errors import DataError
 from packtool.places.url import is_remote
 from packtool.text.conversations.turns import has_sender, holds_turns
-from packtool.text.corpus.decompress import SUFFIXES, DecompressedStream, sniff
+from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
 from packtool.text.corpus.foreign import foreign, not_read
-from packtool.text.corpus.records import CorpusFile, shown
+from packtool.text.corpus.records import CorpusFile, Readable, shown
 from packtool.text.faults import Fault
 
 _PARQUET_MAGIC = b"PAR1"
@@ -34,17 +36,26 @@ _BY_SUFFIX = {
     ".tsv": "tsv",
     ".tab": "tsv",
 }
+_SURE = ("jsonl", "parquet", "arrow")
+"""Formats for which the suffix is enough."""
 _METADATA = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 """JSON files that other tools put next to data."""
-_HEAD = 1 << 14
+_HEAD, _MOST = 1 << 14, 1 << 22
+_LINES = 10
+"""Where content tells the format, more than `_HEAD` is read until so many lines are there: one may be damaged."""
 _JSON = re.compile(rb"\s*(?:\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]])")
 """An array, or an object over several lines: the first ends with a comma or bracket, the second begins with a name, or
 ends it."""
 _RECORDS = re.compile(rb'\s*\[\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _OPENS = re.compile(rb"\s*\[\s*(?=[^\s\]])")
 """An array that is not empty, up to its first element."""
+_BEGINS = re.compile(rb"""\s*\{\s*(?:\}|(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*:)""")
+"""A line that begins like a record, whole or not; Python writes single quotes."""
 _LISTS = re.compile(rb"\s*\[\s*\[\s*\{")
 _MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
+
+
+_SAY = "say what it is: --format jsonl, lines or text"
 
 
 def suffix_format(name: str) -> str | None:
@@ -54,6 +65,20 @@ def suffix_format(name: str) -> str | None:
     ('jsonl', None, None)
     """
     return None if PurePosixPath(name).name in _METADATA else _BY_SUFFIX.get(_suffix(name))
+
+
+def taken_for(files: Iterable[CorpusFile]) -> dict[str, list[str]]:
+    """Return the names of the files whose suffix does not say what they were taken for, by that.
+
+    >>> taken_for([CorpusFile("a.jsonl", "a.jsonl", 9, "jsonl"), CorpusFile("b.log", "b.log", 9, "jsonl")])
+    {'jsonl': ['b.log']}
+    """
+    names: dict[str, list[str]] = {}
+    for file in files:
+        told = _by_name(file.name)
+        if told != file.format and (told, file.format) != ("jsonl", "json"):
+            names.setdefault(file.format, []).append(file.name)
+    return names
 
 
 def _suffix(name: str) -> str:
@@ -75,28 +100,44 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         if not is_remote(location) and not Path(location).is_file():
             what, remedy = "a pipe or device, which can't be read twice", "send it to standard input and give - instead"
             raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
-        raw = open_raw(location)
-        try:
-            head = read_up_to(raw, _HEAD)
-        finally:
-            raw.close()
+        with closing(open_raw(location)) as raw:
+            compression = sniff(read_up_to(raw, _HEAD))
+            raw.seek(0)
+            lines = _LINES
+            if format or _by_name(name) in _SURE:
+                lines = 0
+            head, whole = _head(open_stream(raw, compression), lines)
     except OSError as error:
         what = f"can't be read ({(error.strerror or str(error)).lower()})"
         raise DataError("unreadable-input", what, remedy="check it", where=shown(location)) from None
-    compression = sniff(head)
-    if compression:
-        stream = DecompressedStream(open_raw(location), compression)
-        try:
-            head = read_up_to(stream, _HEAD)
-        except Fault:
-            head = b""  # reading will tell, and say what is lost
-        finally:
-            stream.close()
-    kind = format or format_of(name, head)
+    kind = format or format_of(name, head, whole=whole)
     if kind == "jsonl" and is_json(head):
         kind = "json"
-    fault = _fault(head, kind, compression, asked=format is not None)
+    fault = _fault(head[:_HEAD], kind, compression, asked=format is not None)
+    if not kind:
+        kind = "text"
+        fault = fault or not_read("neither JSON Lines nor a text: some of its lines are records", _SAY)
     return CorpusFile(shown(name), location, size, kind, compression, modified, inode, fault)
+
+
+def _head(stream: Readable, lines: int) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, and whether they are all.
+
+    Args:
+        lines: that are to be among them, if there are so many in `_MOST` bytes.
+    """
+    head, size = b"", _HEAD
+    try:
+        while len(head) < size:
+            more = read_up_to(stream, size - len(head))
+            head += more
+            if not more:
+                break
+            if len(head) == size < _MOST and head.count(b"\n") < lines:
+                size *= 16
+    except Fault:
+        pass  # reading will tell, and say what is lost
+    return head, len(head) < size
 
 
 def _fault(head: bytes, kind: str, compression: str, *, asked: bool) -> Fault | None:
@@ -128,14 +169,16 @@ def _other_table(head: bytes, *, asked: bool) -> Fault | None:
     return None
 
 
-def format_of(name: str, head: bytes) -> str:
-    """Recognise the format of a file: by its content where that is plain, by its name where it is not.
+def format_of(name: str, head: bytes, *, whole: bool = True) -> str:
+    """Recognise the format of a file: by its content where that is plain, by its name where it is not; "" if neither
+    tells.
 
     A file of records must not pass for one long document because its suffix is unusual; whoever wants just that names
     the format.
 
     Args:
         head: the first bytes of the file, decompressed.
+        whole: they are all.
 
     >>> format_of("notes.md", b"# Notes"), format_of("dump.log", b'{"text": "a"}\\n{"text": "b"}\\n')
     ('text', 'jsonl')
@@ -146,13 +189,68 @@ def format_of(name: str, head: bytes) -> str:
         return "parquet"
     if is_arrow(head):
         return "arrow"
-    by_name = _BY_SUFFIX.get(_suffix(name), "text")
-    if by_name in ("jsonl", "parquet", "arrow"):
+    by_name = _by_name(name)
+    if by_name in _SURE:
         return by_name
-    if looks_like_jsonl(head) or _RECORDS.match(head.removeprefix(BOM_UTF8)):
+    of_records = _if_records(head.removeprefix(BOM_UTF8), name, whole=whole)
+    if of_records is not None:
+        return of_records
+    if by_name == "text":
+        return by_name  # prose may have as many commas in each line
+    marks = (("csv", ","), ("tsv", "\t"))
+    tables = [format for format, mark in marks if looks_like_table(head, mark, whole=whole)]
+    return tables[0] if len(tables) == 1 else by_name or "text"
+
+
+def _if_records(text: bytes, name: str, *, whole: bool) -> str | None:
+    """Return jsonl for a text that is records of JSON, "" for one that may be, and None for any other.
+
+    Most lines decide: what is damaged is one line of many, or each in the same way. A page that shows records has prose
+    around, and blocks whose inner lines begin otherwise: fewer than one line of four. What lies between would be
+    one long document, or many bad records, and is taken for neither unless its name tells.
+    """
+    if _RECORDS.match(text) or _over_lines(text, alone=not _suffix(name)):
         return "jsonl"
-    tables = [format for format, mark in (("csv", ","), ("tsv", "\t")) if looks_like_table(head, mark)]
-    return tables[0] if len(tables) == 1 else by_name
+    lines, records = _begin_like_records(text, whole=whole)
+    if 2 * records > lines:
+        return "jsonl"
+    if 4 * records > lines and not _by_name(name):
+        return ""
+    return None
+
+
+def _by_name(name: str) -> str:
+    """Return the format that a suffix tells; "" for any other."""
+    return _BY_SUFFIX.get(_suffix(name), "")
+
+
+def _begin_like_records(text: bytes, *, whole: bool) -> tuple[int, int]:
+    """Count the lines of a text that are not blank, and those that begin like a record.
+
+    >>> _begin_like_records(b'{"text": "cut\\n\\n{"text": "b"}\\nwords', whole=True)
+    (3, 2)
+    """
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    if not whole and len(lines) > 1:
+        lines.pop()  # perhaps not all of it
+    return len(lines), len(list(filter(_BEGINS.match, lines)))
+
+
+def _over_lines(text: bytes, *, alone: bool) -> bool:
+    """Return whether a text is objects over several lines, one after another, as `jq .` writes them.
+
+    Args:
+        alone: one is enough: nothing says that it is a file of another kind, such as a notebook.
+    """
+    text = text.lstrip()
+    first = _first_value(text)
+    if first is None:
+        return alone and _BEGINS.match(text) is not None and b"\n" in text[: text.find(b'"')]
+    value, size = first
+    rest = text[size:].lstrip()
+    if not isinstance(value, dict) or b"\n" not in text[:size]:
+        return False
+    return _BEGINS.match(rest.removeprefix(b",")) is not None or (alone and not rest)
 
 
 def is_arrow(head: bytes) -> bool:
@@ -216,29 +314,7 @@ def without_names(head: bytes) -> Fault | None:
     return None
 
 
-def looks_like_jsonl(head: bytes) -> bool:
-    """Return whether every line is a JSON object; for a first line longer than `head`, whether it begins like one.
-
-    >>> looks_like_jsonl(b'{"a": 1}'), looks_like_jsonl(b'{\\n "a": 1\\n}'), looks_like_jsonl(b'{"a": 1}\\n{% if %}\\n')
-    (True, False, False)
-    """
-    text = head.removeprefix(BOM_UTF8).lstrip()
-    lines = [line for line in text.split(b"\n") if line.strip()]
-    if len(head) >= _HEAD and len(lines) > 1:
-        lines.pop()  # perhaps not all of it
-    return bool(lines) and all(_is_object(line, whole=len(head) < _HEAD or len(lines) > 1) for line in lines)
-
-
-def _is_object(line: bytes, *, whole: bool) -> bool:
-    if not whole:
-        return re.match(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:', line) is not None
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def looks_like_table(head: bytes, delimiter: str) -> bool:
+def looks_like_table(head: bytes, delimiter: str, *, whole: bool = True) -> bool:
     """Return whether a header of two or more names is followed by rows with as many values each.
 
     A name is a word, in quotes or not: lines of prose with a comma in each are not a table.
@@ -250,7 +326,7 @@ def looks_like_table(head: bytes, delimiter: str) -> bool:
     lines = io.StringIO(text, newline="")
     plain = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     rows = list(filter(None, plain if delimiter == "\t" else csv.reader(lines, delimiter=delimiter)))
-    if len(head) >= _HEAD:
+    if not whole and rows:
         rows.pop()  # perhaps not all of it
     if len(rows) < 2 or len(rows[0]) < 2:
         return False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.file_bytes import FileBytes, open_raw
@@ -66,6 +68,7 @@ class SpanReader:
         if fault is None:
             try:
                 for batch in self._read(source):
+                    self._tell(batch)
                     batch.progress = batch.progress or batch.bytes
                     read += batch.progress
                     yield batch
@@ -74,7 +77,16 @@ class SpanReader:
         if fault is not None:
             rest = RecordBatch(self._fields)
             rest.reject(0, fault, lost=max(self._size(source) - read, 0))
+            self._tell(rest)
             yield rest
+
+    def _tell(self, batch: RecordBatch) -> None:
+        """Say of records without a text what their file was taken for."""
+        for place, reject in enumerate(batch.rejects):
+            fault = reject.fault
+            if fault.code == "missing-text":
+                told = Fault(fault.code, f"{fault.what} (read as {self._file.format})", fault.remedy)
+                batch.rejects[place] = msgspec.structs.replace(reject, fault=told)
 
     def _unsuited(self) -> Fault | None:
         """Return why a file that is plain text has no such fields; None if it may have, or none are read."""
@@ -82,7 +94,7 @@ class SpanReader:
         if self._file.format not in ("text", "lines"):
             return None
         if fields.chat:
-            return Fault("missing-text", f"{self._file.format}, which holds no conversations")
+            return Fault("missing-text", "plain text, which holds no conversations")
         if fields.columns or fields.ids:
             name = fields.text if fields.ids else fields.columns[0]
             return Fault("bad-field", f"plain text, which has no field {name!r}")

@@ -23,8 +23,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
+from tokenizers import Tokenizer
 
 import packtool
+from packtool.cli import run
 from packtool.errors import DataError
 from packtool.text.corpus.classify import classify, format_of
 from packtool.text.corpus.foreign import foreign
@@ -61,7 +63,7 @@ def test_other_encodings_are_named(tmp_path: Path) -> None:
         ("a.csv.gz", gzip.compress(b"id,text\n" + b"1,a\n" * 100_000, mtime=0), "csv", "gzip"),
         ("a", b"id,text\n1,a\n2,b\n", "csv", ""),
         ("a.dat", b"\xef\xbb\xbfid\ttext\n1\ta\n", "tsv", ""),
-        ("a.dat", b'id,text\n1,"an open quote' + b"." * 20_000, "text", ""),
+        ("a.dat", b'id,text\n1,"an open quote' + b"." * 20_000, "csv", ""),
         ("a.dat", b'id,text\n1,"two\nlines"\n2,"an open quote' + b"." * 20_000, "csv", ""),
         ("a.txt", b"Dear Ann, how are you?\nI am well, thanks.\n", "text", ""),
         ("a.txt", b"one,two\n", "text", ""),
@@ -240,10 +242,10 @@ def test_json_lines_are_known_under_every_name(records: list[dict[str, str]], su
 @given(
     st.lists(st.text(ascii_letters, min_size=1, max_size=9), min_size=2, max_size=5, unique=True),
     st.lists(st.lists(st.text(), min_size=5, max_size=5), min_size=1),
-    st.sampled_from(["", ".txt", ".dat", ".csv", ".tsv"]),
+    st.sampled_from(["", ".log", ".dat", ".csv", ".tsv"]),
     st.sampled_from([("csv", ","), ("tsv", "\t")]),
 )
-def test_tables_are_known_under_every_name(
+def test_tables_are_known_under_names_that_say_nothing_else(
     names: list[str], rows: list[list[str]], suffix: str, kind: tuple[str, str]
 ) -> None:
     format, _ = kind
@@ -253,7 +255,58 @@ def test_tables_are_known_under_every_name(
         out.writelines("\t".join(row[: len(names)]) + "\n" for row in [names, *rows])
     else:
         csv.writer(out).writerows([names, *(row[: len(names)] for row in rows)])
-    assert format_of(f"a{suffix}", out.getvalue().encode("utf-8", "replace")[: 1 << 14]) == format
+    head = out.getvalue().encode("utf-8", "replace")[: 1 << 14]
+    assert format_of(f"a{suffix}", head) == format
+    assert format_of("a.txt", head) == "text"
+
+
+GOOD = b'{"text": "one"}\n{"text": "two"}\n{"text": "three"}\n'
+BLOCK = b'```\n{\n  "text": "one",\n  "id": 3\n}\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("head", "format"),
+    [
+        (b'{"text": "broken\n' + GOOD, "jsonl"),
+        (b'rest of a line that tail -c cut"}\n' + GOOD, "jsonl"),
+        (b"r" * 100_000 + b'"}\n' + GOOD, "jsonl"),
+        (b'{"text": "a raw\ttab"}\n' * 9, "jsonl"),
+        (GOOD + b'{"text": "cut', "jsonl"),
+        (b"{'text': 'as Python writes it'}\n", "jsonl"),
+        (GOOD.replace(b"\n", b",\n"), "jsonl"),
+        (b"# made by a crawler\n" + GOOD * 2, "jsonl"),
+        (b'{\n  "text": "one"\n}\n{\n  "text": "two"\n}\n', "json"),
+        (b'{\n  "text": "one"\n},\n{\n  "text": "two"\n}\n', "json"),
+        (b"A page.\n\n" + BLOCK + b"More words.\n" + BLOCK, "text"),
+        (b"A page.\nwith words\n" * 3 + GOOD[:16], "text"),
+        (b'{% if a %}\n{{ "text" }}\n', "text"),
+    ],
+)
+@pytest.mark.parametrize("name", ["-", "part-00000", "dump.log"])
+def test_most_lines_tell_records_and_prose_apart(tmp_path: Path, name: str, head: bytes, format: str) -> None:
+    (tmp_path / name).write_bytes(head)
+    file = classify(name, str(tmp_path / name), None)
+    assert (file.format, file.fault) == (format, None)
+
+
+def test_what_may_be_records_or_prose_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"Some words.\n" * 4 + GOOD)
+    with pytest.raises(DataError) as error:
+        packtool.tokenize(tmp_path / "a.log", tmp_path / "s", tokenizer=ASSET)
+    assert str(error.value) == (
+        f"{tmp_path}/a.log: neither JSON Lines nor a text: some of its lines are records. Say what it is: --format "
+        "jsonl, lines or text, or give --on-error skip or quarantine."
+    )
+    packtool.tokenize(tmp_path / "a.log", tmp_path / "s", tokenizer=ASSET, format="text")
+    assert len(documents(tmp_path / "s")) == 1
+
+
+@pytest.mark.parametrize("head", [b"a,b\nc,d\n", b"Hello,text\nwords, and more words\n"])
+def test_a_text_is_never_a_table(tmp_path: Path, head: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(head)
+    packtool.tokenize(tmp_path / "a.txt", tmp_path / "s", tokenizer=ASSET)
+    (document,) = documents(tmp_path / "s")
+    assert Tokenizer.from_file(str(ASSET)).decode(document[:-1]) == head.decode()
 
 
 def test_no_prose_or_code_is_taken_for_records() -> None:
@@ -281,3 +334,14 @@ def test_a_zero_byte_in_a_record_damages_that_record_alone() -> None:
     head = b'{"text": "a"}\n{"text": "\0"}\n'
     assert foreign(head, "jsonl", asked=False) is None
     assert foreign(head, "text", asked=False) is not None
+
+
+def test_the_summary_says_what_files_were_taken_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, data in {"a.dat": b"id,text\n1,one\n2,two\n", "b.jsonl": GOOD, "part-00000": GOOD, "n.md": b"w"}.items():
+        (tmp_path / name).write_bytes(data)
+    inputs = [str(tmp_path / name) for name in ("a.dat", "b.jsonl", "part-00000", "n.md")]
+    assert run(["tokenize", *inputs, "-o", str(tmp_path / "s"), "--tokenizer", str(ASSET)]) == 0
+    said = capsys.readouterr().out
+    for line in ("read as csv: a.dat\n", "read as jsonl: part-00000\n", "read as text: n.md\n"):
+        assert line in said
+    assert "b.jsonl" not in said

@@ -103,7 +103,8 @@ def test_json_of_arrow_is_read_wherever_it_stands(tmp_path: Path, name: str) -> 
         [{"messages": messages, "tools": {"parameters": {"n": None}}}, {"messages": [], "tools": {}}],
         [],
     )
-    assert read(path, Fields()) == (["one"], [(2, "missing-text", "text field 'text' is an object, not a string")])
+    what = f"text field 'text' is an object, not a string (read as {name[2:].replace('feather', 'arrow')})"
+    assert read(path, Fields()) == (["one"], [(2, "missing-text", what)])
 
 
 def test_a_map_is_an_object_and_bytes_are_text(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path:
     with pytest.raises(DataError) as error:
         packtool.tokenize(tmp_path / "a.csv", tmp_path / "store", tokenizer=ASSET)
     assert str(error.value) == (
-        f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body. "
+        f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body (read as csv). "
         "Name the field with --text-field or --conversations, or the fields with --prompt and --completion, "
         "or give --on-error skip or quarantine."
     )
@@ -102,7 +102,7 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
         ("number", "column 'number' holds int64, not strings"),
     ):
         [batch] = read(file, Span(0), column)
-        assert batch.rejects == [Reject(0, Fault("missing-text", reason), lost=file.bytes)]
+        assert batch.rejects == [Reject(0, Fault("missing-text", f"{reason} (read as parquet)"), lost=file.bytes)]
     parts = [list(read(file, Span(0, *bounds), "body")) for bounds in ((0, 1), (1, 2), (2, -1))]
     lost = [reject.lost for [batch] in parts for reject in batch.rejects]
     assert len(lost) == 3
@@ -113,7 +113,9 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     twice = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     parquet.write_table(twice, tmp_path / "x.parquet")
     reject = Reject(
-        0, Fault("missing-text", "2 columns are called 'text'"), lost=(tmp_path / "x.parquet").stat().st_size
+        0,
+        Fault("missing-text", "2 columns are called 'text' (read as parquet)"),
+        lost=(tmp_path / "x.parquet").stat().st_size,
     )
     assert only_batch(tmp_path / "x.parquet").rejects == [reject]
 
