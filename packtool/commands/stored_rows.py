@@ -126,6 +126,9 @@ def _write(
     )
     mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix, moved=order is not None)
+    stores = None
+    if index_of is not None:
+        stores = index_names(index_of, output.place)
     manifest = msgspec.structs.replace(
         manifest,
         lengths=_array(output, LENGTHS, lengths),
@@ -134,7 +137,7 @@ def _write(
         buckets=buckets,
         batches=_array(output, BATCHES, table),
         tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output),
-        stores=None if index_of is None else index_names(index_of, output.place),
+        stores=stores,
         columns=_columns(dataset, output),
     )
     if base.index_only:

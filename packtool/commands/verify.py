@@ -319,7 +319,8 @@ def _agrees(said: Any, follows: Any) -> bool:
     (True, False)
     """
     if isinstance(said, dict) and isinstance(follows, dict):
-        return all(_agrees(said[name], follows[name]) for name in said.keys() & follows.keys())
+        both = said.keys() & follows.keys()
+        return all(map(_agrees, map(said.get, both), map(follows.get, both)))
     if isinstance(said, list) and isinstance(follows, list):
         return len(said) == len(follows) and all(map(_agrees, said, follows))
     # Where another packtool wrote the report again without this number, the number is null.

@@ -190,7 +190,9 @@ class _Packed:
         report = read_report(self.recipe.place, self.manifest.report, dict[str, Any])
         metrics = report.get("metrics") or {}
         most = (metrics.get("documents_per_row") or {}).get("max")
-        return most if isinstance(most, int) else None
+        if not isinstance(most, int):
+            return None
+        return most
 
     @property
     def lanes(self) -> int | None:

@@ -230,8 +230,8 @@ class ReorderedRows(ComputedRows):
         super().__init__(stored, pad_id, dtype)
         self._layout = Layout(plan, order)
         self._unit = plan.unit
-        self._reordered = order if isinstance(plan, StoredPlan) else None
-        self._whole = isinstance(plan, StoredPlan) and plan.unit == plan.sequence_length
+        self._stored_atoms = isinstance(plan, StoredPlan)
+        self._whole = self._stored_atoms and plan.unit == plan.sequence_length
 
     def __len__(self) -> int:
         return self._layout.rows
@@ -245,9 +245,9 @@ class ReorderedRows(ComputedRows):
 
     @property
     def order(self) -> I64:
-        if self._reordered is None:
+        if self._layout.order is None or not self._stored_atoms:
             return super().order
-        order = self._reordered.view()
+        order = self._layout.order.view()
         order.setflags(write=False)  # rows are read by this very array
         return order
 

@@ -17,7 +17,9 @@ def count(value: float) -> str:
     >>> count(1234567), count(float("nan"))
     ('1,234,567', '–')
     """
-    return UNKNOWN if isnan(value) else f"{value:,.0f}"
+    if isnan(value):
+        return UNKNOWN
+    return f"{value:,.0f}"
 
 
 def short(value: float) -> str:
@@ -85,7 +87,9 @@ def times(value: float) -> str:
     >>> times(1.5)
     '1.50×'
     """
-    return UNKNOWN if isnan(value) else f"{number(value)}×"
+    if isnan(value):
+        return UNKNOWN
+    return f"{number(value)}×"
 
 
 def times_random(homogeneity: Homogeneity) -> float | None:

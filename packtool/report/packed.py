@@ -129,6 +129,9 @@ def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
     except ValueError as error:
         where = place_of(place).where(manifest.report.name)
         raise manifests.damaged_report(str(error), where) from None
+    choice = None
+    if manifest.choice is not None:
+        choice = manifest.choice.options
     return msgspec.structs.replace(
         report,
         packtool_version=manifest.packtool_version,
@@ -136,7 +139,7 @@ def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
         options=msgspec.to_builtins(manifest.options),
         shuffle=manifest.shuffle,
         ledger=manifest.ledger,
-        choice=None if manifest.choice is None else manifest.choice.options,
+        choice=choice,
     )
 
 

@@ -115,5 +115,6 @@ def plural(count: int, unit: str) -> str:
     """
     if count != 1:  # also NaN, for a number that is not known
         unit += "es" if unit.endswith(("ch", "x", "s")) else "s"
-    shown = "–" if isnan(count) else f"{count:,}"
-    return f"{shown} {unit}"
+    if isnan(count):
+        return f"– {unit}"
+    return f"{count:,} {unit}"
