@@ -45,7 +45,7 @@ def test_documents_of_several_stores_follow_each_other(stores: list[Path], tmp_p
     if FORMATS[name].documents:
         assert list(map(len, found)) == [size for sizes in LENGTHS.values() for size in sizes]
     assert packtool.export(stores, tmp_path / "out", format=name, resume=True).kept
-    with pytest.raises(UsageError, match="begun with other options: INPUT was "):
+    with pytest.raises(UsageError, match="begun with other options: SOURCE was "):
         packtool.export(stores[::-1], tmp_path / "out", format=name, resume=True)
 
 
