@@ -21,6 +21,7 @@ CODES = frozenset(
         "encoder-fallback",
         "eos-doubtful",
         "files-skipped",
+        "holdout-by-text",
         "input-named-twice",
         "no-document-ends",
         "no-documents",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 from packtool.choosing.asked import Asked
@@ -10,6 +11,7 @@ from packtool.choosing.rules import Rule, asked_for
 from packtool.choosing.stored_document import StoredDocument, stored_document
 from packtool.errors import PacktoolError
 from packtool.formats.schema import NOT_DRAWN, Choice
+from packtool.warnings import PacktoolWarning
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def absent_document(documents: StoredDocuments, number: int, document: int, choi
         if removed is None:
             unknown.add(rule.reason)
         elif removed:
-            because.append(f"{rule.flag} {rule.asked(asked)}")
+            because.append(_in_words(rule, asked))
     left_out = choice.sources[number].left_out
     possible = {reason: each.documents for reason, each in left_out.items() if reason in unknown}
     store = documents.stores[number]
@@ -60,9 +62,22 @@ def _removes(rule: Rule, asked: Asked, documents: StoredDocuments, portion: Port
     if not rule.alone:
         return None
     try:
-        removes = rule.begin(rule.asked(asked), asked, documents)
-        if removes is None:
-            return None
-        return bool(removes(portion).any())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PacktoolWarning)  # packing it has said it
+            [removed] = rule.removes(asked, documents, [portion])
     except PacktoolError:  # it was left out before this rule looked at it, so a value may be missing or wrong
         return None
+    return bool(removed.any())
+
+
+def _in_words(rule: Rule, asked: Asked) -> str:
+    """Return the option that leaves a document out, as it is written; of a hold-out, also the side that it is on."""
+    words = f"{rule.flag} {rule.value(asked)}"
+    if rule.reason != "other_side":
+        return words
+    if asked.holdout_by is not None:
+        words += f" --holdout-by {asked.holdout_by}"
+    return f"{words}, of which it is on the side {_OTHER[asked.part or 'train']}"
+
+
+_OTHER = {"train": "holdout", "holdout": "train"}

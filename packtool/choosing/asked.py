@@ -25,6 +25,7 @@ class Asked:
 
     Attributes:
         mix: epochs or an amount of each store, or its share of `tokens`; in their order, once that is known.
+        holdout_by: the field whose value decides the side of a document, in place of its text.
         holdout_hashes: what the hashes that decide sides are of, where they are not of texts.
         where_stores: the number of each store that `where` names; None where it names none.
         sample_interval: width of the intervals of lengths that a sample is drawn from.
@@ -38,6 +39,7 @@ class Asked:
     mix: list[str] | None = None
     tokens: int | None = None
     holdout: str | None = None
+    holdout_by: str | None = None
     holdout_seed: int | None = None
     part: str | None = None
     shard_of: str | None = None
@@ -83,8 +85,8 @@ class Asked:
         if options.tokens is not None:
             asked = replace(asked, tokens=parse_amount(options.tokens))
         if options.holdout is not None:
-            seed = options.holdout_seed
-            asked = replace(asked, holdout=str(options.holdout), holdout_seed=seed, part=options.part)
+            seed, by = options.holdout_seed, options.holdout_by
+            asked = replace(asked, holdout=str(options.holdout), holdout_seed=seed, holdout_by=by, part=options.part)
         if options.holdout_of is not None:
             asked = replace(asked, **_held_out_of(options.holdout_of), part=options.part)
         if options.sample is not None:
@@ -152,5 +154,5 @@ def _held_out_of(dataset: Typed) -> dict[str, Any]:
     if asked.bound is None:
         what = f"it held out {asked.holdout}, and does not say of which hash on"
         raise UsageError("no-holdout", what, remedy="pack it again with this version", where=str(place))
-    names = ("holdout", "holdout_seed", "holdout_bound", "holdout_hashes")
+    names = ("holdout", "holdout_by", "holdout_seed", "holdout_bound", "holdout_hashes")
     return {name: getattr(asked, name) for name in names}

@@ -17,53 +17,79 @@ from packtool.errors import UsageError
 from packtool.formats.columns import Numbers, ReadField, first_unread, mask_of, numbers_of
 from packtool.options.where import STORE, Compared, Condition, Field, Negated
 from packtool.planning.plan import I64, Mask
+from packtool.support.sizes import plural
 
 _ORDERS: dict[str, Callable[..., Any]] = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 _OF_RESTS: dict[str, Callable[..., Any]] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 _REMEDY = "compare it as the text that it is, such as == '3', or say for which documents it counts"
 
 
-def holds(condition: Condition, portion: Portion, places: I64, stores: Mapping[str, int]) -> Mask:
-    """Return for documents of a portion whether a condition holds, as in Python, with None for a missing value.
+class Search:
+    """Finds the documents for which a condition holds, as in Python, with None for a missing value.
 
     Args:
-        places: of the documents in the portion.
-        stores: the number of each store that the condition names.
+        condition: that is looked for.
+        stores: the number of each store that it names.
 
     Raises:
-        UsageError: the store lacks a field, or a document lacks the value of one that must be put in an order.
-        DataError: a value is not of the type that it is compared with.
+        UsageError: it names others.
     """
-    if isinstance(condition, Negated):
-        return ~holds(condition.part, portion, places, stores)
-    if isinstance(condition, Compared):
-        return _compared(condition, portion, places, stores)
-    out = np.full(len(places), condition.all)
-    for part in condition.parts:
-        # As in Python, a part is looked at only where those before it do not decide.
-        undecided = np.flatnonzero(out == condition.all)
-        if len(undecided):
-            out[undecided] = holds(part, portion, places[undecided], stores)
-    return out
 
+    def __init__(self, condition: Condition, stores: Mapping[str, int]) -> None:
+        self._condition = condition
+        self._stores = stores
+        self._missing: dict[str, tuple[int, str]] = {}
+        """By comparison, the documents without a value that must have one, with the name of the first."""
 
-def _compared(compared: Compared, portion: Portion, places: I64, stores: Mapping[str, int]) -> Mask:
-    """Return for documents of a portion whether a comparison holds."""
-    if compared.field.built_in:
-        _require_unambiguous(compared.field.name, portion)
-        if compared.field == STORE:
-            numbers = [stores[str(name)] for name in compared.constants]
-            return np.full(len(places), portion.number in numbers)
-    values = _values(compared.field, portion).take(pa.array(places))
-    found = _present(compared, values, portion, places)
-    absent = mask_of(values.is_null())
-    if compared.how == "in":
-        return found | (absent & (None in compared.constants))
-    if absent.any():
-        first = portion.store.name_of(portion.first + int(places[absent][0]))
-        remedy = "say what becomes of them: ... is not None and ... leaves them out, ... is None or ... takes them"
-        raise UsageError("bad-where", f"{compared.text}: the field is missing", remedy=remedy, where=first)
-    return found
+    def holds(self, portion: Portion, places: I64) -> Mask:
+        """Return for documents of a portion whether the condition holds.
+
+        Args:
+            places: of the documents in the portion.
+
+        Raises:
+            UsageError: the store lacks a field.
+            DataError: a value is not of the type that it is compared with.
+        """
+        return self._holds(self._condition, portion, places)
+
+    def require_all_present(self) -> None:
+        """Raise a UsageError where a document that was looked at lacks a value that must be put in an order."""
+        for text, (times, first) in self._missing.items():
+            what = f"{text}: the field is missing in {plural(times, 'document')} (first: {first})"
+            remedy = "say what becomes of them: ... is not None and ... leaves them out, ... is None or ... takes them"
+            raise UsageError("bad-where", what, remedy=remedy, where="--where")
+
+    def _holds(self, condition: Condition, portion: Portion, places: I64) -> Mask:
+        if isinstance(condition, Negated):
+            return ~self._holds(condition.part, portion, places)
+        if isinstance(condition, Compared):
+            return self._compared(condition, portion, places)
+        out = np.full(len(places), condition.all)
+        for part in condition.parts:
+            # As in Python, a part is looked at only where those before it do not decide.
+            undecided = np.flatnonzero(out == condition.all)
+            if len(undecided):
+                out[undecided] = self._holds(part, portion, places[undecided])
+        return out
+
+    def _compared(self, compared: Compared, portion: Portion, places: I64) -> Mask:
+        """Return for documents of a portion whether a comparison holds."""
+        if compared.field.built_in:
+            _require_unambiguous(compared.field.name, portion)
+            if compared.field == STORE:
+                numbers = [self._stores.get(str(name)) for name in compared.constants]
+                return np.full(len(places), portion.number in numbers)
+        values = _values(compared.field, portion).take(pa.array(places))
+        found = _present(compared, values, portion, places)
+        absent = mask_of(values.is_null())
+        if compared.how == "in":
+            return found | (absent & (None in compared.constants))
+        for place in np.flatnonzero(absent)[:1].tolist():
+            here = portion.store.name_of(portion.first + int(places[place]))
+            times, first = self._missing.get(compared.text, (0, here))
+            self._missing[compared.text] = (times + int(np.count_nonzero(absent)), first)
+        return found
 
 
 def _present(compared: Compared, values: Any, portion: Portion, places: I64) -> Mask:

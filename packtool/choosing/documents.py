@@ -19,6 +19,7 @@ from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64
 
 Codes = npt.NDArray[np.uint8]
+_FEW = 1024
 
 
 def names_of(places: Iterable[Place]) -> StoreNames:
@@ -72,6 +73,14 @@ class StoredDocuments:
                 for a, b in blocks(ends[shard + 1] - first):
                     yield Portion(self, number, shard, first + a, first + b)
 
+    def after(self, portion: Portion) -> Iterator[Portion]:
+        """Yield the documents of a store after a portion, a few of one shard at a time."""
+        ends = self.stores[portion.number].first_documents.tolist()
+        for shard in range(portion.shard, len(ends) - 1):
+            begin = max(portion.last, ends[shard])
+            for first in range(begin, ends[shard + 1], _FEW):
+                yield Portion(self, portion.number, shard, first, min(first + _FEW, ends[shard + 1]))
+
     def only(self, number: int, document: int) -> Portion:
         """Return one document of a store."""
         shard = int(np.searchsorted(self.stores[number].first_documents, document, side="right")) - 1
@@ -114,6 +123,9 @@ class Portion:
     shard: int
     first: int
     last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
 
     @property
     def store(self) -> TokenStore:
@@ -161,13 +173,38 @@ class Portion:
         hashes: U64 = self.origins["hash"]
         return hashes
 
+    @property
+    def hashes_of_records(self) -> U64:
+        """Hashes that all documents of a record share: where a conversation is several, the hash of its last one.
+
+        The last one has the whole conversation: its hash is that of the conversation where it is one document.
+        """
+        if not self.store.manifest.several_of_record:
+            return self.hashes
+        self.documents.require_alike()
+        origins = np.concatenate([self.origins, *self._rest_of_record()])
+        changes = (origins["file"][1:] != origins["file"][:-1]) | (origins["record"][1:] != origins["record"][:-1])
+        lasts = np.append(np.flatnonzero(changes), len(origins) - 1)
+        hashes: U64 = origins["hash"][lasts[np.searchsorted(lasts, np.arange(len(self)))]]
+        return hashes
+
+    def _rest_of_record(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the origins of the documents after these that are of the same record as the last of these."""
+        last = self.origins[-1]
+        for portion in self.documents.after(self):
+            origins = portion.origins
+            others = np.flatnonzero((origins["file"] != last["file"]) | (origins["record"] != last["record"]))
+            yield origins[: [*others.tolist(), len(origins)][0]]
+            if len(others):
+                return
+
     def field(self, name: str) -> Any:
         """Return a field that was kept with them: text, null where it is missing."""
         return self.documents.column(self.number, self.shard, name)[self._in_shard]
 
     def marked(self, numbers: I64) -> Mask:
         """Mark those of these documents of the store, which ascend."""
-        mask = np.zeros(self.last - self.first, np.bool_)
+        mask = np.zeros(len(self), np.bool_)
         a, b = np.searchsorted(numbers, [self.first, self.last])
         mask[numbers[a:b] - self.first] = True
         return mask

@@ -64,7 +64,7 @@ def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Po
     exclusions.stores.require_unchanged()
 
     def marked(portion: Portion) -> Mask:
-        mask = np.zeros(len(portion.codes), np.bool_)
+        mask = np.zeros(len(portion), np.bool_)
         for numbers in named:
             mask |= portion.marked(numbers[portion.number])
         for hashes in texts:

@@ -6,9 +6,8 @@ must be known of documents before a store is made, and what `find` says of a doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ import numpy as np
 from packtool.choosing.asked import Asked
 from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.choosing.exclusions import excluded
+from packtool.choosing.sides import Sides
+from packtool.errors import UsageError
 from packtool.formats.token_store import TEXTS
 from packtool.options.declare import Declared, flag, given
 from packtool.options.documents import DocumentOptions
@@ -25,7 +26,7 @@ from packtool.planning.plan import Ints, Mask
 from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64, bound_of_number, first_of_each, held_out, in_shard, sampled
 
-Removes = Callable[[Portion], Mask]
+Removes = Callable[[Asked, StoredDocuments, Iterable[Portion]], Iterator[Mask]]
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,16 @@ class Rule:
     Attributes:
         reason: why, in manifests and reports.
         options: that ask for it; messages name the first, which `Asked` has.
-        begin: takes the value that asks for it, and returns what marks the documents of a portion that it leaves out;
-            None where that is not known.
-        origins: tells from the value of the first option whether the rule reads where documents came from.
+        removes: function that marks, for each of some portions of the documents, what it leaves out. What is left out
+            already by the rules before is final when the first portion is asked for.
+        reads_origins: tells from the options whether the rule reads where documents came from.
         alone: whether it looks at a document alone, by what a manifest records.
     """
 
     reason: str
     options: tuple[str, ...]
-    begin: Callable[[Any, Asked, StoredDocuments], Removes | None]
-    origins: Callable[[Any], bool] = lambda value: False
+    removes: Removes
+    reads_origins: Callable[[DocumentOptions], bool]
     alone: bool = True
 
     @property
@@ -52,121 +53,131 @@ class Rule:
         """The option that asks for it, as it is written."""
         return flag(self.options[0])
 
-    def asked(self, asked: Asked) -> Any:
+    def value(self, asked: Asked) -> Any:
         """Return the value that asks for it; None if nothing does."""
         return getattr(asked, self.options[0])
 
 
-def _always(value: Any) -> bool:
+def _always(options: DocumentOptions) -> bool:
     return True
 
 
-def _where_came_from(condition: str) -> bool:
-    return needs_origins(condition_of(condition))
+def _never(options: DocumentOptions) -> bool:
+    return False
 
 
-def _excluded(digests: Any, asked: Asked, documents: StoredDocuments) -> Removes:
-    return excluded(asked.exclusions, documents)
+def _where_came_from(options: DocumentOptions) -> bool:
+    return options.where is not None and needs_origins(condition_of(options.where))
 
 
-def _not_where(where: str, asked: Asked, documents: StoredDocuments) -> Removes | None:
-    from packtool.choosing.condition import holds  # reads with Arrow, which takes a while to load
+def _by_texts(options: DocumentOptions) -> bool:
+    return options.holdout_by is None
 
-    condition, stores = condition_of(where), asked.where_stores or {}
-    if not set(store_names(condition)) <= set(stores):
-        return None  # recorded before names were: what they meant depends on where the stores lay
 
-    def removes(portion: Portion) -> Mask:
-        out = np.zeros(len(portion.codes), np.bool_)
+def _excluded(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    yield from map(excluded(asked.exclusions, documents), portions)
+
+
+def _not_where(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    from packtool.choosing.condition import Search  # reads with Arrow, which takes a while to load
+
+    search = Search(condition_of(asked.where or ""), asked.where_stores or {})
+    for portion in portions:
+        out = np.zeros(len(portion), np.bool_)
         left = portion.left  # what is left out already may lack fields
-        out[left] = ~holds(condition, portion, left, stores)
-        return out
-
-    return removes
-
-
-def _too_short(least: int, asked: Asked, documents: StoredDocuments) -> Removes:
-    return lambda portion: portion.lengths < least
+        out[left] = ~search.holds(portion, left)
+        yield out
+    search.require_all_present()
 
 
-def _too_long(most: int, asked: Asked, documents: StoredDocuments) -> Removes:
-    return lambda portion: portion.lengths > most
+def _too_short(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    for portion in portions:
+        yield portion.lengths < (asked.min_tokens or 0)
 
 
-def _conversation_too_long(drop: str, asked: Asked, documents: StoredDocuments) -> Removes | None:
-    longest = asked.longest
-    if longest is None:
-        return None
-    return lambda portion: (portion.lengths > longest) & portion.store.manifest.conversations
+def _too_long(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    for portion in portions:
+        yield portion.lengths > (asked.max_tokens or 0)
 
 
-def _duplicates(drop: bool, asked: Asked, documents: StoredDocuments) -> Removes:
+def _conversation_too_long(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    for portion in portions:
+        yield (portion.lengths > (asked.longest or 0)) & portion.store.manifest.conversations
+
+
+def _duplicates(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
     def left() -> Iterator[tuple[U64, Any]]:
         for portion in documents.portions():
             places = portion.left
             yield portion.hashes[places], portion.here.start + places
 
     first = first_of_each(left, len(documents), documents.arrays)
-    return lambda portion: ~first[portion.here]
+    for portion in portions:
+        yield ~first[portion.here]
 
 
-def _other_side(amount: str, asked: Asked, documents: StoredDocuments) -> Removes | None:
+def _other_side(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
     if asked.bound is None:
-        return None
-    held = partial(held_out, seed=int(asked.holdout_seed or 0), bound=asked.bound)
-    return lambda portion: held(portion.hashes) != (asked.part == "holdout")
+        what, remedy = "the hash is not recorded below which documents are held out", "pack it again with this version"
+        raise UsageError("no-holdout", what, remedy=remedy, where="--holdout")
+    sides = Sides(asked.holdout_by)
+    for portion in portions:
+        held = held_out(sides.hashes(portion), seed=int(asked.holdout_seed or 0), bound=asked.bound)
+        yield held != (asked.part == "holdout")
+    sides.warn_of_missing()
 
 
-def _other_shard(part: str, asked: Asked, documents: StoredDocuments) -> Removes:
-    number, shards = map(int, part.split("/"))
-    return lambda portion: ~in_shard(portion.hashes, number, shards)
+def _other_shard(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    number, shards = map(int, (asked.shard_of or "1/1").split("/"))
+    for portion in portions:
+        yield ~in_shard(portion.hashes, number, shards)
 
 
-def _not_sampled(share: str, asked: Asked, documents: StoredDocuments) -> Removes:
-    drawn, interval = documents.none(), int(asked.sample_interval or 0)
+def _not_sampled(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    drawn, share = documents.none(), parse_share(asked.sample or 1)
     for number in range(len(documents.stores)):
         here = documents.of_store(number)
         left = np.flatnonzero(documents.codes[here] == 0)
-        drawn[here] = sampled(documents.lengths[here], left, parse_share(share), interval, int(asked.seed or 0))
-    return lambda portion: ~drawn[portion.here]
+        drawn[here] = sampled(documents.lengths[here], left, share, asked.sample_interval or 1, asked.seed or 0)
+    for portion in portions:
+        yield ~drawn[portion.here]
 
 
 RULES = (
     Rule("excluded", ("exclude",), _excluded, _always, alone=False),
     Rule("not_where", ("where",), _not_where, _where_came_from),
-    Rule("too_short", ("min_tokens",), _too_short),
-    Rule("too_long", ("max_tokens",), _too_long),
-    Rule("too_long", ("too_long",), _conversation_too_long),
+    Rule("too_short", ("min_tokens",), _too_short, _never),
+    Rule("too_long", ("max_tokens",), _too_long, _never),
+    Rule("too_long", ("too_long",), _conversation_too_long, _never, alone=False),
     Rule("duplicates", ("drop_duplicates",), _duplicates, _always, alone=False),
-    Rule("other_side", ("holdout", "holdout_of"), _other_side, _always),
+    Rule("other_side", ("holdout", "holdout_of"), _other_side, _by_texts),
     Rule("other_shard", ("shard_of",), _other_shard, _always),
-    Rule("not_sampled", ("sample",), _not_sampled, alone=False),
+    Rule("not_sampled", ("sample",), _not_sampled, _never, alone=False),
 )
 """Why a document may not be taken: the first of these that holds."""
 
 
 def asked_for(asked: Asked) -> list[Rule]:
     """List the rules that options ask for."""
-    return [rule for rule in RULES if rule.asked(asked) is not None]
+    return [rule for rule in RULES if rule.value(asked) is not None]
 
 
 def reading_origins(options: DocumentOptions) -> list[Declared]:
     """List the given options whose rules read where documents came from, before there are any."""
     found = []
     for rule in RULES:
-        names = [name for name in rule.options if hasattr(options, name)]
-        found += [each for each in given(options, names) if rule.origins(getattr(options, each.name))]
+        if rule.reads_origins(options):
+            found += given(options, [name for name in rule.options if hasattr(options, name)])
     return found
 
 
 def leave_out(asked: Asked, documents: StoredDocuments) -> None:
     """Give documents that may not be taken the number of the first rule that says so."""
     for rule in asked_for(asked):
-        removes = rule.begin(rule.asked(asked), asked, documents)
-        assert removes is not None
-        for portion in documents.portions():
+        removed = rule.removes(asked, documents, documents.portions())
+        for portion, mask in zip(documents.portions(), removed, strict=True):
             codes = portion.codes
-            codes[removes(portion) & (codes == 0)] = 1 + RULES.index(rule)
+            codes[mask & (codes == 0)] = 1 + RULES.index(rule)
 
 
 def settled(asked: Asked, options: DocumentOptions, documents: StoredDocuments) -> Asked:
@@ -182,12 +193,13 @@ def settled(asked: Asked, options: DocumentOptions, documents: StoredDocuments) 
         asked = replace(asked, where_stores=stores_named(asked.where, documents.names))
     if asked.holdout is None:
         return asked
-    documents.require_alike()
-    hashed = documents.stores[0].hashed
-    if options.holdout_of is not None:
-        documents.require_hashed(asked.holdout_hashes or TEXTS, f"the hold-out of {options.holdout_of}")
-    elif hashed != TEXTS:
-        asked = replace(asked, holdout_hashes=hashed)
+    if asked.holdout_by is None:
+        documents.require_alike()
+        hashed = documents.stores[0].hashed
+        if options.holdout_of is not None:
+            documents.require_hashed(asked.holdout_hashes or TEXTS, f"the hold-out of {options.holdout_of}")
+        elif hashed != TEXTS:
+            asked = replace(asked, holdout_hashes=hashed)
     if asked.bound is None:
         asked = replace(asked, holdout_bound=str(_holdout_bound(asked, documents)))
     return asked
@@ -205,13 +217,13 @@ def stores_named(where: str, names: StoreNames) -> dict[str, int] | None:
 
 def _holdout_bound(asked: Asked, documents: StoredDocuments) -> int:
     """Return the hash below which as many of all documents are held out as asked."""
-    amount = asked.amount
+    amount, sides = asked.amount, Sides(asked.holdout_by)
 
     def drawn() -> Iterator[tuple[U64, Ints]]:
         for portion in documents.portions():
-            counted: Ints = np.ones(len(portion.codes), np.int64)
+            counted: Ints = np.ones(len(portion), np.int64)
             if amount.tokens:
                 counted = portion.lengths
-            yield portion.hashes, counted
+            yield sides.hashes(portion), counted
 
     return bound_of_number(drawn, amount.documents or amount.tokens, seed=int(asked.holdout_seed or 0))

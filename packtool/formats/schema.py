@@ -161,6 +161,11 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Whether its documents are conversations."""
         return "conversations" in self.options
 
+    @property
+    def several_of_record(self) -> bool:
+        """Whether a record may be several documents, which follow each other: a conversation, up to each message."""
+        return self.options.get("train_on") == "each"
+
 
 class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
     """One shard of rows.

@@ -12,6 +12,7 @@ from packtool.options.declare import Excludes, Needs, Option
 from packtool.options.kinds import (
     AMOUNT,
     COUNT,
+    FIELD,
     FLAG,
     NUMBER,
     PART,
@@ -84,13 +85,21 @@ class DocumentOptions:
             PART, "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores."
         ),
     ] = None
+    holdout_by: Annotated[
+        str | None,
+        _choosing(
+            FIELD,
+            "Hold out by a kept field, not by text: documents of one repository, url or author are on one side.",
+            needs=Needs("holdout", "say how much is held out: --holdout 0.5%"),
+        ),
+    ] = None
     holdout_of: Annotated[
         Path | str | None,
         _choosing(
             PLACE,
             "Hold out what a packed dataset did, by its hashes: the same side in these stores, too.",
             metavar="DATASET",
-            excludes=Excludes(("holdout", "holdout_seed"), "leave it out: the dataset has them"),
+            excludes=Excludes(("holdout", "holdout_by", "holdout_seed"), "leave it out: the dataset has them"),
         ),
     ] = None
     part: Annotated[

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.choosing.condition import holds
+from packtool.choosing.condition import Search
 from packtool.choosing.documents import StoredDocuments
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.packed import PackedDataset
@@ -58,8 +58,10 @@ def path(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Pat
 def taken(path: Path, expression: str) -> list[bool]:
     """Whether packtool takes each document."""
     found: list[bool] = []
+    search = Search(condition_of(expression), {"web": 0})
     for portion in StoredDocuments(Corpus([path])).portions():
-        found += holds(condition_of(expression), portion, portion.left, {"web": 0}).tolist()
+        found += search.holds(portion, portion.left).tolist()
+    search.require_all_present()
     return found
 
 
@@ -127,7 +129,7 @@ def test_an_expression_means_what_python_makes_of_it(path: Path, records: list[R
         wanted = by_python(path, records, written)
         if wanted is None:
             refused += 1
-            with pytest.raises(UsageError, match="is missing"):
+            with pytest.raises(UsageError, match="is missing in"):
                 taken(path, written)
         else:
             assert taken(path, written) == wanted, written
@@ -171,7 +173,7 @@ REFUSED = {
     "nosuch == 1": "'nosuch' was not kept with the documents of ",
     "id == 'a'": "id: its documents have none. Tokenize with --id-field",
     "lang >= 3": "is not a number. Compare it as the text that it is",
-    "score >= 3": "a.jsonl:{first}: score >= 3: the field is missing. Say what becomes of them",
+    "score >= 3": "score >= 3: the field is missing in {missing} documents (first: a.jsonl:{first})",
 }
 
 
@@ -180,7 +182,7 @@ def test_what_means_nothing_is_refused_with_what_to_do(path: Path, records: list
     missing = [number for number, record in enumerate(records) if record["score"] is None]
     wanted = REFUSED[written]
     if written in ("score >= 3",):
-        wanted = wanted.format(first=missing[0] + 1)
+        wanted = wanted.format(missing=len(missing), first=missing[0] + 1)
     with pytest.raises(PacktoolError) as raised:
         packtool.stats(path, where=written)
     assert wanted in str(raised.value).replace("\\x00", "\0")
@@ -246,7 +248,7 @@ def test_without_provenance_files_and_lines_are_refused(tmp_path: Path) -> None:
     packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s"], workers=1, provenance=False)
     with pytest.raises(UsageError, match="--no-provenance"):
         packtool.stats(tmp_path / "in", where="line > 1")
-    with pytest.raises(UsageError, match=r"document 1: s > 0: the field is missing"):
+    with pytest.raises(UsageError, match=r"s > 0: the field is missing in 1 document \(first: .*document 1\)"):
         packtool.stats(tmp_path / "in", where="s > 0")
     assert packtool.stats(tmp_path / "in", where="s is None or s > 0")
 
