@@ -60,8 +60,6 @@ def _plain_preview(preview: Preview) -> dict[str, Any]:
 def _plain_estimate(estimate: Estimate) -> dict[str, Any]:
     """Return what is known of an estimate beside its amounts, for JSON."""
     return {
-        "least_tokens": estimate.least,
-        "most_tokens": estimate.most,
         "cpu_seconds": estimate.cpu_seconds,
         "places": estimate.places,
         "beginnings": estimate.beginnings,
@@ -121,15 +119,12 @@ def _describe_preview(preview: Preview) -> str:
 
 def _estimate_lines(estimate: Estimate, workers: int) -> list[str]:
     """Say what tokenizing will give and take, and how that is known."""
-    spread = ""
-    if estimate.most > estimate.least:
-        spread = f" ({estimate.least:,} to {estimate.most:,}, 19 times of 20)"
     seconds = estimate.cpu_seconds
     time = show_seconds(seconds)
     if workers > 1:
         time += f" of CPU time, {show_seconds(seconds / workers)} with {plural(workers, 'worker')}"
     lines = [
-        f"would write about {plural(estimate.tokens, 'token')}{spread}, {plural(estimate.documents, 'document')}, "
+        f"would write about {plural(estimate.tokens, 'token')}, {plural(estimate.documents, 'document')}, "
         f"{show_bytes(estimate.bytes)}",
         f"would take about {time}",
     ]

@@ -25,6 +25,10 @@ _MAGIC = {
     b"\xfd7zXZ\x00": "xz",
 }
 _READ = 1 << 16
+_LEAST = 1 << 8
+"""Bytes that a decompressor gets at least."""
+_AHEAD = 1 << 18
+"""Bytes, decompressed, that it may be ahead of what is read."""
 _STEP = 1 << 15
 """Bytes decompressed at once."""
 _XZ_MEMORY = 1 << 29
@@ -60,6 +64,8 @@ class DecompressedStream:
         self._make, self._error = _tools(kind)
         self._padded = kind in ("gzip", "xz")
         self._waiting = b""
+        self._at_once = _LEAST
+        self._given = self._fetched = 0
         self._member: Any = None
         self._damage: Fault | None = None
 
@@ -91,12 +97,13 @@ class DecompressedStream:
                 return b""
             data = b""
             if self._member.needs_input:
-                data, self._waiting = self._waiting or self._raw.read(_READ), b""
+                data = self._piece()
                 if not data:
                     raise EOFError("it ends too early")
             out: bytes = self._member.decompress(data, size)
+            self._given += len(out)
             if self._member.eof:
-                self._waiting = self._member.unused_data
+                self._waiting = self._member.unused_data + self._waiting
                 self._member = None
             if out:
                 return out
@@ -104,7 +111,7 @@ class DecompressedStream:
     def _begin(self) -> bool:
         """Start the next member; return whether there is one."""
         while True:
-            data = self._waiting or self._raw.read(_READ)
+            data = self._waiting or self._fetch()
             # gzip and xz files may be padded with zeros to whole blocks.
             self._waiting = data.lstrip(b"\0") if self._padded else data
             if self._waiting or not data:
@@ -112,6 +119,30 @@ class DecompressedStream:
         if self._waiting:
             self._member = self._make()
         return bool(self._waiting)
+
+    def _fetch(self) -> bytes:
+        data: bytes = self._raw.read(_READ)
+        self._fetched += len(data)
+        return data
+
+    def _piece(self) -> bytes:
+        """Return what the decompressor gets next: as much as gives about `_AHEAD` bytes, by what the last piece gave.
+
+        All that it gets counts as read: of a file that is a thousandth of its text, that would be much too much.
+        """
+        if self._given > _AHEAD:
+            self._at_once = max(self._at_once // 2, _LEAST)
+        elif self._given < _AHEAD // 4:
+            self._at_once = min(self._at_once * 2, _READ)
+        self._given = 0
+        self._waiting = self._waiting or self._fetch()
+        piece, self._waiting = self._waiting[: self._at_once], self._waiting[self._at_once :]
+        return piece
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the file whose text was read, about."""
+        return self._fetched - len(self._waiting)
 
     def close(self) -> None:
         self._raw.close()

@@ -69,7 +69,6 @@ class SpanReader:
             try:
                 for batch in self._read(source):
                     self._tell(batch)
-                    batch.progress = batch.progress or batch.bytes
                     read += batch.progress
                     yield batch
             except Fault as found:
@@ -133,8 +132,9 @@ class SpanReader:
             batches = read_jsonl(stream, self._fields, span.start, span.stop, limit)
         before = 0
         for batch in batches:
+            batch.progress = batch.bytes
             if file.compression:
-                batch.progress, before = source.tell() - before, source.tell()
+                batch.progress, before = stream.consumed - before, stream.consumed
             yield batch
 
 

@@ -1,15 +1,18 @@
-"""Estimate what `tokenize` will write, and how long it will take, from places of the corpus.
+"""Estimate what `tokenize` will write, and how long it will take, from places spread evenly over the corpus.
 
-Each place gives tokens and the bytes that they came from; the estimate is their ratio times all bytes. How far places
-differ gives the spread: the places are spread evenly, which is at least as exact as places drawn anywhere.
+A place stands for the bytes around it: tokens there / bytes read there × bytes that it stands for. Lines can be read
+from anywhere in an uncompressed file, tables from any row group; any other file is read from its beginning, which may
+not stand for the rest.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,22 +22,28 @@ from packtool.formats.names import LOSS, OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.outputs.delivery import Delivery
 from packtool.places.local import LocalPlace
 from packtool.support.temporary import temporary_directory
+from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.read import SpanReader
-from packtool.text.corpus.records import CorpusFile, RecordBatch
+from packtool.text.corpus.records import CorpusFile, RecordBatch, Span
+from packtool.text.corpus.tables import row_groups
 from packtool.text.encoding.encode import encoded, utf8_of
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.text.faults import Fault
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.recipe import StoreRecipe
-from packtool.text.tokenizing.sample import CHUNK, KeptShare, Look, looks, small, thin, within
 from packtool.text.tokenizing.tokenizer import Tokenizer
 
+PLACES = 64
+"""Places to look at, at most."""
+CHUNK = 1 << 16
+"""Bytes of text to tokenize at a place, about."""
+_COMPRESSED = 1 << 22
+"""Bytes of text to read of a compressed file: bz2 reads a block of 900 kB ahead, which counts as read."""
 _CPU_SECONDS = 5.0
-"""After which no further place is looked at; one takes a small part of a second."""
-_THINNED = 0.02
-"""The assumed error, as a share of its tokens, of a part that was read in whole but only partly tokenized."""
-_READ_AHEAD = 1 << 15
-"""Bytes of a compressed file that are read, and not yet decompressed, on average."""
+"""After which nothing further is read."""
+_TURN = 8
+"""Places are looked at in so many turns, so that those of the first turns are spread over the corpus, too."""
 _TIMED_CHARACTERS = 1 << 18
 """Characters on which the encoder is timed, about."""
 _TIMED_SECONDS = 0.2
@@ -45,22 +54,19 @@ _OVERHEAD = 1.15
 
 @dataclass(frozen=True)
 class Estimate:
-    """What tokenizing a corpus will take and give.
+    """What tokenizing a corpus will take and give, about.
 
     Attributes:
         tokens: EOS included.
-        least, most: that the number of tokens lies between, 19 times of 20.
-        documents: about.
-        bytes: of the store, about, without columns that are kept.
-        cpu_seconds: about.
+        documents: of the store.
+        bytes: of the store, without columns that are kept.
+        cpu_seconds: of the command.
         places: that were looked at.
         counts: of the documents there.
         beginnings: files of which only the beginning was read.
     """
 
     tokens: int
-    least: int
-    most: int
     documents: int
     bytes: int
     cpu_seconds: float
@@ -69,48 +75,84 @@ class Estimate:
     beginnings: int
 
 
+class Look(NamedTuple):
+    """Something to read.
+
+    Attributes:
+        span: to read, from its beginning.
+        stands_for: bytes of the corpus that it stands for.
+        text: bytes of text to read, and to tokenize of what is read at once, about.
+    """
+
+    span: Span
+    stands_for: float
+    text: int
+
+
+def looks(files: Sequence[CorpusFile]) -> list[Look]:
+    """Choose what to read of a corpus: all of a small one, else places spread evenly over its bytes.
+
+    >>> len(looks([CorpusFile("a", "a", 10, "jsonl"), CorpusFile("b", "b", 5, "jsonl")]))
+    2
+    >>> len(looks([CorpusFile("a", "a", 10**9, "jsonl")])), len(looks([CorpusFile("a", "a", 10**9, "jsonl", "gzip")]))
+    (64, 1)
+    """
+    size = sum(file.bytes for file in files)
+    if size <= PLACES * CHUNK:
+        return [Look(Span(number), file.bytes, sys.maxsize) for number, file in enumerate(files) if file.bytes]
+    width = size / PLACES
+    ends = np.cumsum([file.bytes for file in files])
+    found: Counter[Span] = Counter()
+    for place in range(PLACES):
+        at = int((place + 0.5) * width)
+        number = int(np.searchsorted(ends, at, side="right"))
+        offset = at - int(ends[number]) + files[number].bytes
+        found[_span(files[number], number, offset)] += 1
+    chosen = [Look(span, places * width, places * CHUNK) for span, places in found.items()]
+    return [look for turn in range(_TURN) for look in chosen[turn::_TURN]]
+
+
+def _span(file: CorpusFile, number: int, offset: int) -> Span:
+    """Return what to read for a place at this offset of a file."""
+    if file.bytes <= 2 * CHUNK:
+        return Span(number)
+    if file.format in ("jsonl", "lines") and not file.compression and not file.separator:
+        return Span(number, min(offset, file.bytes - CHUNK))
+    if file.format == "parquet":
+        return _group(file, number, offset)
+    return Span(number)
+
+
+def _group(file: CorpusFile, number: int, offset: int) -> Span:
+    """Return the row group at an offset of a Parquet file, in proportion to the groups' bytes."""
+    raw = open_raw(file.location)
+    try:
+        ends = np.cumsum(row_groups(raw))
+    except Fault:
+        return Span(number)  # reading it will tell
+    finally:
+        raw.close()
+    group = int(np.searchsorted(ends[:-1], offset / file.bytes * ends[-1], side="right"))
+    return Span(number, group, group + 1)
+
+
 @dataclass
 class _Seen:
-    """What was seen at one place, or in one batch of what is read in order.
+    """What was seen at a place: bytes as they lie in the file, and what they hold; `stands_for` as of `Look`."""
 
-    Attributes:
-        weight: places that it stands for.
-        bytes: as they lie in the file.
-        tokens, documents, characters: scaled to all of these bytes.
-    """
-
-    weight: float
-    bytes: float
-    tokens: float
-    documents: float
-    characters: float
+    stands_for: float
+    bytes: float = 0
+    tokens: float = 0
+    documents: float = 0
+    characters: float = 0
 
 
-@dataclass
-class _Sure:
-    """What was read of a part of the corpus that stands for itself.
-
-    Attributes:
-        thinned: not all of its documents were tokenized.
-        bytes, tokens, documents, characters: of all of it.
-    """
-
-    thinned: bool
-    bytes: float
-    tokens: float
-    documents: float
-    characters: float
-
-
-def estimate(
-    recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFile], *, fall_back: bool, seed: int = 0
-) -> Estimate:
-    """Estimate what tokenizing these files will write, in seconds: after `_CPU_SECONDS` it begins no new place.
+def estimate(recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFile], *, fall_back: bool) -> Estimate:
+    """Estimate what tokenizing these files will write, in seconds.
 
     Args:
         files: that lie on this machine.
         fall_back: go on with another encoder where one is wrong, or refuses the tokenizer.
-        seed: of the places.
 
     Raises:
         PacktoolError: a record that was looked at can't be used, as in a run.
@@ -128,145 +170,107 @@ def estimate(
         )
         while True:
             try:
-                return _Sample(tasks.Attempt(work, directory, 0, Worker()), files, begun, seed).estimate()
+                sample = _Sample(tasks.Attempt(work, directory, 0, Worker()), files, begun + _CPU_SECONDS)
+                for look in looks(files):
+                    if time.process_time() < sample.until:
+                        sample.look(look)
+                return sample.estimate()
             except (EncoderUnsuitableError, EncoderMismatchError) as error:
                 if not fall_back:
                     raise
                 work = msgspec.structs.replace(work, encoder=work.encoder.fallback(error))
 
 
+@dataclass
 class _Sample:
     """Places of a corpus, looked at.
 
-    Args:
-        begun: CPU time at which the estimate began.
-        seed: of the places.
+    Attributes:
+        attempt: tokenizes.
+        files: of the corpus.
+        until: CPU time of this process from which on nothing further is read.
+        seen: of each place that was looked at.
+        counts: of all that was tokenized.
+        texts: that were tokenized.
+        beginnings: files of which only the beginning was read.
+        read_seconds, take_seconds: CPU time of reading, and of tokenizing all that was read.
     """
 
-    def __init__(self, attempt: tasks.Attempt, files: Sequence[CorpusFile], begun: float, seed: int) -> None:
-        self._attempt = attempt
-        self._files = files
-        self._begun = begun
-        self._seed = seed
-        self._draw = np.random.default_rng(seed)
-        self._seen: list[_Seen] = []
-        self._certain: list[_Sure] = []
-        self._total = SpanCounts(-1)
-        self._texts: list[str] = []
-        self._read_bytes = 0
-        self._read_seconds = self._take_seconds = 0.0
-        self._places = self._looked = 0
-        self._beginnings: set[int] = set()
+    attempt: tasks.Attempt
+    files: Sequence[CorpusFile]
+    until: float
+    seen: list[_Seen] = field(default_factory=list)
+    counts: SpanCounts = field(default_factory=lambda: SpanCounts(-1))
+    texts: list[str] = field(default_factory=list)
+    beginnings: set[int] = field(default_factory=set)
+    read_seconds: float = 0
+    take_seconds: float = 0
+
+    def look(self, look: Look) -> None:
+        """Look at one place, or at what several fell in."""
+        file, recipe = self.files[look.span.file], self.attempt.recipe
+        seen = _Seen(look.stands_for)
+        counts, text = SpanCounts(look.span.file), 0
+        most = look.text
+        if file.compression:
+            most = max(most, _COMPRESSED)
+        reader = SpanReader(file, look.span, recipe.fields, limit=recipe.max_record_bytes)
+        clock = time.process_time()
+        for batch in reader:
+            self.read_seconds += time.process_time() - clock
+            if text >= most or clock > self.until:
+                if look.span.whole:
+                    self.beginnings.add(look.span.file)
+                break
+            text += batch.bytes
+            seen.bytes += batch.progress
+            self._take(look, batch, counts, reader, seen)
+            clock = time.process_time()
+        else:
+            if look.span.whole:
+                seen.bytes = file.bytes
+        self.counts.add(counts)
+        self.seen.append(seen)
+
+    def _take(self, look: Look, batch: RecordBatch, counts: SpanCounts, reader: SpanReader, seen: _Seen) -> None:
+        """Tokenize some documents of a batch, and scale what they give to all of the batch."""
+        share = _thin(batch, look.text)
+        texts = [text for text in batch.documents if isinstance(text, str)]
+        self.texts += texts
+        tokens, documents = counts.tokens, counts.documents
+        clock = time.process_time()
+        self.attempt.take(look.span, self.files[look.span.file], batch, counts, reader)
+        self.take_seconds += (time.process_time() - clock) / share
+        seen.tokens += (counts.tokens - tokens) / share
+        seen.documents += (counts.documents - documents) / share
+        seen.characters += sum(map(len, texts)) / share
 
     def estimate(self) -> Estimate:
-        """Look at places, and put together what they say of all bytes."""
-        chosen, census = looks(self._files, self._seed), small(self._files)
-        for look in chosen:
-            self._look(look, census=census)
-            if time.process_time() - self._begun > _CPU_SECONDS:
-                break
-        size = sum(file.bytes for file in self._files)
-        whole = census and self._looked == len(chosen)
-        tokens, spread = self._of_all("tokens", size)
-        documents, _ = self._of_all("documents", size)
-        characters, _ = self._of_all("characters", size)
-        if whole:
-            tokens, spread, documents = float(self._total.tokens), 0.0, float(self._total.documents)
+        """Put together what the places say of all bytes."""
+        tokens, documents = self._of_all("tokens"), self._of_all("documents")
         return Estimate(
             tokens=round(tokens),
-            least=max(0, math.floor(tokens - spread)),
-            most=math.ceil(tokens + spread),
             documents=round(documents),
-            bytes=self._bytes(tokens, documents),
-            cpu_seconds=self._cpu_seconds(size, characters),
-            places=self._places,
-            counts=self._total,
-            beginnings=len(self._beginnings),
+            bytes=self._store_bytes(tokens, documents),
+            cpu_seconds=self._cpu_seconds(),
+            places=len(self.seen),
+            counts=self.counts,
+            beginnings=len(self.beginnings),
         )
 
-    def _look(self, look: Look, *, census: bool) -> None:
-        """Look at one place, or at what several fell in."""
-        file, recipe = self._files[look.span.file], self._attempt.recipe
-        counts = SpanCounts(look.span.file)
-        found: list[_Seen] = []
-        thinned = False
-        reader = SpanReader(file, look.span, recipe.fields, limit=recipe.max_record_bytes)
-        batches = within(iter(reader), look.most)
-        while True:
-            clock = time.process_time()
-            batch = next(batches, None)
-            self._read_seconds += time.process_time() - clock
-            if batch is None:
-                break
-            self._read_bytes += batch.progress
-            kept = KeptShare()
-            if look.in_order:
-                share = batch.progress / max(1, min(look.size, look.most))
-                kept = thin(batch, CHUNK * max(1, look.places * share), self._draw)
-                thinned = thinned or kept.text < 1
-            found.append(self._take(look, batch, kept, counts, reader))
-        if look.cut and file.compression and found:
-            found[-1].bytes -= _READ_AHEAD
-        if look.certain:
-            self._certain.append(_Sure(thinned, *_sums(found)))
-        elif not census and (look.in_order or look.span.whole):
-            self._seen += _of_places(found, look.places)
-        else:
-            self._seen += found
-        self._total.add(counts)
-        self._looked += 1
-        self._places += look.places
-        if look.cut:
-            self._beginnings.add(look.span.file)
+    def _of_all(self, name: str) -> float:
+        """Estimate an amount of the whole corpus: each place counts by what it stands for."""
+        stands_for = amount = 0.0
+        for seen in self.seen:
+            if seen.bytes > 0:
+                stands_for += seen.stands_for
+                amount += seen.stands_for * getattr(seen, name) / seen.bytes
+        size = sum(file.bytes for file in self.files)
+        return amount * size / max(stands_for, 1)
 
-    def _take(self, look: Look, batch: RecordBatch, kept: KeptShare, counts: SpanCounts, reader: SpanReader) -> _Seen:
-        """Tokenize what is kept of a batch, and scale it to all of the batch."""
-        recipe = self._attempt.recipe
-        texts = [text for text in batch.documents if isinstance(text, str)]
-        self._texts += texts
-        tokens_before, documents_before = counts.tokens, counts.documents
-        clock = time.process_time()
-        self._attempt.take(look.span, self._files[look.span.file], batch, counts, reader)
-        self._take_seconds += (time.process_time() - clock) / kept.text
-        documents = counts.documents - documents_before
-        added = documents * (1 + (recipe.tokenizer.bos_id is not None))
-        text_tokens = counts.tokens - tokens_before - added
-        return _Seen(
-            weight=1,
-            bytes=batch.progress,
-            tokens=text_tokens / kept.text + added / kept.documents,
-            documents=documents / kept.documents,
-            characters=sum(map(len, texts)) / kept.text,
-        )
-
-    def _of_all(self, name: str, size: int) -> tuple[float, float]:
-        """Estimate an amount of all bytes, and how far it may be off, 19 times of 20."""
-        sure = sum(getattr(each, name) for each in self._certain)
-        thinned = sum(getattr(each, name) for each in self._certain if each.thinned)
-        left = max(0.0, size - sum(each.bytes for each in self._certain))
-        if not self._seen:
-            return sure, _THINNED * thinned
-        estimated, spread = self._of_places(name, left)
-        return sure + estimated, math.hypot(spread, _THINNED * thinned)
-
-    def _of_places(self, name: str, size: float) -> tuple[float, float]:
-        """Estimate an amount of so many bytes by places of them, and how far it may be off, 19 times of 20."""
-        weights = np.array([seen.weight for seen in self._seen])
-        read = np.array([seen.bytes for seen in self._seen])
-        amounts = np.array([getattr(seen, name) for seen in self._seen])
-        if not (weights @ read):
-            return 0.0, 0.0
-        ratio = float(weights @ amounts / (weights @ read))
-        places = float(weights.sum() ** 2 / (weights @ weights))
-        if places <= 1:
-            return ratio * size, ratio * size
-        errors = weights * (amounts - ratio * read)
-        deviation = math.sqrt(float(errors @ errors) * places / (places - 1)) / float(weights @ read)
-        return ratio * size, size * deviation * _quantile(places - 1)
-
-    def _bytes(self, tokens: float, documents: float) -> int:
+    def _store_bytes(self, tokens: float, documents: float) -> int:
         """Return the bytes of a store with so many tokens and documents."""
-        recipe = self._attempt.recipe
+        recipe = self.attempt.recipe
         of_token = token_dtype(recipe.tokenizer.vocab_size).itemsize
         if recipe.chat is not None:
             of_token += LOSS.itemsize
@@ -275,60 +279,38 @@ class _Sample:
             of_document += ORIGIN.itemsize
         return round(tokens * of_token + documents * of_document)
 
-    def _cpu_seconds(self, size: int, characters: float) -> float:
+    def _cpu_seconds(self) -> float:
         """Estimate the CPU time of all: it goes into reading and encoding."""
-        if not self._read_bytes:
+        read = sum(seen.bytes for seen in self.seen)
+        if not read:
             return 0.0
-        reading = self._read_seconds * size / self._read_bytes
-        encoder = self._attempt.encoder
-        if encoder is None or self._attempt.conversations is not None or not self._texts:
-            return _OVERHEAD * (reading + self._take_seconds * size / self._read_bytes)
+        times = sum(file.bytes for file in self.files) / read
+        encoder = self.attempt.encoder
+        if encoder is None or self.attempt.conversations is not None or not self.texts:
+            return _OVERHEAD * times * (self.read_seconds + self.take_seconds)
         # At first, many texts are compared with the reference, so what was encoded already says too little.
-        sizes = np.cumsum(list(map(len, self._texts)))
-        texts = self._texts[: 1 + int(np.searchsorted(sizes, _TIMED_CHARACTERS))]
+        sizes = np.cumsum(list(map(len, self.texts)))
+        texts = self.texts[: 1 + int(np.searchsorted(sizes, _TIMED_CHARACTERS))]
         utf8, done = utf8_of(texts, ids=False), 0
         begun = time.process_time()
         while time.process_time() - begun < _TIMED_SECONDS:
             encoded(texts, utf8, encoder)
             done += sum(map(len, texts))
-        return _OVERHEAD * (reading + (time.process_time() - begun) / max(done, 1) * characters)
+        encoding = (time.process_time() - begun) / max(done, 1) * self._of_all("characters")
+        return _OVERHEAD * (self.read_seconds * times + encoding)
 
 
-def _sums(found: Sequence[_Seen]) -> tuple[float, float, float, float]:
-    """Return bytes, tokens, documents and characters of all that was seen."""
-    return (
-        sum(seen.bytes for seen in found),
-        sum(seen.tokens for seen in found),
-        sum(seen.documents for seen in found),
-        sum(seen.characters for seen in found),
-    )
+def _thin(batch: RecordBatch, most: int) -> float:
+    """Leave about so many characters of a batch, in documents spread evenly over it; return their share of all.
 
-
-def _of_places(found: Sequence[_Seen], places: int) -> list[_Seen]:
-    """Return what was seen in batches of a file as what places of one size give.
-
-    How often a file is chosen follows from its bytes, so they must not count again.
+    >>> from packtool.text.corpus.records import Fields
+    >>> batch = RecordBatch(Fields(), documents=["a", "bc", "def", "gh"], numbers=[1, 2, 3, 4])
+    >>> _thin(batch, 4), batch.documents
+    (0.5, ['a', 'def'])
     """
-    merged: list[_Seen] = []
-    for seen in found:
-        if merged and (merged[-1].bytes <= 0 or seen.bytes <= 0):  # a decompressor reads ahead, for several batches
-            for name in ("bytes", "tokens", "documents", "characters"):
-                setattr(merged[-1], name, getattr(merged[-1], name) + getattr(seen, name))
-        else:
-            merged.append(seen)
-    of_places = []
-    for seen in merged:
-        if seen.bytes > 0:
-            scale = CHUNK / seen.bytes
-            amounts = (seen.tokens * scale, seen.documents * scale, seen.characters * scale)
-            of_places.append(_Seen(places / len(merged), CHUNK, *amounts))
-    return of_places
-
-
-def _quantile(freedom: float) -> float:
-    """Return a bound that 19 of 20 values of Student's t do not exceed in size: the quantile, or slightly more.
-
-    >>> round(_quantile(1), 1), round(_quantile(9), 2), round(_quantile(100), 2)
-    (12.8, 2.37, 1.99)
-    """
-    return 1.96 + 2.8 / freedom + 8 / freedom**2
+    sizes = [len(str(document)) for document in batch.documents]
+    step = sum(sizes) // most
+    if step < 2:
+        return 1.0
+    batch.keep(range(0, len(sizes), step))
+    return sum(sizes[::step]) / sum(sizes)

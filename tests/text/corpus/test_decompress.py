@@ -62,3 +62,15 @@ def test_what_zstd_finds_wrong_is_said(tail: bytes, message: str) -> None:
     stream = DecompressedStream(io.BytesIO(whole + tail), "zstd")
     with pytest.raises(Fault, match=message):
         b"".join(iter(lambda: stream.read(1000), b""))
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_what_a_decompressor_is_ahead_does_not_count_as_read(kind: str) -> None:
+    text = b"".join(b"%d: the end of it all\n" % number for number in range(300_000))
+    packed = COMPRESS[kind](text)
+    stream = DecompressedStream(io.BytesIO(packed), kind)
+    stream.read(len(text) // 2)
+    assert 0.35 < stream.consumed / len(packed) < 0.8
+    while stream.read(1 << 16):
+        pass
+    assert stream.consumed == len(packed)
