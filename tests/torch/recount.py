@@ -117,40 +117,20 @@ def accelerate(part: Part) -> Any:
 
 
 def transformers(part: Part) -> Any:
-    from transformers import Trainer, TrainerCallback, TrainingArguments
+    from transformers import TrainingArguments
 
-    class Batches:
-        """As docs/trainers.md has it: without a `set_epoch`, since the Trainer counts epochs in its own batches."""
+    from packtool.torch.transformers import PLACE, PackedTrainer
 
-        def __iter__(self) -> Iterator[Any]:
-            return iter(part.loader)
-
-        def __len__(self) -> int:
-            return len(part.loader)
-
-    class Packed(Trainer):
-        def get_train_dataloader(self) -> Any:
-            return Batches()
-
-        def get_eval_dataloader(self, *_: Any) -> Any:
-            return self.eval_dataset
-
-    class SavePlace(TrainerCallback):
-        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.is_world_process_zero:
-                torch.save(part.loader.state_dict(), part.place / "loader.pt")
-
-    last = STEPS
+    last, checkpoint = STEPS, part.place / f"checkpoint-{STEPS}"
     if not part.stops:
-        part.loader.load_state_dict(torch.load(part.place / "loader.pt"))
+        part.loader.load_state_dict(json.loads((checkpoint / PLACE).read_text()))
         last += part.loader.remaining
     arguments = TrainingArguments(
         str(part.place), max_steps=last, save_steps=STEPS, save_strategy="steps" if part.stops else "no",
-        eval_strategy="steps", eval_steps=2, use_cpu=True, ignore_data_skip=True, report_to="none",
-        disable_tqdm=True, ddp_backend="gloo",
+        eval_strategy="steps", eval_steps=2, use_cpu=True, report_to="none", disable_tqdm=True, ddp_backend="gloo",
     )  # fmt: skip
-    trainer = Packed(model=part.model, args=arguments, callbacks=[SavePlace()], eval_dataset=part.valid())
-    trainer.train(resume_from_checkpoint=None if part.stops else str(part.place / f"checkpoint-{STEPS}"))
+    trainer = PackedTrainer(part.loader, model=part.model, args=arguments, eval_dataset=part.valid())
+    trainer.train(resume_from_checkpoint=None if part.stops else str(checkpoint))
     return part.loader
 
 
@@ -158,6 +138,8 @@ def lightning(part: Part) -> Any:
     """Lightning starts the other process itself, with this program from its first line."""
     from lightning.pytorch import LightningModule, Trainer
     from lightning.pytorch.callbacks import ModelCheckpoint
+
+    from packtool.torch.lightning import CountBatches
 
     class Module(LightningModule):
         def __init__(self) -> None:
@@ -173,20 +155,12 @@ def lightning(part: Part) -> Any:
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=1e-3)
 
-        def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-            """As docs/trainers.md has it: Lightning ends an epoch by the number of batches that it counted."""
-            progress = checkpoint["loops"]["fit_loop"]
-            part.loader.load_state_dict(progress["state_dict"]["combined_loader"][0])
-            counts = progress["epoch_loop.batch_progress"]["current"]
-            more = len(part.loader) - part.loader.remaining - counts["ready"]
-            counts.update({name: count + more for name, count in counts.items()})
-
     save = ModelCheckpoint(dirpath=part.place, every_n_train_steps=STEPS, filename="lightning")
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
     trainer = Trainer(
         max_steps=STEPS if part.stops else -1, max_epochs=part.epochs, val_check_interval=2, accelerator="cpu",
         devices=2, strategy="ddp", use_distributed_sampler=False, enable_checkpointing=part.stops,
-        default_root_dir=part.place, callbacks=[save] if part.stops else [], **quiet,
+        default_root_dir=part.place, callbacks=[save] if part.stops else [CountBatches(part.loader)], **quiet,
     )  # fmt: skip
     saved = None if part.stops else part.place / "lightning.ckpt"
     trainer.fit(Module(), part.loader, part.valid(), ckpt_path=saved)

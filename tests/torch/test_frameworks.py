@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.stores import write_store
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
-from packtool.errors import UsageError  # noqa: E402
+from packtool.errors import DataError, UsageError  # noqa: E402
 from packtool.torch import Loader, NextLabels  # noqa: E402
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
@@ -35,8 +35,8 @@ def epoch(rows: Path, number: int, batches: int) -> list[list[int]]:
     return found
 
 
-def lightning_model(seen: dict[tuple[str, int], list[list[int]]], counted: Loader | None = None) -> Any:
-    """A module that notes the rows of each epoch, and tells Lightning how many batches `counted` has had."""
+def lightning_model(seen: dict[tuple[str, int], list[list[int]]]) -> Any:
+    """A module that notes the rows of each epoch."""
     lightning = pytest.importorskip("lightning.pytorch")
 
     class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
@@ -54,14 +54,6 @@ def lightning_model(seen: dict[tuple[str, int], list[list[int]]], counted: Loade
 
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=1e-3)
-
-        def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-            if counted is not None:
-                progress = checkpoint["loops"]["fit_loop"]
-                counted.load_state_dict(progress["state_dict"]["combined_loader"][0])
-                counts = progress["epoch_loop.batch_progress"]["current"]
-                more = len(counted) - counted.remaining - counts["ready"]
-                counts.update({name: count + more for name, count in counts.items()})
 
     return Model()
 
@@ -104,17 +96,18 @@ def test_lightning_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps
 
 @pytest.mark.parametrize(("steps", "size"), [(1, 32), (3, 32), (3, 8), (6, 32), (8, 48)])
 def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, steps: int, size: int) -> None:
-    """As docs/trainers.md says: Lightning ends an epoch by the number of batches that it counted."""
+    """Lightning ends an epoch by the number of batches that it counted."""
     lightning = pytest.importorskip("lightning.pytorch")
+    from packtool.torch.lightning import CountBatches
+
     parts: dict[tuple[str, int], list[list[int]]] = {}
     save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
     lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
         lightning_model(parts), Loader(rows, batch_size=16)
     )
     other = Loader(rows, batch_size=size)
-    lightning_trainer(tmp_path, max_epochs=3, enable_checkpointing=False).fit(
-        lightning_model(parts, counted=other), other, ckpt_path=tmp_path / f"step={steps}.ckpt"
-    )
+    trainer = lightning_trainer(tmp_path, max_epochs=3, enable_checkpointing=False, callbacks=[CountBatches(other)])
+    trainer.fit(lightning_model(parts), other, ckpt_path=tmp_path / f"step={steps}.ckpt")
     for number in range(3):
         had = max(0, min(steps - 6 * number, 6)) * 16
         whole = packtool.open(rows).epoch(number)  # type: ignore[union-attr]
@@ -126,8 +119,10 @@ def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, s
 def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
     rows: Path, tmp_path: Path, steps: int, size: int, lost: int
 ) -> None:
-    """Why docs/trainers.md has `on_load_checkpoint`: without it, rows that would fill batches are not trained on."""
+    """Why there is `CountBatches`: without it, rows that would fill batches are not trained on."""
     lightning = pytest.importorskip("lightning.pytorch")
+    from packtool.torch.lightning import CountBatches
+
     save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
     first: dict[tuple[str, int], list[list[int]]] = {}
     lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
@@ -138,18 +133,18 @@ def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
     for told in (False, True):
         rest: dict[tuple[str, int], list[list[int]]] = {}
         other = Loader(rows, batch_size=size)
-        lightning_trainer(tmp_path, max_epochs=1, enable_checkpointing=False).fit(
-            lightning_model(rest, counted=other if told else None), other, ckpt_path=tmp_path / f"step={steps}.ckpt"
+        callbacks = [CountBatches(other)] if told else []
+        lightning_trainer(tmp_path, max_epochs=1, enable_checkpointing=False, callbacks=callbacks).fit(
+            lightning_model(rest), other, ckpt_path=tmp_path / f"step={steps}.ckpt"
         )
         went_on = (len(whole) - had) // size * size - (0 if told else lost)
         assert rest.get(("train", 0), []) == whole[had : had + went_on]
 
 
-def transformers_trainer(
-    loader: Loader, place: Path, seen: list[list[int]], *, valid: Any = None, validated: Any = None, **options: Any
-) -> Any:
-    """A trainer that notes the rows it trains on, and those it validates on."""
+def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **options: Any) -> Any:
+    """A trainer that notes the rows it trains on."""
     transformers = pytest.importorskip("transformers")
+    from packtool.torch.transformers import PackedTrainer
 
     class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
@@ -157,28 +152,11 @@ def transformers_trainer(
             self.weight = torch.nn.Parameter(torch.zeros(()))
 
         def forward(self, input_ids: Any, labels: Any) -> Any:
-            (seen if self.training else validated).extend(input_ids.tolist())
+            seen.extend(input_ids.tolist())
             return {"loss": self.weight * labels.float().mean()}
 
-    class Trainer(transformers.Trainer):  # type: ignore[misc,name-defined]
-        def get_train_dataloader(self) -> Any:
-            return loader
-
-        def get_eval_dataloader(self, *_: Any) -> Any:
-            return valid
-
-        def compute_loss(self, model: Any, inputs: Any, **options: Any) -> Any:
-            assert isinstance(inputs, NextLabels)
-            return super().compute_loss(model, inputs, **options)
-
-    class SavePlace(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
-        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            torch.save(loader.state_dict(), f"{args.output_dir}/checkpoint-{state.global_step}/loader.pt")
-
-    arguments = transformers.TrainingArguments(
-        str(place), **{"report_to": "none", "disable_tqdm": True, "use_cpu": True, "ignore_data_skip": True, **options}
-    )
-    return Trainer(model=Model(), args=arguments, callbacks=[SavePlace()], eval_dataset=valid)
+    given = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, **options}
+    return PackedTrainer(loader, model=Model(), args=transformers.TrainingArguments(str(place), **given))
 
 
 @pytest.mark.parametrize("accumulated", [1, 4])
@@ -190,43 +168,21 @@ def test_transformers_trains_every_epoch(rows: Path, tmp_path: Path, accumulated
     assert seen == [row for number in range(3) for row in epoch(rows, number, len(loader))]
 
 
-@pytest.mark.parametrize("steps", [4, 6, 9])
-def test_transformers_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps: int) -> None:
-    parts: list[list[int]] = []
-    loaders = [Loader(rows, batch_size=16, fields=("input_ids", "labels")) for _ in range(2)]
-    transformers_trainer(loaders[0], tmp_path, parts, max_steps=steps, save_steps=steps).train()
-    loaders[1].load_state_dict(torch.load(tmp_path / f"checkpoint-{steps}" / "loader.pt"))
-    with warnings.catch_warnings(action="ignore"):
-        again = transformers_trainer(loaders[1], tmp_path, parts, max_steps=18, save_strategy="no")
-        again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{steps}"))
-    assert parts == [row for number in range(3) for row in epoch(rows, number, len(loaders[0]))]
-
-
-class Batches:
-    """A loader whose epoch the Trainer can't set."""
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def __iter__(self) -> Any:
-        return iter(self._loader)
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-
 @pytest.mark.parametrize(("steps", "size", "accumulated"), [(4, 32, 1), (8, 8, 1), (8, 48, 1), (9, 16, 2)])
 def test_transformers_resumes_with_another_batch_size(
     rows: Path, tmp_path: Path, steps: int, size: int, accumulated: int
 ) -> None:
-    """As docs/trainers.md says: the Trainer counts epochs in its own batches."""
+    """The Trainer counts epochs in its own batches, so it is told how many steps there are."""
+    pytest.importorskip("transformers")
+    from packtool.torch.transformers import PLACE
+
     parts: list[list[int]] = []
     first, other = (Loader(rows, batch_size=each, epochs=3, fields=("input_ids", "labels")) for each in (16, size))
     transformers_trainer(first, tmp_path, parts, max_steps=steps, save_steps=steps).train()
-    other.load_state_dict(torch.load(tmp_path / f"checkpoint-{steps}" / "loader.pt"))
+    other.load_state_dict(json.loads((tmp_path / f"checkpoint-{steps}" / PLACE).read_text()))
     left = other.remaining // accumulated
     options = {"max_steps": steps + left, "gradient_accumulation_steps": accumulated, "save_strategy": "no"}
-    again = transformers_trainer(Batches(other), tmp_path, parts, **options)  # type: ignore[arg-type]
+    again = transformers_trainer(other, tmp_path, parts, **options)
     again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{steps}"))
     whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
     assert parts == whole[: 16 * steps + size * accumulated * left]
@@ -234,11 +190,32 @@ def test_transformers_resumes_with_another_batch_size(
 
 
 def test_transformers_is_told_what_it_lacks(rows: Path, tmp_path: Path) -> None:
+    """A Trainer of one's own, and a checkpoint of another Trainer."""
     loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
-    transformers_trainer(loader, tmp_path, [], max_steps=4, save_steps=4).train()
-    again = transformers_trainer(loader, tmp_path, [], max_steps=8, ignore_data_skip=False)
     with pytest.raises(AttributeError, match=r"set ignore_data_skip=True in TrainingArguments"):
-        again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+        loader.dataset  # noqa: B018
+    trainer = transformers_trainer(loader, tmp_path, [], max_steps=4)
+    (tmp_path / "checkpoint-2").mkdir()
+    with pytest.raises(DataError, match=r"checkpoint-2: no place of a loader .*Resume from a checkpoint that PackedTr"):
+        trainer.train(resume_from_checkpoint=True)
+    with pytest.raises(ValueError, match="No valid checkpoint found"):
+        transformers_trainer(loader, tmp_path / "none", [], max_steps=4).train(resume_from_checkpoint=True)
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_one_process_writes_the_place(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: bool
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    from packtool.torch.transformers import PLACE
+
+    loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
+    trainer = transformers_trainer(loader, tmp_path, [], max_steps=4, save_strategy="no")
+    (tmp_path / "checkpoint-3").mkdir(parents=True)
+    monkeypatch.setattr(transformers.TrainingArguments, "should_save", writes)
+    state = transformers.TrainerState(global_step=3)
+    trainer.callback_handler.on_save(trainer.args, state, trainer.control)
+    assert (tmp_path / "checkpoint-3" / PLACE).exists() == writes
 
 
 def test_distributed_checkpoints_hold_the_place_for_any_ranks(rows: Path, tmp_path: Path) -> None:

@@ -1,0 +1,248 @@
+"""A run that stops trains what an uninterrupted one does: in each trainer, at each place, also at ends of passes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from tests.stores import write_store
+from tests.test_docs import ROOT
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+torch = pytest.importorskip("torch")
+
+from packtool.torch import Loader  # noqa: E402
+
+BATCHES = 6
+"""Batches of a pass over the rows, whose last rows fill no batch."""
+Rows = list[list[int]]
+AFTER = 0.5
+"""Added to a step at which a pass ends: stopped there after the loop was asked for one batch more."""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("ends")
+    write_store(place / "store", np.random.default_rng(3).integers(1, 60, 200).tolist())
+    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=65)
+    assert len(Loader(place / "rows", batch_size=16)) == BATCHES
+    assert len(packtool.open(place / "rows")) > 16 * BATCHES
+    return place / "rows"
+
+
+class Stopped(Exception):
+    """A run stopped where it was told to."""
+
+
+class Run:
+    """A part of a run.
+
+    Attributes:
+        loader: makes the loader of this rank; `epochs` as in `Loader`.
+        epochs: of the run.
+        stop: the step after which it stops; None for the end.
+        resume, save: files or directories of checkpoints; None to begin anew.
+        seen: the rows of each step.
+    """
+
+    def __init__(
+        self, loader: Callable[..., Loader], epochs: int, stop: float | None, resume: Path | None, save: Path
+    ) -> None:
+        self.loader, self.epochs, self.stop, self.resume, self.save = loader, epochs, stop, resume, save
+        self.seen: list[Rows] = []
+
+    def restored(self, loader: Loader) -> dict[str, Any]:
+        if self.resume is None:
+            return {"step": 0, "epoch": 0}
+        state: dict[str, Any] = torch.load(self.resume)
+        loader.load_state_dict(state["loader"])
+        return state
+
+    def step(self, loader: Loader, batch: Any, step: float, epoch: int) -> None:
+        self.seen.append(batch["input_ids"].tolist())
+        self.end(loader, step, epoch)
+
+    def end(self, loader: Loader, step: float, epoch: int) -> None:
+        if step == self.stop:
+            torch.save({"loader": loader.state_dict(), "step": int(step), "epoch": epoch}, self.save)
+            raise Stopped
+
+
+def one_pass(run: Run) -> None:
+    """As training.md has it: all epochs are one pass."""
+    loader = run.loader(epochs=run.epochs)
+    step = run.restored(loader)["step"]
+    loader.set_epoch(0)
+    for batch in loader:
+        step += 1
+        run.step(loader, batch, step, 0)
+    run.end(loader, step + AFTER, 0)
+
+
+def saved_epochs(run: Run) -> None:
+    """With the number of the epoch in the checkpoint."""
+    loader = run.loader()
+    state = run.restored(loader)
+    step = state["step"]
+    for epoch in range(state["epoch"], run.epochs):
+        loader.set_epoch(epoch)
+        for batch in loader:
+            step += 1
+            run.step(loader, batch, step, epoch)
+        run.end(loader, step + AFTER, epoch + 1)
+
+
+def counted_epochs(run: Run) -> None:
+    """As with Accelerate: the epoch follows from the step, and nobody calls `set_epoch`."""
+    accelerate = pytest.importorskip("accelerate")
+    loader = accelerate.Accelerator(cpu=True).prepare(run.loader())
+    step = run.restored(loader)["step"]
+    for epoch in range(step // BATCHES, run.epochs):
+        for batch in loader:
+            step += 1
+            run.step(loader, batch, step, epoch)
+        run.end(loader, step + AFTER, epoch + 1)
+
+
+def torchtitan(run: Run) -> None:
+    """The class of examples/train, whose run is one pass."""
+    from torchtitan_main import PackedDataLoader
+
+    loader = PackedDataLoader.__new__(PackedDataLoader)  # its `Config` makes the same loader from torchtitan's words
+    loader.loader = run.loader(epochs=run.epochs)
+    step = 0
+    if run.resume is not None:
+        state = torch.load(run.resume)
+        step = state["step"]
+        loader.load_state_dict(state["loader"])
+    for batch in loader.loader:
+        step += 1
+        run.step(loader.loader, batch, step, 0)
+    run.end(loader.loader, step + AFTER, 0)
+
+
+def transformers(run: Run) -> None:
+    transformers = pytest.importorskip("transformers")
+    from packtool.torch.transformers import PackedTrainer
+
+    class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(()))
+
+        def forward(self, input_ids: Any, labels: Any) -> Any:
+            run.seen.append(input_ids.tolist())
+            return {"loss": self.weight * labels.float().mean()}
+
+    class Stop(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step == run.stop:
+                control.should_save = control.should_training_stop = True
+
+    arguments = transformers.TrainingArguments(
+        str(run.save), num_train_epochs=run.epochs, save_strategy="no", report_to="none", disable_tqdm=True,
+        use_cpu=True,
+    )  # fmt: skip
+    loader = run.loader(labels="same")
+    trainer = PackedTrainer(loader, model=Model(), args=arguments, callbacks=[Stop()])
+    checkpoint = None if run.resume is None else str(next(run.resume.glob("checkpoint-*")))
+    trainer.train(resume_from_checkpoint=checkpoint)
+
+
+def lightning(run: Run) -> None:
+    lightning = pytest.importorskip("lightning.pytorch")
+    from packtool.torch.lightning import CountBatches
+
+    class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(()))
+
+        def training_step(self, batch: Any, _: int) -> Any:
+            run.seen.append(batch["input_ids"].tolist())
+            return self.weight * batch["labels"].float().mean()
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=1e-3)
+
+    loader = run.loader()
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    ends = {"max_epochs": run.epochs, "max_steps": -1 if run.stop is None else int(run.stop)}
+    when: dict[str, Any] = {"every_n_epochs": 1, "save_on_train_epoch_end": True}
+    if run.stop is None or run.stop == int(run.stop):
+        when = {"every_n_train_steps": int(run.stop or 1)}
+    save = lightning.callbacks.ModelCheckpoint(dirpath=run.save.parent, filename=run.save.name, **when)
+    trainer = lightning.Trainer(
+        default_root_dir=run.save.parent, use_distributed_sampler=False, callbacks=[CountBatches(loader), save],
+        **ends, **quiet,
+    )  # fmt: skip
+    checkpoint = None if run.resume is None else run.resume.with_name(f"{run.resume.name}.ckpt")
+    trainer.fit(Model(), loader, ckpt_path=checkpoint)
+
+
+PROGRAMS = (one_pass, saved_epochs, counted_epochs, torchtitan, transformers, lightning)
+
+
+def trained(program: Callable[[Run], None], rows: Path, place: Path, epochs: int, parts: list[tuple[Any, int]]) -> Rows:
+    """The rows that a run trains in parts: where each stops, and on how many ranks it is."""
+    seen: Rows = []
+    resume = None
+    for number, (stop, world) in enumerate(parts):
+        shares = []
+        for rank in range(world):
+
+            def made(rank: int = rank, world: int = world, **options: Any) -> Loader:
+                options = {"fields": ("input_ids", "labels"), **options}
+                return Loader(rows, batch_size=16, rank=rank, world_size=world, **options)
+
+            run = Run(made, epochs, stop, resume, place / f"{number}-{rank}")
+            with suppress(Stopped):
+                program(run)
+            shares.append(run.seen)
+        resume = place / f"{number}-0"
+        assert len({len(share) for share in shares}) == 1
+        for steps in zip(*shares, strict=True):
+            seen += [row for rows_of_rank in zip(*steps, strict=True) for row in rows_of_rank]
+    return seen
+
+
+def stops(program: Callable[[Run], None], epochs: int) -> Iterator[list[tuple[Any, int]]]:
+    """Where a run of so many epochs stops, once and twice, on the same ranks and on others."""
+    last = epochs * BATCHES
+    after = [BATCHES + AFTER, last + AFTER]
+    if program in (one_pass, torchtitan):  # their run is one pass
+        after = [last + AFTER]
+    if program is transformers:  # it saves after steps alone
+        after = []
+    for stop in dict.fromkeys([1, BATCHES // 2, BATCHES, last, *after]):
+        yield [(stop, 1), (None, 2)]
+        later = [each for each in (int(stop) + 1, BATCHES, last) if stop < each <= last]
+        for second in dict.fromkeys(later[-2:]):
+            yield [(stop, 2), (second, 1), (None, 1)]
+        yield [(stop, 1), (None, 1)]
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_stopped_run_trains_the_same(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[[Run], None], epochs: int
+) -> None:
+    for place in (ROOT / "examples" / "train", Path(__file__).parent / "titan"):
+        monkeypatch.syspath_prepend(str(place))
+    if program in (one_pass, torchtitan):
+        every = [row for number in range(epochs) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
+        whole = every[: len(every) // 16 * 16]
+    else:
+        whole = [row for n in range(epochs) for row in packtool.open(rows).epoch(n)[: 16 * BATCHES].tolist()]  # type: ignore[union-attr]
+    for number, parts in enumerate(stops(program, epochs)):
+        place = tmp_path / f"{number}"
+        place.mkdir()
+        with warnings.catch_warnings(action="ignore"):
+            assert trained(program, rows, place, epochs, parts) == whole, parts
