@@ -141,8 +141,10 @@ def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
         assert rest.get(("train", 0), []) == whole[had : had + went_on]
 
 
-def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **options: Any) -> Any:
-    """A trainer that notes the rows it trains on."""
+def transformers_trainer(
+    loader: Loader, place: Path, seen: list[list[int]], *, valid: Any = None, validated: Any = None, **options: Any
+) -> Any:
+    """A trainer that notes the rows it trains on, and those it validates on."""
     transformers = pytest.importorskip("transformers")
     from packtool.torch.transformers import PackedTrainer
 
@@ -152,11 +154,12 @@ def transformers_trainer(loader: Loader, place: Path, seen: list[list[int]], **o
             self.weight = torch.nn.Parameter(torch.zeros(()))
 
         def forward(self, input_ids: Any, labels: Any) -> Any:
-            seen.extend(input_ids.tolist())
+            (seen if self.training else validated).extend(input_ids.tolist())
             return {"loss": self.weight * labels.float().mean()}
 
     given = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, **options}
-    return PackedTrainer(loader, model=Model(), args=transformers.TrainingArguments(str(place), **given))
+    arguments = transformers.TrainingArguments(str(place), **given)
+    return PackedTrainer(loader, model=Model(), args=arguments, eval_dataset=valid)
 
 
 @pytest.mark.parametrize("accumulated", [1, 4])
