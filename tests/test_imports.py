@@ -277,6 +277,14 @@ def test_a_run_loads_no_options_of_other_commands() -> None:
     assert not {f"packtool.options.{name}" for name in ("pack", "shuffle", "exchange", "stats", "run")} & found
 
 
+def test_a_little_text_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a text"}')
+    program = f"from packtool.cli import run; run(['tokenize', '{tmp_path}/a.jsonl', '-o', '{tmp_path}/o', '-q'])"
+    unneeded = ("gigatoken", "fastokens", "numpy.ma", "pyarrow", "rich")
+    in_packtool = tuple(f"packtool.text.{name}" for name in ("tokenizing.estimate", "conversations.record"))
+    assert loaded(program, f"name in {(*unneeded, *in_packtool)}") == set()
+
+
 def test_planning_loads_nothing_that_touches_files() -> None:
     program = (
         "import numpy; from packtool.planning.packing import PackOptions, plan; "

@@ -116,8 +116,9 @@ def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[
     from packtool.text.corpus.layouts import FieldLayout
 
     lines = []
-    if "own_eos" in counts:
-        lines.append(f"{plural(counts['own_eos'], 'text')} ended with EOS already: no second one was added")
+    for name, has in (("own_eos", "ended with EOS"), ("own_bos", "began with BOS")):
+        if name in counts:
+            lines.append(f"{plural(counts[name], 'text')} {has} already: no second one was added")
     if options.get("conversations", "auto") != "auto":
         lines.append(f"conversations of the field {options['conversations']}")
     if "completion" in options:

@@ -20,7 +20,6 @@ from packtool.support.temporary import discard_runs
 from packtool.text.corpus.blocks import plan
 from packtool.text.corpus.find import Texts, find
 from packtool.text.corpus.records import shown
-from packtool.text.tokenizing.estimate import estimate
 from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
@@ -58,7 +57,7 @@ def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> Tok
     """Tokenize with an engine that the caller has; `called` is what warnings call the store."""
     clock = Clock()
     texts = find(options)
-    tokenizer = load(options, texts.kind)
+    tokenizer = load(options, texts.kind, texts.most_bytes)
     recipe = StoreRecipe.of(options, texts, tokenizer)
     place = place_of(options.output)
     with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
@@ -80,6 +79,8 @@ def _preview(
     unknown = _not_estimated(texts)
     if unknown or out.preview == "finished":
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
+    from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
+
     # It copies nothing here: inputs that can be read only once are not estimated.
     files = texts.stored(Path(), options.format, from_anywhere=False)
     try:

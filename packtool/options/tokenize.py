@@ -290,10 +290,10 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         None
     )
     special_tokens: Annotated[
-        Literal["token", "text"],
+        Literal["token", "text", "error"],
         Option(
             TEXT,
-            "How to encode special tokens that appear in text: as tokens, or as plain text.",
+            "How to encode special tokens that appear in text: as tokens, or as plain text; error refuses the record.",
             "Tokens",
             recorded=True,
         ),

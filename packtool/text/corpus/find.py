@@ -26,6 +26,9 @@ from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.token_columns import KNOWN
 from packtool.warnings import warn
 
+_PACKED = 9
+"""Bytes that each byte of a compressed file, or of a table, is more than it says: hardly any text is packed closer."""
+
 
 @dataclass(frozen=True)
 class Once:
@@ -71,6 +74,18 @@ class Texts:
     def once(self) -> bool:
         """Return whether an input can be read only once, so that nothing can resume what is made of it."""
         return any(isinstance(found, Once) for found in self.found)
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Return about the most text that there is, in bytes; None where that is known only when it was read."""
+        if self.once:
+            return None
+        size = 0
+        for file in self.files:
+            size += file.bytes
+            if file.compression or file.format in ("parquet", "arrow"):
+                size += _PACKED * file.bytes
+        return size
 
     @property
     def locations(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from packtool.formats.schema import TokenizerInfo
 from packtool.planning.plan import I64
+from packtool.text.conversations.conversation import texts_of
 from packtool.text.corpus.records import RecordBatch
 from packtool.text.encoding.encoders import U32
 from packtool.text.encoding.long_texts import PIECE, pieces
@@ -49,14 +51,32 @@ class EncodedDocuments(NamedTuple):
         >>> found.without_eos(0)[0].ids.tolist(), found.without_eos(0)[1]
         ([5, 0, 7], 1)
         """
-        some = np.flatnonzero(self.lengths)  # a document without ids has no last one
-        last = np.cumsum(self.lengths)[some] - 1
-        is_eos = self.ids[last] == eos_id
-        if not is_eos.any():
+        return self._without(eos_id, np.cumsum(self.lengths) - 1)
+
+    def without_bos(self, bos_id: int | None) -> tuple[EncodedDocuments, int]:
+        """Return the documents without a BOS of their own at the beginning, and how many have one.
+
+        Args:
+            bos_id: None where documents get no BOS, and so keep one of their own.
+
+        >>> found = EncodedDocuments(np.array([1, 5, 1, 7], np.uint32), np.array([3, 0, 1]))
+        >>> found.without_bos(1)[0].ids.tolist(), found.without_bos(1)[1]
+        ([5, 1, 7], 1)
+        """
+        if bos_id is None:
+            return self, 0
+        return self._without(bos_id, np.cumsum(self.lengths) - self.lengths)
+
+    def _without(self, number: int, at: I64) -> tuple[EncodedDocuments, int]:
+        """Return the documents without an id where it stands at a place of each, and how many have it there."""
+        some = np.flatnonzero(self.lengths)  # a document without ids has no such place
+        places = at[some]
+        there = self.ids[places] == number
+        if not there.any():
             return self, 0
         lengths = self.lengths.copy()
-        lengths[some[is_eos]] -= 1
-        return EncodedDocuments(np.delete(self.ids, last[is_eos]), lengths), int(np.count_nonzero(is_eos))
+        lengths[some[there]] -= 1
+        return EncodedDocuments(np.delete(self.ids, places[there]), lengths), int(np.count_nonzero(there))
 
 
 class _Call(NamedTuple):
@@ -130,6 +150,25 @@ def stored(documents: Sequence[Any]) -> EncodedDocuments:
     lengths = np.array(list(map(len, documents)), np.int64)
     ids = np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32)
     return EncodedDocuments(ids, lengths)
+
+
+def require_plain(batch: RecordBatch, special: re.Pattern[str]) -> None:
+    """Reject the records that spell a special token, in a text or anywhere in a conversation.
+
+    Args:
+        special: the texts of the special tokens.
+    """
+    kept = []
+    for place, number in enumerate(batch.numbers):
+        spelled = set()
+        for text in texts_of(batch.documents[place]):
+            spelled.update(special.findall(text))
+        if spelled:
+            batch.reject(number, Fault("special-token", f"spells {', '.join(sorted(spelled))}"))
+        else:
+            kept.append(place)
+    batch.keep(kept)
+    batch.rejects.sort(key=lambda reject: reject.record)
 
 
 def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:

@@ -6,6 +6,7 @@ faster and used only where they are known, and verified, to give the same ids.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -121,6 +122,15 @@ def _problem(code: str, what: str, remedy: str) -> Callable[[str], DataError]:
     return lambda why: DataError(code, f"the tokenizers library {what} ({why})", remedy=remedy, where="tokenizer.json")
 
 
+@functools.lru_cache(maxsize=1)
+def shared_reference(data: bytes) -> Tokenizer:
+    """Return the tokenizer of `reference_tokenizer`, built once in a process: it takes up to half a second.
+
+    Whoever would change it builds one of their own.
+    """
+    return reference_tokenizer(data)
+
+
 class ReferenceEncoder:
     """The `tokenizers` library, on one thread, and text by text: its encodings take some hundred bytes for each token.
 
@@ -133,8 +143,10 @@ class ReferenceEncoder:
     """
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        self.tokenizer = reference_tokenizer(data)
-        self.tokenizer.encode_special_tokens = special_as_text
+        self.tokenizer = shared_reference(data)
+        if special_as_text:
+            self.tokenizer = reference_tokenizer(data)
+            self.tokenizer.encode_special_tokens = True
 
     def spell(self, text: str) -> U32:
         """Return the ids of one text."""

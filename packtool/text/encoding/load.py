@@ -25,7 +25,7 @@ from packtool.text.encoding.added import (
     named_special,
     with_added_tokens,
 )
-from packtool.text.encoding.encoders import reference_tokenizer
+from packtool.text.encoding.encoders import shared_reference
 from packtool.text.encoding.spec import not_applied, parse
 from packtool.text.encoding.special import ENDS_OF_TURNS, doubtful_eos, marked, special
 from packtool.warnings import warn
@@ -85,7 +85,7 @@ class FoundTokenizer:
             raise self._bad("its model has no vocabulary")
         ids = _with_added(vocab, added)
         if ids is None:
-            find = reference_tokenizer(self.data).token_to_id
+            find = shared_reference(self.data).token_to_id
             added_ids = {token["content"]: find(token["content"]) for token in added}
             ids = vocab | {text: number for text, number in added_ids.items() if number is not None}
         if not ids:

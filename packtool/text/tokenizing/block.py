@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from contextlib import closing
 from fractions import Fraction
 from itertools import compress
@@ -26,7 +27,7 @@ from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.read import SpanReader, records_before
 from packtool.text.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span, shown
-from packtool.text.encoding.encode import EncodedDocuments, encoded, require_ids, stored, utf8_of
+from packtool.text.encoding.encode import EncodedDocuments, encoded, require_ids, require_plain, stored, utf8_of
 from packtool.text.encoding.encoder_choice import load_encoder
 from packtool.text.encoding.encoders import EncoderRecipe
 from packtool.text.encoding.verify import Verified
@@ -192,6 +193,8 @@ class Attempt:
         """
         if self.encoder is None:
             require_ids(batch, self.recipe.tokenizer)
+        if self.recipe.refused:
+            require_plain(batch, self._refused)
         if self.conversations is not None:
             self.conversations.render(batch)
         if batch.rejects:
@@ -238,7 +241,9 @@ class Attempt:
             documents = encoded(batch.documents, utf8, self.encoder)
             if self.conversations is None:
                 documents, ended = documents.without_eos(self.recipe.tokenizer.eos_id)
+                documents, begun = documents.without_bos(self.recipe.tokenizer.bos_id)
                 counts.own_eos += ended
+                counts.own_bos += begun
         if self.conversations is not None:
             documents = self.conversations.masked(batch, utf8, documents, self.recipe.tokenizer.eos_id)
         counts.encoded += len(documents.ids)
@@ -280,8 +285,12 @@ class Attempt:
     @functools.cached_property
     def _added_tokens(self) -> re.Pattern[str]:
         """A pattern of the added tokens, whose texts are not normalized."""
-        texts = sorted(self.recipe.tokenizer.added_tokens, key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, texts)) or "(?!)")
+        return _any_of(self.recipe.tokenizer.added_tokens)
+
+    @functools.cached_property
+    def _refused(self) -> re.Pattern[str]:
+        """A pattern of the special tokens that no text may spell."""
+        return _any_of(self.recipe.refused)
 
     @staticmethod
     def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:
@@ -317,6 +326,11 @@ class Attempt:
             self.reject_count += 1
             if most is not None and self.reject_count > most:
                 raise too_many(most, _place(span, file, reject, counts.records), f"the last: {fault.what}")
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of texts, of which the longest is found where several begin."""
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
 
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:

@@ -23,6 +23,7 @@ _SUMS = (
         "spelled_calls",
         "open_turns",
         "own_eos",
+        "own_bos",
         "unknown",
         "vanished",
     ),
@@ -58,6 +59,7 @@ class SpanCounts(msgspec.Struct):
         first_other: record of the first of these conversations, from 1, and the tag or field; None without one.
         first_flag: the same of the first whose messages have a field of true or false that nothing reads.
         own_eos: texts that end with EOS, and get no second one.
+        own_bos: texts that begin with the BOS that documents get, and get no second one.
         unknown: tokens of the unknown, in place of text that the tokenizer has no token for.
         vanished: characters of stored texts that the tokenizer drops, because it has no token for them.
         filled: documents with a value in a kept column, by its name, documents without tokens included.
@@ -90,6 +92,7 @@ class SpanCounts(msgspec.Struct):
     first_flag: tuple[int, str] | None = None
     spelled_calls: int = 0
     own_eos: int = 0
+    own_bos: int = 0
     unknown: int = 0
     vanished: int = 0
     filled: dict[str, int] = msgspec.field(default_factory=dict)
@@ -125,6 +128,8 @@ class SpanCounts(msgspec.Struct):
             distances = ids - begin  # those below the gap wrap round to large numbers
         # Nearly all ids of a text are inside, and looked at no further.
         outside = ids[distances >= size]
+        if not len(outside):
+            return
         numbers, often = np.unique(outside[np.isin(outside, wanted)], return_counts=True)
         for number, times in zip(numbers.tolist(), often.tolist(), strict=True):
             self.special[str(number)] = self.special.get(str(number), 0) + times

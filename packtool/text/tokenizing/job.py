@@ -340,6 +340,7 @@ def _oddities(total: SpanCounts) -> dict[str, int]:
     """Return the counts of what few corpora have, where there is any."""
     found = {
         "own_eos": total.own_eos,
+        "own_bos": total.own_bos,
         "unknown_tokens": total.unknown,
         "vanished_characters": total.vanished,
     }

@@ -30,6 +30,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
         special_ids: of the special tokens to count in texts, ascending; without the token of the unknown.
+        refused: texts of the special tokens that no text may spell; empty if texts may.
         alphabet: the characters that the tokenizer has tokens for; None for token ids.
         chat: how conversations become texts; None if documents are no conversations.
         fim: how texts are rearranged to fill in the middle; None if they are not.
@@ -46,6 +47,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     max_record_bytes: int
     provenance: bool
     special_ids: tuple[int, ...]
+    refused: tuple[str, ...]
     alphabet: Alphabet | None
     chat: Chat | None
     fim: FillInTheMiddle | None
@@ -80,6 +82,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             max_record_bytes=options.record_bytes,
             provenance=options.provenance,
             special_ids=special_ids,
+            refused=tokenizer.special if options.special_tokens == "error" else (),
             alphabet=None if texts.kind == "token ids" else tokenizer.alphabet,
             chat=tokenizer.chat,
             fim=tokenizer.fim,

@@ -10,7 +10,6 @@ from packtool.formats.schema import TokenizerInfo
 from packtool.options.declare import Input
 from packtool.options.tokenize import TokenizeArguments
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.choose import check_conversations, choose_chat, with_template
 from packtool.text.encoding.added import with_special
 from packtool.text.encoding.alphabet import Alphabet, alphabet_of, warn_of_gaps
 from packtool.text.encoding.encoder_choice import choose
@@ -45,8 +44,11 @@ class Tokenizer:
     alphabet: Alphabet
 
 
-def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
+def load(options: TokenizeArguments, kind: Input, text_bytes: int | None = None) -> Tokenizer:
     """Load the tokenizer that the options name, for this kind of input.
+
+    Args:
+        text_bytes: the most that there is to encode; None if that is not known.
 
     Raises:
         UsageError: no EOS or BOS is known, or a token that is named is not in the vocabulary; there is no chat
@@ -55,6 +57,9 @@ def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
     """
     chats = kind == "conversations"
     if chats:
+        # What conversations need takes a while to load, and texts need none of it.
+        from packtool.text.conversations.choose import check_conversations, choose_chat, with_template
+
         check_conversations(options)
     found = find(options.tokenizer, options.revision)
     info = info_of(found, eos_token=options.eos_token, bos=options.bos, bos_token=options.bos_token, chats=chats)
@@ -71,7 +76,7 @@ def load(options: TokenizeArguments, kind: Input) -> Tokenizer:
     encodes = found
     if as_text:  # encoders know special tokens by the file alone
         encodes = replace(found, files={**found.files, TOKENIZER: with_special(found.data, special)})
-    encoder = choose(encodes, options.encoder, special_as_text=as_text)
+    encoder = choose(encodes, options.encoder, special_as_text=as_text, text_bytes=text_bytes)
     files, chat = found.files, None
     if chats:
         stops = found.stops(info.eos_token)

@@ -46,7 +46,7 @@ def test_ids_of_added_tokens_are_those_of_the_library(vocab: dict[str, int], add
 
 
 def test_simple_files_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "reference_tokenizer", None)
+    monkeypatch.setattr(load, "shared_reference", None)
     data = tokenizer_json({"a": 0, "b": 1}, [("b", 1), ("<x>", 2), ("<y>", 3)])
     assert vocabulary(data) == {"a": 0, "b": 1, "<x>": 2, "<y>": 3}
     odd = tokenizer_json({"a": 0, "b": 1}, [("<x>", 5)])

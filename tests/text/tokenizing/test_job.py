@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from packtool.text.encoding import gigatoken
+from packtool.text.encoding import encoder_choice, encoders, gigatoken
 from packtool.text.encoding.encoder_choice import installed
-from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.text.tokenizing import block
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
@@ -58,6 +58,7 @@ def test_a_mismatch_falls_back_for_everything(
         return original(self, [text.replace("Zebra", "zebra") for text in texts])
 
     monkeypatch.setattr(gigatoken.GigatokenEncoder, "__call__", wrong)
+    monkeypatch.setattr(encoder_choice, "LITTLE", 0)
     block._loaded.cache_clear()
     with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
         result = run(tmp_path / "a.jsonl", tmp_path / "o")
@@ -70,9 +71,42 @@ def test_a_mismatch_falls_back_for_everything(
     block._loaded.cache_clear()
 
 
+@pytest.mark.skipif(not installed("gigatoken"), reason="it is not for this platform")
 @special_texts
+def test_little_text_and_much_of_it_become_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    little = run(tmp_path / "a.jsonl", tmp_path / "little")
+    monkeypatch.setattr(encoder_choice, "LITTLE", 0)
+    much = run(tmp_path / "a.jsonl", tmp_path / "much")
+    assert (little.run["encoder"], much.run["encoder"]) == ("tokenizers", "gigatoken")
+    assert contents(little.path) == contents(much.path)
+
+
+@special_texts
+def test_the_reference_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[bytes] = []
+
+    def build(data: bytes) -> Any:
+        built.append(data)
+        return reference_tokenizer(data)
+
+    spec = shapes.spec()
+    spec["added_tokens"][-1]["id"] += 7  # a gap: `tokenizers` tells which ids added tokens have
+    (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    monkeypatch.setattr(encoders, "reference_tokenizer", build)
+    encoders.shared_reference.cache_clear()
+    run(tmp_path / "a.jsonl", tmp_path / "o", tokenizer=tmp_path, eos_token=shapes.EOS)
+    assert len(built) == 1
+    encoders.shared_reference.cache_clear()
+
+
 @pytest.mark.skipif(not (installed("gigatoken") and installed("fastokens")), reason="one is not for this platform")
-def test_where_one_encoder_refuses_the_tokenizer_the_next_is_tried(tmp_path: Path) -> None:
+@special_texts
+def test_where_one_encoder_refuses_the_tokenizer_the_next_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_choice, "LITTLE", 0)
     spec = shapes.spec(pre_tokenizer=shapes.split())  # the pattern of GPT-2, which it knows only as that of ByteLevel
     (tmp_path / "tokenizer.json").write_bytes(shapes.data(spec))
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
