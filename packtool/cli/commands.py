@@ -153,6 +153,8 @@ def import_(values: GivenValues, terminal: Terminal) -> None:
         lines += [f"EOS added to {plural(counts['eos_added'], 'document')}."] if counts["eos_added"] else []
         lines += [f"{plural(counts['empty'], 'empty document')} left out."] if counts["empty"] else []
         lines += _left_out_of_import(counts)
+        if result.run.get("read_as"):
+            lines.append(f"Read so: {visible('; '.join(result.run['read_as']))}.")
     show_exchange(result, terminal, {"counts": counts}, lines)
 
 

@@ -16,7 +16,7 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
 from packtool.exchange.columns import rows_not_documents
 from packtool.exchange.files import digest
-from packtool.exchange.imported import ImportedFile, files_of, import_file
+from packtool.exchange.imported import ImportedFile, files_of, import_file, say_loss
 from packtool.exchange.model import Format, ReadOptions
 from packtool.formats import manifest as manifests
 from packtool.formats.names import token_dtype
@@ -52,6 +52,7 @@ class ImportResult(StoreResult):
     """The result of `import_`; it counts documents, tokens, empty documents left out, and EOS tokens added.
 
     Where there are any, also padding that was left out, rows divided into documents, and EOS left out at the beginning.
+    `run["read_as"]` says in words what numbers in columns were taken for, such as padding.
     """
 
 
@@ -82,8 +83,7 @@ def import_(options: ImportArguments) -> ImportResult:
     info, tokenizer = _tokenizer(paths, options)
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
     read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only, asked=options.dtype is not None)
-    says_loss = chosen.says_loss
-    with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
+    with_loss = say_loss(files, chosen, read)
     plain = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field, "ids_only": read.ids_only or None}
     recorded = as_recorded(plain)
     every = _with_companions(files, chosen)
@@ -105,7 +105,8 @@ def import_(options: ImportArguments) -> ImportResult:
         entries = [InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in every]
         _require_unchanged(every, identity)
         manifest = _manifest(entries, done, info, recorded, write_tokenizer(place, tokenizer))
-        run = {"written": clock.seconds()}
+        read_as = dict.fromkeys(chain.from_iterable(file.read_as for file in done))
+        run = {"written": clock.seconds(), "read_as": list(read_as)}
         place.finish(manifest, run)
         return ImportResult(path=place.place.shown, counts=manifest.counts, run=run)
 

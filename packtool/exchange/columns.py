@@ -7,7 +7,7 @@ wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,11 +58,6 @@ def id_column(names: Collection[str], options: ReadOptions, where: str) -> str:
     raise DataError("missing-ids", what, remedy="name the column of ids with --field", where=where)
 
 
-def says_loss(names: Collection[str]) -> bool:
-    """Return whether one of these columns marks the tokens that train."""
-    return any(name in (*token_columns.LABELS, *token_columns.WEIGHTS) for name in names)
-
-
 def beside(name: str, *, is_list: bool) -> bool:
     """Return whether a column is read with the ids: its name is known, or it may hold a number for every token.
 
@@ -74,6 +69,43 @@ def beside(name: str, *, is_list: bool) -> bool:
     return True
 
 
+class Row(NamedTuple):
+    """A row of a file: where it stands, for messages; its ids; and the columns that may say more of them."""
+
+    where: str
+    ids: npt.NDArray[Any]
+    columns: Mapping[str, npt.NDArray[Any]]
+
+
+def documents(rows: Iterable[Row], options: ReadOptions) -> Iterator[Found]:
+    """Yield the documents of rows, some at a time. A known column is in all rows, or in none."""
+    reader, held, tokens = RowReader(), list[Row](), 0
+    known: list[str] | None = None
+    for row in rows:
+        names = sorted(name for name in row.columns if name in token_columns.KNOWN)
+        if known is not None and names != known:
+            here, there = (", ".join(each) or "no column" for each in (names, known))
+            raise bad_mask(f"{here} says more of the ids, but {there} in the first record", row.where)
+        known = names
+        held.append(row)
+        tokens += len(row.ids)
+        if tokens >= options.tokens:
+            yield _documents(reader, held)
+            held, tokens = [], 0
+    if held:
+        yield _documents(reader, held)
+
+
+def _documents(reader: RowReader, held: list[Row]) -> Found:
+    shared = sorted(set.intersection(*(set(row.columns) for row in held)))
+    columns = {name: _column([row.columns[name] for row in held]) for name in shared}
+    return reader.documents(_column([row.ids for row in held]), columns, lambda row: held[row].where)
+
+
+def _column(arrays: list[npt.NDArray[Any]]) -> Column:
+    return Column(np.concatenate(arrays), np.array(list(map(len, arrays)), np.int64))
+
+
 class RowReader:
     """Reads the rows of one file, block by block. What 0 means in a column may follow from an earlier block alone."""
 
@@ -82,6 +114,8 @@ class RowReader:
         """What the number 0 stands for in a column: the first document of a row, or padding after the last one."""
         self._last: dict[str, int] = {}
         """The number of the last document of the row before."""
+        self._read_as: dict[str, None] = {}
+        """What numbers in columns were taken for, in words, each once."""
 
     def documents(self, ids: Column, columns: Mapping[str, Column], place: Callable[[int], str]) -> Found:
         """Return the documents of a block of rows, and which of their tokens train.
@@ -104,11 +138,11 @@ class RowReader:
         block = _Block(ids, columns, place)
         kept = np.ones(len(ids.values), np.bool_)
         for name in block.of(token_columns.PADDING):
-            kept &= block.counted(name) > 0
+            kept &= self._not_padding(f"{name} 0 is padding", block.counted(name) == 0)
         masked = bool(block.of(token_columns.PADDING))
         for name in block.of(token_columns.NUMBERS):
             numbers = block.numbers(name)
-            kept &= numbers >= 0
+            kept &= self._not_padding(f"{name} below 0 is padding", numbers < 0)
             if not masked:  # else the mask of padding tells what is padding, and 0 is a document
                 kept &= self._without_padding(name, block, numbers, kept)
         keys = np.zeros(len(kept), np.int64)
@@ -130,13 +164,20 @@ class RowReader:
             loss=loss,
             padding=int(np.count_nonzero(~kept)),
             divided=int(np.count_nonzero(rows > 1)),
+            read_as=list(self._read_as),
         )
+
+    def _not_padding(self, what: str, padding: Bools) -> Bools:
+        """Return which tokens are not padding; keep what says so, in words, if any are."""
+        if padding.any():
+            self._read_as[what] = None
+        return ~padding
 
     def _without_padding(self, name: str, block: _Block, numbers: I64, kept: Bools) -> Bools:
         """Return which tokens are not padding by a column that numbers documents.
 
-        Some tools count documents from 0, others from 1 and write 0 for the padding after them. The first zero of the
-        file that tells decides, and a later one that contradicts it is refused.
+        Some tools count documents from 0, others from 1 and write 0 for the padding after them. That is a guess: the
+        first zero of the file that tells decides, and is told, and a later one that contradicts it is refused.
         """
         zeros = kept & (numbers == 0)
         if not zeros.any():
@@ -148,7 +189,10 @@ class RowReader:
             if meaning is None or self._zero.setdefault(name, meaning) != meaning:
                 what = f"column {name} has the number 0, which may be a document or padding"
                 raise _loses(what, "give an attention_mask, which is 0 for padding", block.place(row))
-        return ~zeros if self._zero[name] == "padding" else np.ones(len(kept), np.bool_)
+        if self._zero[name] == "padding":
+            return self._not_padding(f"{name} 0 is padding, since it follows the documents of a row", zeros)
+        self._read_as[f"{name} 0 is a document, since it begins a row"] = None
+        return np.ones(len(kept), np.bool_)
 
     def _require_ended(self, name: str, block: _Block, numbers: I64, kept: Bools) -> None:
         """Refuse numbers that go on from one row to the next: a document is cut there.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
         divided: rows that were divided into several documents.
         eos_first: EOS tokens left out at the begin of documents, in a file in which EOS begins documents.
         unended: 1 if EOS ends documents, but the file has no EOS, so that it is one document.
+        read_as: what numbers in columns were taken for, in words.
     """
 
     shards: list[list[FileEntry]]
@@ -51,6 +53,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
     divided: int = 0
     eos_first: int = 0
     unended: int = 0
+    read_as: list[str] = []
 
     @property
     def files(self) -> list[FileEntry]:
@@ -82,6 +85,30 @@ def files_of(path: Path, chosen: Format) -> list[Path]:
     return files
 
 
+def say_loss(files: Iterable[Path], chosen: Format, options: ReadOptions) -> bool:
+    """Return whether the first documents of any of these files say which tokens train."""
+    if chosen.read is None or not (chosen.loss or chosen.columns):
+        return False
+    for file in files:
+        first = _first(file, chosen.read, options)
+        if first is not None and first.loss is not None:
+            return True
+    return False
+
+
+def _first(file: Path, read: Callable[[Path, ReadOptions], Iterator[Found]], options: ReadOptions) -> Found | None:
+    """Return the first documents of a file; None where there are none, or reading them will fail with the reason.
+
+    The first row is enough, unless it alone has a column that is refused where all rows have it.
+    """
+    for tokens in (1, options.tokens):
+        try:
+            return next(read(file, replace(options, tokens=tokens)), None)
+        except DataError:
+            continue
+    return None
+
+
 def import_file(
     file: Path, chosen: Format, options: ReadOptions, info: TokenizerInfo, output: Output, number: int, *, loss: bool
 ) -> ImportedFile:
@@ -94,7 +121,8 @@ def import_file(
     Raises:
         DataError: it is damaged or of another format, or has an id that is not in the vocabulary.
     """
-    assert chosen.read is not None
+    read = chosen.read
+    assert read is not None
     shards: list[list[FileEntry]] = []
     delivery = output.delivery(Threads(1))
     waiting: list[Documents] = []
@@ -111,7 +139,14 @@ def import_file(
                 delivery.deliver(attempt, shards[-1])
         waiting.clear()
 
-    for part in documents(chosen.read(file, options), info, str(file), counts):
+    read_as: dict[str, None] = {}
+
+    def noted() -> Iterator[Found]:
+        for found in read(file, options):
+            read_as.update(dict.fromkeys(found.read_as))
+            yield found
+
+    for part in documents(noted(), info, str(file), counts):
         waiting.append(part)
         counts["documents"] += len(part.lengths)
         counts["tokens"] += len(part.ids)
@@ -119,7 +154,7 @@ def import_file(
         if sum(len(part.ids) for part in waiting) >= SHARD_TOKENS:
             close()
     close()
-    return ImportedFile(shards, **counts)
+    return ImportedFile(shards, **counts, read_as=list(read_as))
 
 
 class Documents(NamedTuple):

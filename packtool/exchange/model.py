@@ -18,6 +18,8 @@ from packtool.formats.schema import ExportedFile
 from packtool.places.place import MappedFile
 from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of
 
+READ_TOKENS = 1 << 22
+"""Ids that a reader hands out at a time."""
 FILE_BYTES = 1 << 26
 """Ids in a file, for formats that read a file as a whole."""
 
@@ -163,6 +165,7 @@ class Found:
         last: the last token of the whole file, where the format has no boundaries.
         padding: number of tokens that a mask marks as padding; they are not in `tokens`.
         divided: rows that were divided into several documents.
+        read_as: what numbers in columns were taken for, in words.
     """
 
     tokens: npt.NDArray[Any]
@@ -171,6 +174,7 @@ class Found:
     last: int | None = None
     padding: int = 0
     divided: int = 0
+    read_as: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -182,12 +186,14 @@ class ReadOptions:
         field: the column of ids; None for the usual names.
         ids_only: read the ids alone, without columns that describe them.
         asked: whether the user gave the type of the ids, so that no warning about it is needed.
+        tokens: ids of rows to hand out at a time, about.
     """
 
     dtype: np.dtype[Any]
     field: str | None = None
     ids_only: bool = False
     asked: bool = False
+    tokens: int = READ_TOKENS
 
 
 @dataclass(frozen=True)
@@ -217,7 +223,6 @@ class Format:
         finish: function of (directory, contents, files written by the parts, in order) that writes the files of the
             whole.
         read: function from (file, options) to its contents; None for a format that is only exported.
-        says_loss: function from (file, options) to whether the file has a loss; None for a format without loss.
     """
 
     name: str
@@ -240,7 +245,6 @@ class Format:
     part: Callable[[Path, Contents, Part], list[ExportedFile]] | None = None
     finish: Callable[[Path, Contents, list[ExportedFile]], list[ExportedFile]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
-    says_loss: Callable[[Path, ReadOptions], bool] | None = None
 
     def read_with(self, path: Path) -> list[Path]:
         """List a file that is read, and its companions."""

@@ -16,6 +16,7 @@ from packtool.exchange.columns import Column, RowReader
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import of_row
 from tests.exchange.tables import WRITE
+from tests.shell import Shell
 
 IDS = [[5, 6, 7, 8], [9, 9], [4, 4, 4]]
 
@@ -134,6 +135,7 @@ def test_what_they_say_is_counted(tmp_path: Path, tokenizer: Path, name: str) ->
     options: dict[str, Any] = {"format": name, "tokenizer": tokenizer}
     result = packtool.import_(file, tmp_path / "store", **options)
     assert result.counts == {"documents": 6, "tokens": 14, "empty": 0, "eos_added": 6, "padding": 1, "divided": 2}
+    assert result.run["read_as"] == ["attention_mask 0 is padding"]
     store = TokenStore(tmp_path / "store")
     assert [store.document(number)[:-1].tolist() for number in range(6)] == [[5, 6], [7], [9, 9], [4], [4], [4]]
     assert packtool.verify(tmp_path / "store").problems == []
@@ -146,3 +148,28 @@ def test_what_they_say_is_counted(tmp_path: Path, tokenizer: Path, name: str) ->
     with pytest.raises(DataError, match=r"no column says more of the ids, but attention_mask in|no list in column"):
         packtool.import_(file, tmp_path / "no", **options)
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([[1, 1, 2, 2], [1, 1], [1, 1, 2]], ""),
+        ([[1, 2, 2, -1], [1, 1], [1, 1, 2]], "segment_ids below 0 is padding"),
+        ([[1, 2, 2, 0], [1, 1], [1, 1, 2]], "segment_ids 0 is padding, since it follows the documents of a row"),
+        ([[0, 0, 1, 1], [0, 0], [0, 1, 1]], "segment_ids 0 is a document, since it begins a row"),
+    ],
+)
+def test_a_guess_is_told(tmp_path: Path, tokenizer: Path, shell: Shell, numbers: list[list[int]], said: str) -> None:
+    WRITE["jsonl"](tmp_path / "a.jsonl", {"input_ids": [[5, 6, 7, 9], [4, 8], [4, 5, 6]], "segment_ids": numbers})
+    out = shell("import", tmp_path / "a.jsonl", "-o", tmp_path / "s", "--format", "jsonl", "--tokenizer", tokenizer)
+    assert (f"\nRead so: {said}.\n" in out) == bool(said)
+    assert ("Read so" in out) == bool(said)
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_a_loss_is_read_whichever_file_has_it(tmp_path: Path, tokenizer: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    WRITE[name](tmp_path / "in" / f"1.{name}", {"input_ids": [[5, 6]]})
+    WRITE[name](tmp_path / "in" / f"2.{name}", {"input_ids": [[5, 6]], "labels": [[-100, 6]]})
+    result = packtool.import_(tmp_path / "in", tmp_path / "store", format=name, tokenizer=tokenizer)
+    assert result.counts["trained_tokens"] == 3 + 2  # with EOS

@@ -47,14 +47,6 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     return tables.documents(_batches(path), options, path)
 
 
-def says_loss(path: Path, options: ReadOptions) -> bool:
-    try:
-        with pa.OSFile(str(path)) as file:
-            return tables.says_loss(_reader(file).schema, options, path)
-    except tables.ERRORS:
-        return False  # reading it will fail with the reason
-
-
 def _reader(file: pa.OSFile) -> Any:
     """Open a file of the stream format, or of the file format."""
     magic = file.read(6)
@@ -127,6 +119,5 @@ FORMAT = Format(
     part=part,
     finish=finish,
     read=read,
-    says_loss=says_loss,
     inside=inside,
 )

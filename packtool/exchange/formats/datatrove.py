@@ -16,8 +16,8 @@ import numpy as np
 from packtool.errors import DataError
 from packtool.exchange.columns import bad_mask
 from packtool.exchange.files import FileWriter
-from packtool.exchange.formats.raw import READ_TOKENS, bare_ids, read_ids, write_ids
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups, pieces
+from packtool.exchange.formats.raw import bare_ids, read_ids, write_ids
+from packtool.exchange.model import READ_TOKENS, Contents, Format, Found, Part, ReadOptions, damaged, groups, pieces
 from packtool.formats.names import LOSS
 from packtool.formats.schema import ExportedFile
 
@@ -41,7 +41,9 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    index, mask = _companion(path, "index"), _companion(path, "loss") if says_loss(path, options) else None
+    index, mask = _companion(path, "index"), None
+    if not options.ids_only and _companion(path, "loss").exists():
+        mask = _companion(path, "loss")
     if not index.exists():
         if mask is not None:
             raise bad_mask(f"{mask.name} says which tokens train, but {index.name} is not there", str(path))
@@ -77,10 +79,6 @@ def _require_loss(loss: np.ndarray[Any, Any], before: int, path: Path) -> None:
         raise DataError("bad-mask", what, remedy="check the file, or give --ids-only", where=str(path))
 
 
-def says_loss(path: Path, options: ReadOptions) -> bool:
-    return not options.ids_only and _companion(path, "loss").exists()
-
-
 def _companion(path: Path, kind: str) -> Path:
     return path.with_name(f"{path.name}.{kind}")
 
@@ -97,5 +95,4 @@ FORMAT = Format(
     companions=lambda path: [_companion(path, "index"), _companion(path, "loss")],
     part=part,
     read=read,
-    says_loss=says_loss,
 )

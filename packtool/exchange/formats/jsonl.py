@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,10 +15,8 @@ from packtool.errors import DataError
 from packtool.exchange import columns
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
-from packtool.exchange.formats.raw import READ_TOKENS
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
-from packtool.planning.plan import I64
 from packtool.support.decoding import decode
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.token_columns import KNOWN
@@ -38,46 +36,12 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [out.finish(sequences, tokens)]
 
 
-class _Record(NamedTuple):
-    """A line: its number, the ids, and the columns that may say more of them."""
-
-    number: int
-    ids: list[int]
-    columns: dict[str, list[Any]]
-
-
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     """Read the documents of a file, plain or compressed."""
-    rows = columns.RowReader()
-    held: list[_Record] = []
-    known: list[str] | None = None
-    tokens = 0
-    for record in _records(path, options):
-        names = _known(record)
-        if known is not None and names != known:
-            here, there = (", ".join(each) or "no column" for each in (names, known))
-            what = f"{here} says more of the ids, but {there} in the first record"
-            raise columns.bad_mask(what, f"{path}:{record.number}")
-        known = names
-        held.append(record)
-        tokens += len(record.ids)
-        if tokens >= READ_TOKENS:
-            yield _documents(rows, held, path)
-            held, tokens = [], 0
-    if held:
-        yield _documents(rows, held, path)
+    return columns.documents(_records(path, options), options)
 
 
-def says_loss(path: Path, options: ReadOptions) -> bool:
-    """Return whether the first record has a column of loss; all records must have one then."""
-    try:
-        first = next(_records(path, options), None)
-    except DataError:
-        return False  # reading it will fail with the reason
-    return first is not None and columns.says_loss(first.columns)
-
-
-def _records(path: Path, options: ReadOptions) -> Iterator[_Record]:
+def _records(path: Path, options: ReadOptions) -> Iterator[columns.Row]:
     try:
         with path.open("rb") as raw:
             kind = sniff(raw.read(16))
@@ -87,7 +51,7 @@ def _records(path: Path, options: ReadOptions) -> Iterator[_Record]:
             with closing(io.BufferedReader(_Stream(open_stream(raw, kind)), 1 << 20)) as lines:
                 for number, line in enumerate(lines, 1):
                     if line.strip():
-                        yield _record(line, number, options, f"{path}:{number}")
+                        yield _record(line, options, f"{path}:{number}")
     except Fault as fault:
         raise damaged(path, fault.what) from None
 
@@ -108,7 +72,7 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
-def _record(line: bytes, number: int, options: ReadOptions, where: str) -> _Record:
+def _record(line: bytes, options: ReadOptions, where: str) -> columns.Row:
     try:
         record = decode(line, dict[str, Any])
     except ValueError as error:
@@ -124,10 +88,10 @@ def _record(line: bytes, number: int, options: ReadOptions, where: str) -> _Reco
         if not columns.beside(other, is_list=isinstance(values, list)):
             continue
         if _are_numbers(values):
-            found[other] = values
+            found[other] = _array(values)
         elif other in KNOWN:
             raise columns.bad_mask(f"{other} is not a list of numbers", where)
-    return _Record(number, ids, found)
+    return columns.Row(where, _array(ids), found)
 
 
 def _are_numbers(values: Any) -> bool:
@@ -136,22 +100,8 @@ def _are_numbers(values: Any) -> bool:
     return all(isinstance(value, int | float) and abs(value) < _LARGEST for value in values)
 
 
-def _known(record: _Record) -> list[str]:
-    return sorted(name for name in record.columns if name in KNOWN)
-
-
-def _documents(rows: columns.RowReader, held: list[_Record], path: Path) -> Found:
-    shared = set.intersection(*(set(record.columns) for record in held))
-    found = {name: _column([record.columns[name] for record in held]) for name in sorted(shared)}
-    return rows.documents(_column([record.ids for record in held]), found, lambda row: f"{path}:{held[row].number}")
-
-
-def _column(lists: Sequence[list[Any]]) -> columns.Column:
-    values: list[Any] = []
-    for each in lists:
-        values += each
-    lengths: I64 = np.array(list(map(len, lists)), np.int64)
-    return columns.Column(np.array(values) if values else np.empty(0, np.int64), lengths)
+def _array(values: list[Any]) -> np.ndarray[Any, Any]:
+    return np.array(values) if values else np.empty(0, np.int64)
 
 
 FORMAT = Format(
@@ -167,5 +117,4 @@ FORMAT = Format(
     several_lengths=True,
     part=part,
     read=read,
-    says_loss=says_loss,
 )

@@ -17,7 +17,6 @@ import numpy as np
 
 from packtool.errors import DataError
 from packtool.exchange.columns import IDS
-from packtool.exchange.columns import says_loss as columns_say_loss
 from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import samples
 from packtool.exchange.model import FILE_BYTES, Contents, Format, Found, Part, ReadOptions, cut, damaged
@@ -131,14 +130,6 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         yield from samples.documents(items, leaves, options, path)
 
 
-def says_loss(path: Path, options: ReadOptions) -> bool:
-    try:
-        leaves = _leaves(read_json(path.with_name(_INDEX), _Index).config, path)
-    except DataError:
-        return False  # reading it will fail with the reason
-    return columns_say_loss([] if options.ids_only else [leaf.name for leaf in leaves])
-
-
 def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
     """List the columns of an item. An array by itself is the ids; others have their names, or numbers from 0."""
     names = _names(config.data_spec, path)
@@ -201,6 +192,5 @@ FORMAT = Format(
     part=part,
     finish=finish,
     read=read,
-    says_loss=says_loss,
     inside=inside,
 )

@@ -16,9 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import DataError
 from packtool.exchange.columns import IDS
-from packtool.exchange.columns import says_loss as columns_say_loss
 from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import samples
 from packtool.exchange.model import (
@@ -243,21 +241,6 @@ def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) 
             raise damaged(path, "has other columns than its index says")
 
 
-def says_loss(path: Path, options: ReadOptions) -> bool:
-    """Return whether a shard has a column of loss, by its index or its own header."""
-    try:
-        shard = _known(path)
-        if shard is None:
-            with path.open("rb") as file:
-                offsets = samples.offsets_in(file, path)
-                names = _own_columns(file.read(int(offsets[0]) - file.tell()), path).column_names
-        else:
-            names = shard.column_names
-    except DataError:
-        return False  # reading it will fail with the reason
-    return columns_say_loss([] if options.ids_only else names)
-
-
 def _known(path: Path) -> _Shard | None:
     """Return the entry of a shard in its index; None if there is no index, which a shard can be read without."""
     for directory in (path.parent, path.parent.parent):  # a merged index lies above the shards
@@ -354,6 +337,5 @@ FORMAT = Format(
     part=part,
     finish=finish,
     read=read,
-    says_loss=says_loss,
     inside=inside,
 )

@@ -15,8 +15,8 @@ import numpy as np
 
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import FileWriter, missing, publish
-from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged, groups
+from packtool.exchange.formats.raw import fill, shortened
+from packtool.exchange.model import READ_TOKENS, Contents, Format, Found, Part, ReadOptions, damaged, groups
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import I64, offsets_of
 

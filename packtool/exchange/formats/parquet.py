@@ -38,13 +38,6 @@ def _batches(path: Path, options: ReadOptions) -> Iterator[pa.RecordBatch]:
         raise damaged(path, f"not a readable Parquet file ({in_words(error)})") from None
 
 
-def says_loss(path: Path, options: ReadOptions) -> bool:
-    try:
-        return tables.says_loss(pq.read_schema(path), options, path)
-    except tables.ERRORS:
-        return False  # reading it will fail with the reason
-
-
 FORMAT = Format(
     name="parquet",
     readers="Transformers Trainer, TRL, Axolotl",
@@ -58,5 +51,4 @@ FORMAT = Format(
     several_lengths=True,
     part=part,
     read=read,
-    says_loss=says_loss,
 )

@@ -10,15 +10,13 @@ import numpy as np
 
 from packtool.errors import DataError
 from packtool.exchange.files import FileWriter
-from packtool.exchange.model import Contents, Found, Part, ReadOptions, SequenceBlock, damaged
+from packtool.exchange.model import READ_TOKENS, Contents, Found, Part, ReadOptions, SequenceBlock, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.records import in_words
 
 _NUMPY = b"\x93NUMPY"
 _ENOUGH = 16
 """Ids from which a pattern in them is hardly chance."""
-READ_TOKENS = 1 << 22
-"""Ids that a reader hands out at a time."""
 
 
 def fill(directory: Path, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[ExportedFile]:

@@ -19,8 +19,9 @@ import pyarrow as pa
 import xxhash
 
 from packtool.errors import DataError
-from packtool.exchange.columns import Column, RowReader, beside, id_column
-from packtool.exchange.formats.raw import READ_TOKENS, shortened
+from packtool.exchange.columns import Row, beside, id_column
+from packtool.exchange.columns import documents as of_rows
+from packtool.exchange.formats.raw import shortened
 from packtool.exchange.model import Found, ReadOptions, damaged, groups
 from packtool.planning.plan import I64
 from packtool.text.corpus.decompress import open_stream
@@ -165,16 +166,17 @@ def documents(
         samples: the bytes of each column.
         leaves: all columns.
     """
-    wanted = columns_to_read(leaves, options, path)
-    rows, held, tokens, before = RowReader(), [], 0, 0
-    for number, sample in enumerate(samples):
-        held.append([_decoded(leaf, sample[leaf.name], number, path) for leaf in wanted])
-        tokens += len(held[-1][0])
-        if tokens >= READ_TOKENS:
-            yield _documents(rows, wanted, held, before, path)
-            held, tokens, before = [], 0, number + 1
-    if held:
-        yield _documents(rows, wanted, held, before, path)
+    ids, *others = columns_to_read(leaves, options, path)
+
+    def row(number: int, sample: Mapping[str, bytes]) -> Row:
+        beside = {leaf.name: _decoded(leaf, sample[leaf.name], number, path) for leaf in others}
+        found = _decoded(ids, sample[ids.name], number, path)
+        if found.dtype.kind not in "iu":
+            what = f"column {ids.name} is of type {ids.kind}, not a list of whole numbers"
+            raise DataError("bad-ids", what, remedy="check --field", where=str(path))
+        return Row(f"{path}, sample {number}", found, beside)
+
+    return of_rows((row(number, sample) for number, sample in enumerate(samples)), options)
 
 
 def _decoded(leaf: Leaf, data: bytes, number: int, path: Path) -> SampleIds:
@@ -183,17 +185,6 @@ def _decoded(leaf: Leaf, data: bytes, number: int, path: Path) -> SampleIds:
         return leaf.decode(data)
     except ValueError as error:
         raise damaged(path, f"sample {number}: column {leaf.name}, {leaf.kind}: {error}") from None
-
-
-def _documents(rows: RowReader, wanted: list[Leaf], held: list[list[SampleIds]], before: int, path: Path) -> Found:
-    found = {}
-    for leaf, arrays in zip(wanted, zip(*held, strict=True), strict=True):
-        found[leaf.name] = Column(np.concatenate(arrays), np.array(list(map(len, arrays)), np.int64))
-    ids = found.pop(wanted[0].name)
-    if ids.values.dtype.kind not in "iu":
-        what = f"column {wanted[0].name} is of type {wanted[0].kind}, not a list of whole numbers"
-        raise DataError("bad-ids", what, remedy="check --field", where=str(path))
-    return rows.documents(ids, found, lambda row: f"{path}, sample {before + row}")
 
 
 def numbers(data: bytes, dtype: np.dtype[Any]) -> SampleIds:

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from packtool.errors import DataError
 from packtool.exchange.columns import Column, RowReader, beside, id_column
-from packtool.exchange.columns import says_loss as columns_say_loss
 from packtool.exchange.model import Contents, Found, Part, ReadOptions, SequenceBlock, damaged
 from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED, make_batch
@@ -146,11 +145,6 @@ def columns_to_read(schema: pa.Schema, options: ReadOptions, path: Path) -> list
             what = f"{called.count(name)} columns are called {name}"
             raise DataError("bad-ids", what, remedy="rename all but one", where=str(path))
     return names
-
-
-def says_loss(schema: pa.Schema, options: ReadOptions, path: Path) -> bool:
-    """Return whether a table has a column of loss."""
-    return columns_say_loss(columns_to_read(schema, options, path)[1:])
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType | None:
