@@ -69,7 +69,7 @@ def beside(name: str, *, is_list: bool) -> bool:
     return True
 
 
-class Row(NamedTuple):
+class ForeignRow(NamedTuple):
     """A row of a file: where it stands, for messages; its ids; and the columns that may say more of them."""
 
     where: str
@@ -77,16 +77,17 @@ class Row(NamedTuple):
     columns: Mapping[str, npt.NDArray[Any]]
 
 
-def documents(rows: Iterable[Row], options: ReadOptions) -> Iterator[Found]:
-    """Yield the documents of rows, some at a time. A known column is in all rows, or in none."""
-    reader, held, tokens = RowReader(), list[Row](), 0
-    known: list[str] | None = None
+def documents(rows: Iterable[ForeignRow], options: ReadOptions) -> Iterator[Found]:
+    """Yield the documents of rows, some at a time.
+
+    Raises:
+        DataError: a known column is in some rows and not in others; or see `RowReader`.
+    """
+    reader, held, tokens = RowReader(), list[ForeignRow](), 0
+    first: ForeignRow | None = None
     for row in rows:
-        names = sorted(name for name in row.columns if name in token_columns.KNOWN)
-        if known is not None and names != known:
-            here, there = (", ".join(each) or "no column" for each in (names, known))
-            raise bad_mask(f"{here} says more of the ids, but {there} in the first record", row.where)
-        known = names
+        first = first or row
+        _require_same_columns(row, first)
         held.append(row)
         tokens += len(row.ids)
         if tokens >= options.tokens:
@@ -96,9 +97,22 @@ def documents(rows: Iterable[Row], options: ReadOptions) -> Iterator[Found]:
         yield _documents(reader, held)
 
 
-def _documents(reader: RowReader, held: list[Row]) -> Found:
-    shared = sorted(set.intersection(*(set(row.columns) for row in held)))
-    columns = {name: _column([row.columns[name] for row in held]) for name in shared}
+def _require_same_columns(row: ForeignRow, first: ForeignRow) -> None:
+    known = set(token_columns.KNOWN)
+    here, there = sorted(known.intersection(row.columns)), sorted(known.intersection(first.columns))
+    if here != there:
+        what = f"{', '.join(here) or 'no column'} says more of the ids, but {', '.join(there) or 'no column'} in the"
+        raise bad_mask(f"{what} first record", row.where)
+
+
+def _documents(reader: RowReader, held: list[ForeignRow]) -> Found:
+    """Return the documents of rows; an unknown column that not all of them have can't be about every token."""
+    shared = set(held[0].columns)
+    for row in held:
+        shared.intersection_update(row.columns)
+    columns = {}
+    for name in sorted(shared):
+        columns[name] = _column([row.columns[name] for row in held])
     return reader.documents(_column([row.ids for row in held]), columns, lambda row: held[row].where)
 
 

@@ -41,7 +41,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     return columns.documents(_records(path, options), options)
 
 
-def _records(path: Path, options: ReadOptions) -> Iterator[columns.Row]:
+def _records(path: Path, options: ReadOptions) -> Iterator[columns.ForeignRow]:
     try:
         with path.open("rb") as raw:
             kind = sniff(raw.read(16))
@@ -72,7 +72,7 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
-def _record(line: bytes, options: ReadOptions, where: str) -> columns.Row:
+def _record(line: bytes, options: ReadOptions, where: str) -> columns.ForeignRow:
     try:
         record = decode(line, dict[str, Any])
     except ValueError as error:
@@ -91,7 +91,7 @@ def _record(line: bytes, options: ReadOptions, where: str) -> columns.Row:
             found[other] = _array(values)
         elif other in KNOWN:
             raise columns.bad_mask(f"{other} is not a list of numbers", where)
-    return columns.Row(where, _array(ids), found)
+    return columns.ForeignRow(where, _array(ids), found)
 
 
 def _are_numbers(values: Any) -> bool:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from packtool.errors import DataError
-from packtool.exchange.columns import Row, beside, id_column
+from packtool.exchange.columns import ForeignRow, beside, id_column
 from packtool.exchange.columns import documents as of_rows
 from packtool.exchange.formats.raw import shortened
 from packtool.exchange.model import Found, ReadOptions, damaged, groups
@@ -168,13 +168,15 @@ def documents(
     """
     ids, *others = columns_to_read(leaves, options, path)
 
-    def row(number: int, sample: Mapping[str, bytes]) -> Row:
-        beside = {leaf.name: _decoded(leaf, sample[leaf.name], number, path) for leaf in others}
+    def row(number: int, sample: Mapping[str, bytes]) -> ForeignRow:
+        columns = {}
+        for leaf in others:
+            columns[leaf.name] = _decoded(leaf, sample[leaf.name], number, path)
         found = _decoded(ids, sample[ids.name], number, path)
         if found.dtype.kind not in "iu":
             what = f"column {ids.name} is of type {ids.kind}, not a list of whole numbers"
             raise DataError("bad-ids", what, remedy="check --field", where=str(path))
-        return Row(f"{path}, sample {number}", found, beside)
+        return ForeignRow(f"{path}, sample {number}", found, columns)
 
     return of_rows((row(number, sample) for number, sample in enumerate(samples)), options)
 
