@@ -207,6 +207,7 @@ class Format:
         files: glob pattern of its files' names, by which `packtool import` finds them in a directory.
         dtypes: the types in which it stores tokens of 2 and of 4 bytes; None for a size that it can't store.
         documents: whether it keeps the ends of the documents of a token store.
+        blocks: whether its readers divide each file into rows of their own length, and leave out what fills none.
         boundaries: whether it keeps the begins and ends of documents inside rows.
         multiples: whether it keeps the lengths of documents that have padding between them.
         labels: whether it keeps which tokens are padding.
@@ -231,6 +232,7 @@ class Format:
     files: str
     dtypes: Mapping[int, str | None] = field(default_factory=lambda: {2: "<u2", 4: "<u4"})
     documents: bool = False
+    blocks: bool = False
     boundaries: bool = False
     multiples: bool = False
     labels: bool = False
@@ -350,6 +352,12 @@ _LOSSES = (
         lambda contents: contents.kind == "documents",
         lambda kind: kind.documents,
         lambda _: "where documents end, except for the EOS after each",
+    ),
+    _Loss(
+        "",
+        lambda contents: contents.kind == "documents",
+        lambda kind: not kind.blocks,
+        lambda _: "the tokens at the end of each file that fill no row of its reader",
     ),
     _Loss(
         "boundaries",

@@ -88,7 +88,7 @@ TARGETS = frozenset({"labels", "loss_mask"})
 """The fields that depend on which tokens are targets."""
 ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen", *_PADDED})
 """The fields that depend on where sequences begin."""
-_OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
+OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
 """The fields of shape (rows, T)."""
 
 
@@ -173,7 +173,7 @@ def make_batch(
     if trim and segments is not None:
         tokens, segments, loss, columns = _trimmed(tokens, segments, loss, columns)
     length = tokens.shape[1] - extra_token
-    batch = _space({name: DTYPES[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
+    batch = _space({name: DTYPES[name] for name in OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
     if not TARGETS.isdisjoint(fields):

@@ -47,6 +47,7 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         self.loader = loader
         self.args.ignore_data_skip = True  # the loader finds its place itself
         self.add_callback(_SavePlace(loader))
+        self._valid: Any = None  # what is validated on
         self._sums: dict[bool, Any] = {}  # while training or validating: (sources, 2), summed losses and targets
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
@@ -65,11 +66,10 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         return _Batches(self.loader)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
-        if eval_dataset is None:
-            return self.eval_dataset
-        if isinstance(eval_dataset, str):
-            return self.eval_dataset[eval_dataset]
-        return eval_dataset
+        self._valid = self.eval_dataset if eval_dataset is None else eval_dataset
+        if isinstance(eval_dataset, str):  # one of several, by its name
+            self._valid = self.eval_dataset[eval_dataset]
+        return self._valid
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **options: Any) -> Any:
         source = inputs.pop("source", None)
@@ -89,19 +89,19 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         return (loss, outputs) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *rest: Any) -> None:
-        for training, ending in ((True, "loss"), (False, "eval_loss")):
-            if ending not in logs or training not in self._sums:
+        for logged in list(logs):
+            training = logged == "loss"
+            if not (training or logged.endswith("_loss")) or training not in self._sums:
                 continue
             sums = self.accelerator.reduce(self._sums.pop(training)).tolist()
             for name, (loss, targets) in zip(self._sources(training), sums, strict=True):
                 if targets:
-                    logs[f"{ending}/{name}"] = loss / targets
+                    logs[f"{logged}/{name}"] = loss / targets
         super().log(logs, *rest)
 
     def _sources(self, training: bool) -> list[str]:
         """Return the names of the sources of batches."""
-        loader = self.loader if training else self.eval_dataset
-        return list(loader.sources)
+        return list(self.loader.sources if training else self._valid.sources)
 
 
 class _Batches:

@@ -61,6 +61,7 @@ def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, shell: She
     assert printed.splitlines() == [
         "15 sequences, 294 tokens, as olmo.",
         "Not kept: where documents end, except for the EOS after each.",
+        "Not kept: the tokens at the end of each file that fill no row of its reader.",
         f"Wrote {out}.",
     ]
     assert (

@@ -113,9 +113,12 @@ def test_run_says_what_an_export_does_not_keep(stores: list[Path], tmp_path: Pat
     inputs = ", ".join(f'"{store}"' for store in stores)
     configuration.write_text(f'[export]\ninput = [{inputs}]\nformat = "llmc"\n')
     command = ["run", str(configuration), "-o", str(tmp_path / "out")]
-    assert "Not kept: where documents end, except for the EOS after each." in shell(*command)
+    ends = "the tokens at the end of each file that fill no row of its reader"
+    said = shell(*command)
+    assert "Not kept: where documents end, except for the EOS after each.\n" in said
+    assert f"Not kept: {ends}.\n" in said
     stages = json.loads(shell(*command, "--json"))["stages"]
-    assert stages[0]["lost"] == ["where documents end, except for the EOS after each"]
+    assert stages[0]["lost"] == ["where documents end, except for the EOS after each", ends]
     whole = np.concatenate([stream(store) for store in stores])
     assert np.concatenate(documents(tmp_path / "out" / "exported", "llmc")).tolist() == whole.tolist()
     assert TokenStore(stores[0]).documents == len(LENGTHS["web"])

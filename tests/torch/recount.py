@@ -50,7 +50,7 @@ class Part(NamedTuple):
         return 1 if self.rows.endswith(".toml") else EPOCHS
 
     def valid(self) -> ValidationLoader:
-        rows = Path(self.rows).with_name("rows")  # a blend does not validate
+        rows = Path(self.rows).with_name("rows")
         return ValidationLoader(rows, batch_size=BATCH, batches=2, fields=FIELDS)
 
     def steps(self) -> Iterator[int]:

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
-from tests.stores import document_loss, write_store
+from tests.stores import TOKENIZER, document_loss, write_store
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -161,11 +162,45 @@ def test_a_loader_fills_its_last_batch(sets: dict[int, Path]) -> None:
         Loader(sets[7], fill=True)
 
 
-def test_a_blend_does_not_validate(sets: dict[int, Path], tmp_path: Path) -> None:
-    (tmp_path / "blend.toml").write_text(f'[sources]\none = "{sets[7]}"\n')
-    for blend in (tmp_path / "blend.toml", packtool.Blend({"one": sets[7]})):
-        with pytest.raises(UsageError, match=r"a blend says what to train on, and does not validate\. Make a Valid"):
-            ValidationLoader(blend)  # type: ignore[arg-type]
+def test_several_datasets_come_one_after_the_other(sets: dict[int, Path], tmp_path: Path) -> None:
+    """Of a list or a blend, each by its name, on any number of ranks."""
+    names = {"seven": sets[7], "one": sets[1], "many": sets[29]}
+    lines = ["[sources]", *(f'{name} = "{path}"' for name, path in names.items())]
+    (tmp_path / "blend.toml").write_text("\n".join(lines))
+    every = [row for path in names.values() for row in packtool.open(path)[:].tolist()]
+    for source, known in [
+        (list(names.values()), [str(path) for path in names.values()]),
+        (tmp_path / "blend.toml", list(names)),
+        (packtool.Blend(names), list(names)),  # type: ignore[arg-type]
+    ]:
+        valid = ValidationLoader(source, batch_size=4)
+        assert valid.sources == known
+        assert len(valid) == 2 + 1 + 8
+        for _ in range(2):
+            assert ids(valid) == every
+            counted = torch.cat([batch["source"][:, 0] for batch in valid]).bincount().tolist()
+            assert counted == [7, 1, 29]
+        options: dict[str, Any]
+        for options in ({"labels": "same"}, {"fields": ("labels",)}):
+            assert "source" not in next(iter(ValidationLoader(source, batch_size=4, **options)))
+        short = next(iter(ValidationLoader(source, batches=1, extra_token=True, fields=("labels", "source"))))
+        assert short["source"].shape == short["labels"].shape == (1, 7)
+    ranks = [ValidationLoader(list(names.values()), batch_size=4, rank=r, world_size=2, fill=True) for r in range(2)]
+    shares = [[batch["source"][:, 0].tolist() for batch in rank] for rank in ranks]
+    assert shares[0] == shares[1]
+
+
+def test_what_does_not_validate_together(sets: dict[int, Path], tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [8], tokenizer=msgspec.structs.replace(TOKENIZER, sha256="1" * 64))
+    packtool.pack(store, tmp_path / "other", strategy="concat", sequence_length=8)
+    with pytest.raises(UsageError, match=r"other has other tokens than .*rows-7, by another tokenizer\. Tokenize all"):
+        ValidationLoader([sets[7], tmp_path / "other"])
+    with pytest.raises(UsageError, match=r"sources.b: b has no path, so it can't be read\. Give it one, or leave it"):
+        ValidationLoader(packtool.Blend({"a": sets[7], "b": {}}))
+    with pytest.raises(
+        UsageError, match=r"fields: source has a number for each token, and no other field has one. Name"
+    ):
+        ValidationLoader([sets[7]], fields=("cu_seqlens", "source"))
 
 
 @pytest.mark.parametrize(

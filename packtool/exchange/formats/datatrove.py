@@ -88,6 +88,7 @@ FORMAT = Format(
     readers="nanotron, datatrove",
     summary="`.ds` and `.ds.index`; `.ds.loss`, where known",
     files="*.ds",
+    blocks=True,
     bare=True,
     documents=True,
     boundaries=True,

@@ -187,6 +187,7 @@ FORMAT = Format(
     readers="LitGPT",
     summary="litdata's chunks, for `TokensLoader(block_size=row length)`",
     files="*.bin",
+    blocks=True,
     columns=True,
     companions=lambda path: [path.with_name(_INDEX)],
     part=part,

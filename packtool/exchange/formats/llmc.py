@@ -52,6 +52,7 @@ FORMAT = Format(
     readers="llm.c, NeMo AutoModel",
     summary="`.bin` with a header of 1,024 bytes",
     files="*.bin",
+    blocks=True,
     part=part,
     read=read,
 )

@@ -25,6 +25,7 @@ FORMAT = Format(
     readers="OLMo-core",
     summary="`.npy` without NumPy's header; it finds documents by EOS",
     files="*.npy",
+    blocks=True,
     bare=True,
     part=part,
     read=read,
