@@ -37,7 +37,7 @@ they are these classes:
 
 All figures follow from the rows and the document lengths: no timings (but in `timings`), no paths (but in `path`), so
 equal datasets have equal reports. Shares and ratios are numbers from 0 (1 is everything), never percentages. Token
-counts are whole numbers.
+counts are whole numbers. A figure that the packtool which wrote a report did not know yet is null.
 
 A *document's length* includes its EOS; its *text* does not. A *piece* is the part of a document that lies together in
 one row. L is the sequence length. A *pair* is two documents that follow each other in the corpus.

@@ -332,6 +332,21 @@ class KeptField:
         return self.name + ":number" * self.number
 
 
+def kept_field(text: str) -> KeptField:
+    """Parse the name of one field, which ``:number`` may follow.
+
+    Raises:
+        ValueError: it has no name.
+
+    >>> str(kept_field("score:number")), kept_field("lang").number
+    ('score:number', False)
+    """
+    name = text.removesuffix(":number")
+    if not name:
+        raise ValueError(text)
+    return KeptField(name, number=name != text)
+
+
 def parse_kept(value: Any) -> list[KeptField]:
     """Parse names of fields, each as categories or, with ``:number``, as numbers.
 
@@ -340,14 +355,11 @@ def parse_kept(value: Any) -> list[KeptField]:
     """
     fields: dict[str, KeptField] = {}
     for item in _items(value):
-        text = str(item)
-        name = text.removesuffix(":number")
-        if not name:
-            raise ValueError(value)
-        if name in fields:
-            what = f"{name} is named twice"
+        field = kept_field(str(item))
+        if field.name in fields:
+            what = f"{field.name} is named twice"
             raise UsageError("bad-option", what, remedy="keep each column once", where="--keep")
-        fields[name] = KeptField(name, number=name != text)
+        fields[field.name] = field
     return list(fields.values())
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from packtool.errors import UsageError
-from packtool.options.kinds import FIELDS, Kind, shown
-
-_KEY = re.compile(r"(-?)(.+?)(:number)?", re.DOTALL)
+from packtool.options.kinds import FIELDS, Kind, kept_field, shown
 
 
 @dataclass(frozen=True)
@@ -36,18 +33,13 @@ def order_keys(written: Iterable[str]) -> list[OrderKey]:
     """
     keys = []
     for text in written:
-        minus, field, number = _parts(text)
-        keys.append(OrderKey(field, bool(number), bool(minus)))
+        try:
+            field = kept_field(text.removeprefix("-"))
+        except ValueError:
+            remedy = "name fields that the stores keep, such as repo,-date,size:number"
+            raise UsageError("bad-option", f"{shown(text)} names no field", remedy=remedy) from None
+        keys.append(OrderKey(field.name, field.number, descending=text.startswith("-")))
     return keys
-
-
-def _parts(text: str) -> tuple[str, str, str | None]:
-    """Split a key into its minus, its field and its `:number`."""
-    match = _KEY.fullmatch(text)
-    if match is None:
-        remedy = "name fields that the stores keep, such as repo,-date,size:number"
-        raise UsageError("bad-option", f"{shown(text)} names no field", remedy=remedy)
-    return match[1], match[2], match[3]
 
 
 def _parse(value: Any) -> Sequence[str]:
