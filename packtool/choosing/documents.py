@@ -170,8 +170,7 @@ class Portion:
             UsageError: the stores do not have them, or not of one kind.
         """
         self.documents.require_alike()
-        hashes: U64 = self.origins["hash"]
-        return hashes
+        return self.store.hashes_of(self.shard, self._in_shard)
 
     @property
     def hashes_of_records(self) -> U64:

@@ -188,13 +188,20 @@ class TokenStore:
 
     def origins_of(self, shard: int, documents: slice) -> np.ndarray[Any, Any]:
         """Return where some documents of a shard came from, as `origins` does for all."""
-        entry = self.manifest.shards[shard]
-        opened = self._origins.get(shard) or self._origins_of(entry)
+        out: np.ndarray[Any, Any] = self._opened_origins(shard)[documents].copy()
+        out["record"] += np.uint64(self.manifest.shards[shard].first_record)
+        return out
+
+    def hashes_of(self, shard: int, documents: slice) -> npt.NDArray[np.uint64]:
+        """Return the hashes of some documents of a shard, without where they came from."""
+        return self._opened_origins(shard)["hash"][documents].copy()
+
+    def _opened_origins(self, shard: int) -> np.ndarray[Any, Any]:
+        """Return the origins of a shard, mapped."""
+        opened = self._origins.get(shard) or self._origins_of(self.manifest.shards[shard])
         if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
             self._origins[shard] = opened
-        out: np.ndarray[Any, Any] = opened.array[documents].copy()
-        out["record"] += np.uint64(entry.first_record)
-        return out
+        return opened.array
 
     @property
     def hashed(self) -> str:

@@ -113,7 +113,7 @@ def in_shard(hashes: U64, number: int, shards: int) -> Mask:
     return inside
 
 
-def first_of_each(texts: TextBlocks, count: int, arrays: Arrays = IN_MEMORY, most: int = 1 << 22) -> Mask:
+def first_of_each(texts: TextBlocks, count: int, arrays: Arrays = IN_MEMORY, most: int = 1 << 20) -> Mask:
     """Mark the first document with each text.
 
     Args:
@@ -163,12 +163,12 @@ def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int)
     taken = np.zeros(len(lengths), np.bool_)
     if not len(kept):
         return taken
-    stratum = (np.asarray(lengths)[kept].astype(np.int64) - 1) // interval
+    stratum = (np.asarray(lengths)[kept] - 1) // interval
     drawn = keys(seed, SAMPLE, 0, 0, len(lengths))[kept]
     order = np.lexsort((drawn, stratum))  # stratum by stratum, the smallest keys first
+    del drawn  # the arrays of a large store take much of the memory that is granted
     _, sizes = np.unique(stratum, return_counts=True)
-    wanted = np.array([int(share * size + Fraction(1, 2)) for size in sizes.tolist()], np.int64)
-    rank = np.arange(len(kept)) - np.repeat(offsets_of(sizes)[:-1], sizes)
-    chosen = order[rank < np.repeat(wanted, sizes)]
-    taken[kept[chosen]] = True
+    for first, size in zip(offsets_of(sizes).tolist(), sizes.tolist(), strict=False):
+        wanted = int(share * size + Fraction(1, 2))
+        taken[kept[order[first : first + wanted]]] = True
     return taken
