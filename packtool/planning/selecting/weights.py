@@ -256,7 +256,7 @@ def _up_to(limits: Sequence[int], shares: Sequence[Fraction], budget: int) -> li
                 going += share
         if not going:
             what = f"the stores with a share give {budget - int(rest):,} of {budget:,} tokens"
-            raise _bad_mixture(what, "give fewer --tokens, or more --max-epochs")
+            raise _too_many_tokens(what, "give fewer --tokens, or more --max-epochs")
         wanted = list(map(Fraction, limits))
         before = len(full)
         for number, share in enumerate(shares):
@@ -284,7 +284,7 @@ def _too_few(
     remedy += f"--max-epochs {-(-epochs // 1)}"
     if share < 1:
         remedy += ", or --stop, so that the others give what it lacks"
-    return _bad_mixture(what, remedy)
+    return _too_many_tokens(what, remedy)
 
 
 def _percent(share: Fraction) -> str:
@@ -293,3 +293,7 @@ def _percent(share: Fraction) -> str:
 
 def _bad_mixture(what: str, remedy: str) -> UsageError:
     return UsageError("bad-mixture", what, remedy=remedy, where="--mix")
+
+
+def _too_many_tokens(what: str, remedy: str) -> UsageError:
+    return UsageError("bad-mixture", what, remedy=remedy, where="--tokens")
