@@ -132,7 +132,7 @@ def _mixture(
         shares = shares_of([weight.number for weight in weights])
     else:
         shares = shares_of(left)
-    of_stores = epochs_of_shares(shares, left, names, asked.tokens, most, stop=options.stop)
+    of_stores = epochs_of_shares(shares, left, names, asked.tokens, most or 1, stop=options.stop)
     return list(map(StoreEpochs, map(str, shares), of_stores))
 
 

@@ -62,14 +62,15 @@ class DocumentOptions:
         ),
     ] = None
     max_epochs: Annotated[
-        int,
+        int | None,
         Option(
             NUMBER,
-            "Take no store more often than this for its share of --tokens, or for an amount.",
+            "Take no store more often than this.",
             "Rarely needed",
             low=1,
+            default="1 for a share of --tokens or an amount",
         ),
-    ] = 1
+    ] = None
     stop: Annotated[
         bool,
         Option(

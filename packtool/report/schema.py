@@ -221,7 +221,8 @@ class StoredSourceFigures(SourceFigures, frozen=True, kw_only=True):
 
     Attributes:
         lengths: of its documents, in tokens.
-        duplicates: documents whose text an earlier document of the same inputs has; null without provenance.
+        duplicates: documents whose text an earlier document of the same inputs has; null without
+            provenance, or where some stores know hashes of texts and others of ids.
     """
 
     lengths: Lengths

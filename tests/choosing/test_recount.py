@@ -128,7 +128,7 @@ def options_of(draw: random.Random, stores: Stores) -> dict[str, Any]:
             options["mix"] = [f"{name}={draw.choice(units)}" for name in NAMES]
     if "tokens" in options:
         options["stop"] = draw.choice([True, False])
-    options["max_epochs"] = draw.choice([1, 3])
+    options["max_epochs"] = draw.choice([1, 3, 3])
     return options
 
 
@@ -221,6 +221,8 @@ def epochs_of(left: list[list[Document]], options: dict[str, Any]) -> list[tuple
         for written, part, held in zip(mix, left, tokens, strict=True):
             number, _, unit = written.partition(" ")
             epochs = Fraction(number.rstrip("x"))
+            if not unit and epochs > options["max_epochs"]:
+                return None
             if unit:
                 has = len(part) if unit == "documents" else held
                 if epochs > options["max_epochs"] * has:

@@ -64,6 +64,7 @@ from tests.choosing.web_and_wiki import pack
         ({"mix": ["web=0.5 documents", "wiki=1x"]}, "what is asked of web is '0.5 documents'"),
         ({"mix": ["web=201 documents", "wiki=1x"]}, "201 documents of web, which has 200. Give 200 or fewer, or --max"),
         ({"mix": ["web=1M tokens", "wiki=1x"]}, "1,000,000 tokens of web, which has "),
+        ({"mix": ["web=2.5x", "wiki=1x"], "max_epochs": 2}, "2.5 epochs of web are more than --max-epochs 2"),
         ({"stop": True}, "--stop: has no effect without --tokens. Say how many tokens are divided"),
         ({"tokens": "1M"}, "of 1,000,000 tokens takes "),
         ({"tokens": "1M", "stop": True}, "the stores with a share give "),

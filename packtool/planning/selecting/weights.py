@@ -185,28 +185,31 @@ def shares_by_temperature(tokens: Sequence[int], temperature: Decimal) -> list[F
     return shares
 
 
-def epochs_of(weight: Weight, documents: int, tokens: int, name: str, most: int) -> Fraction:
+def epochs_of(weight: Weight, documents: int, tokens: int, name: str, most: int | None) -> Fraction:
     """Return the epochs in which a store gives what is asked of it.
 
     Args:
         documents, tokens: of the store.
         name: of the store.
-        most: epochs that an amount may take.
+        most: epochs that are allowed; None for one of an amount, and as many as are asked for.
 
     Raises:
-        UsageError: an amount that takes more.
+        UsageError: it takes more.
 
-    >>> epochs_of(Weight(Fraction(30), "documents"), 40, 1000, "web", 1)
+    >>> epochs_of(Weight(Fraction(30), "documents"), 40, 1000, "web", None)
     Fraction(3, 4)
     """
     if weight.unit not in ("documents", "tokens") or not weight.number:
+        if most is not None and weight.number > most:
+            what = f"{_shown(weight.number)} epochs of {name} are more than --max-epochs {most}"
+            raise _bad_mixture(what, "change one of the two")
         return weight.number
     held = documents
     if weight.unit == "tokens":
         held = tokens
-    if weight.number > most * held:
+    if weight.number > (most or 1) * held:
         what = f"{int(weight.number):,} {weight.unit} of {name}, which has {held:,}"
-        remedy = f"give {most * held} or fewer"
+        remedy = f"give {(most or 1) * held} or fewer"
         if held:
             remedy += f", or --max-epochs {-(-weight.number // held)}"
         raise _bad_mixture(what, remedy)
@@ -288,7 +291,11 @@ def _too_few(
 
 
 def _percent(share: Fraction) -> str:
-    return f"{float(100 * share):.6g}%"
+    return f"{_shown(100 * share)}%"
+
+
+def _shown(value: Fraction) -> str:
+    return f"{float(value):.6g}"
 
 
 def _bad_mixture(what: str, remedy: str) -> UsageError:

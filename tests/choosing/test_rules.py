@@ -1,0 +1,54 @@
+"""A rule reads where documents came from only if it says so: `run` asks before there is a store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.choosing.rules import RULES, reading_origins
+from packtool.errors import PacktoolError
+from packtool.options.check import checked
+from packtool.options.pack import PackArguments
+from tests.choosing.web_and_wiki import pack
+
+ASKED: dict[str, dict[str, Any]] = {
+    "exclude": {"exclude": "list.txt"},
+    "where": {"where": "n > 3 and store == 'bare' and tokens > 1"},
+    "where a line": {"where": "n > 3 or line < 4"},
+    "min_tokens": {"min_tokens": 2},
+    "max_tokens": {"max_tokens": 900},
+    "drop_duplicates": {"drop_duplicates": True},
+    "holdout": {"holdout": "30%"},
+    "holdout by a field": {"holdout": "30%", "holdout_by": "n"},
+    "shard_of": {"shard_of": "1/2"},
+    "sample": {"sample": "50%"},
+}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that does not know where its documents came from."""
+    place = tmp_path_factory.mktemp("rules")
+    (place / "in.jsonl").write_text("".join(json.dumps({"text": f"text {n}", "n": n}) + "\n" for n in range(30)))
+    packtool.tokenize(place / "in.jsonl", place / "bare", columns="n", provenance=False, workers=1)
+    return place / "bare"
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_a_rule_reads_is_declared(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.txt").write_text("in.jsonl:3\n")
+    options = checked(PackArguments([bare], "p", strategy="bfd", sequence_length=32, **ASKED[name]))
+    if reading_origins(options):
+        with pytest.raises(PacktoolError, match="made with --no-provenance"):
+            pack([bare], tmp_path / "p", **ASKED[name])
+    else:
+        assert pack([bare], tmp_path / "p", **ASKED[name]).manifest.choice
+
+
+def test_every_rule_is_asked_for() -> None:
+    assert {rule.options[0] for rule in RULES} - {"too_long"} == {name.partition(" ")[0] for name in ASKED}
