@@ -20,6 +20,7 @@ CODES = frozenset(
         "directory-repeated",
         "encoder-fallback",
         "eos-doubtful",
+        "fields-left-out",
         "files-skipped",
         "holdout-by-text",
         "input-named-twice",

@@ -52,6 +52,8 @@ def _plain_preview(preview: Preview) -> dict[str, Any]:
         plain["written"] = preview.written
     if preview.estimate:
         plain["estimate"] = _plain_estimate(preview.estimate)
+    if preview.read:
+        plain["read"] = preview.read
     if preview.files:
         plain["inputs"] = list(map(_plain_file, preview.files))
     return plain
@@ -107,6 +109,8 @@ def _describe_preview(preview: Preview) -> str:
         command_line(preview.command, preview.options, str(preview.output)),
         f"would read {', '.join(figures_in_words(preview.known))}",
     ]
+    if preview.read:
+        lines.append(f"of the first record, {preview.read}")
     if preview.estimate is not None:
         lines += _estimate_lines(preview.estimate, preview.workers)
     elif preview.written:

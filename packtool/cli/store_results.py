@@ -56,6 +56,8 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     if not documents:
         lines.append(f"Wrote {result.path}, which holds no document. To see what an input holds: packtool info INPUT.")
     else:
+        if "trained_tokens" in counts:
+            lines.append(f"To see what trains: packtool show {shlex.quote(str(result.path))} --document 0")
         lines.append(f"Wrote {result.path}. What each strategy would make of it:")
         lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
     return lines
@@ -113,17 +115,12 @@ def _why_rejected(counts: Mapping[str, int]) -> str:
 
 def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:
     """Say what was odd about the input, and which of its fields were taken."""
-    from packtool.text.corpus.layouts import FieldLayout
+    from packtool.text.corpus.read_fields import ReadFields
 
     lines = []
+    if "read" in options:
+        lines.append(f"of the first record, {ReadFields(options['read'], tuple(options['not_read'])).shown()}")
     for name, has in (("own_eos", "ended with EOS"), ("own_bos", "began with BOS")):
         if name in counts:
             lines.append(f"{plural(counts[name], 'text')} {has} already: no second one was added")
-    if options.get("conversations", "auto") != "auto":
-        lines.append(f"conversations of the field {options['conversations']}")
-    if "completion" in options:
-        fields = FieldLayout(
-            tuple(options["prompt"]), options["completion"], options.get("system", ""), options.get("history", "")
-        )
-        lines.append(f"conversations of prompt and answer: {fields.shown()}")
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from warnings import catch_warnings, simplefilter
 
 from packtool.commands.path_info import Info, free_name
 from packtool.errors import PacktoolError
-from packtool.formats.fields import CONVERSATION
+from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.message import known_role
-from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus.find import find_files
 from packtool.text.corpus.first import FirstRecord, held_by
 from packtool.text.corpus.read import SpanReader
@@ -75,9 +74,9 @@ def _advice(path: Path) -> _Advice:
             files = find_files(path, None)
             held = held_by(files, "text")
             command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')}"
-            if held.layout is not None:
-                command += f" {held.layout.shown()}"
-            if held.chats:
+            if len(held.layouts) == 1 and held.layouts[0].prompt:
+                command += f" {held.layouts[0].shown()}"
+            if held.layouts:
                 return _advice_for_conversations(command, files[:_TRIED], held)
             return _advice_for_texts(command, files[:_TRIED], held)
         except PacktoolError as error:
@@ -120,7 +119,7 @@ def _conversations(path: Path) -> dict[str, Any] | None:
     try:
         files = find_files(path, None)
         held = held_by(files, "text")
-        if not held.chats:
+        if not held.layouts:
             return None
         if path.stat().st_size > MOST_BYTES:
             return {}
@@ -144,23 +143,22 @@ def _count(
     fields: Counter[str] = Counter()
     problems: list[str] = []
     for file in files:
-        reader = SpanReader(file, Span(0), Fields(held.field, chat=True, layout=held.layout))
+        reader = SpanReader(file, Span(0), Fields(layouts=held.layouts))
         for batch in islice(reader, batches):
             problems += [reject.fault.what for reject in batch.rejects]
-            for record in batch.documents:
-                problem = _problem(record)
+            for talk in batch.documents:
+                problem = _problem(talk)
                 if problem:
                     problems.append(problem)
                     continue
-                fields[f"with {held.field or _field_of(record)}"] += 1
+                fields[f"with {_field_of(talk)}"] += 1
     return fields, problems
 
 
-def _problem(record: Mapping[str, Any]) -> str:
+def _problem(talk: Conversation) -> str:
     """Say why no template can render a conversation, or why nothing in it would train; "" if neither is the case."""
     try:
-        messages = conversation_of(record).messages
-        roles = [known_role(message["role"], number) for number, message in enumerate(messages, 1)]
+        roles = [known_role(message["role"], number) for number, message in enumerate(talk.messages, 1)]
     except Fault as fault:
         return fault.what
     if "assistant" not in roles:
@@ -179,9 +177,8 @@ def _rendering(command: str, *, skip: bool) -> str:
     return f"{command}   renders them by the chat template of MODEL"
 
 
-def _field_of(record: Mapping[str, Any]) -> str:
+def _field_of(talk: Conversation) -> str:
     """Name the fields of a record that hold its conversation."""
-    first = next(name for name in CONVERSATION if record.get(name) is not None)
-    if first == "prompt":
+    if talk.prompt is not None:
         return "prompt and completion"
-    return first
+    return next(iter(talk.record))

@@ -38,6 +38,7 @@ class Preview:
         unknown: why nothing is known of the output, where nothing is.
         estimate: what `tokenize` would write, estimated from a sample; None if nothing is estimated.
         workers: that would do it.
+        read: what of the first record is read, in words; "" if there is none.
     """
 
     command: str
@@ -52,6 +53,7 @@ class Preview:
     unknown: str = ""
     estimate: Estimate | None = None
     workers: int = 1
+    read: str = ""
 
     def __repr__(self) -> str:
         known = ", ".join(f"{name}={value}" for name, value in self.known.items())
@@ -91,13 +93,14 @@ class CommandResult:
         unknown: str = "",
         estimate: Estimate | None = None,
         workers: int = 1,
+        read: str = "",
     ) -> Self:
         """Return the result of a dry run.
 
         Args:
             output: opened for a dry run.
             options: of the command.
-            known, files, written, unknown, estimate, workers: as `Preview` has them.
+            known, files, written, unknown, estimate, workers, read: as `Preview` has them.
         """
         assert output.preview is not None
         preview = Preview(
@@ -113,6 +116,7 @@ class CommandResult:
             unknown=unknown,
             estimate=estimate,
             workers=workers,
+            read=read,
         )
         return cls(path=output.place.shown, preview=preview)
 

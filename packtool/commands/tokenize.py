@@ -76,9 +76,10 @@ def _preview(
 ) -> TokenizeResult:
     """Say what would be read, and estimate what would be written, from some places of the files."""
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
+    read = "" if texts.read_fields is None else texts.read_fields.shown()
     unknown = _not_estimated(texts)
     if unknown or out.preview == "finished":
-        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
+        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
 
     # It copies nothing here: inputs that can be read only once are not estimated.
@@ -87,12 +88,12 @@ def _preview(
         estimated = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
     except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
         unknown = f"a run would stop at {error}"
-        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown)
+        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     warn_of_columns(estimated.counts, files)
     written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}
     workers = min(engine.workers, max(1, len(plan(files))))  # a worker without a block does nothing
     return TokenizeResult.previewed(
-        out, options, known, texts.files, written=written, estimate=estimated, workers=workers
+        out, options, known, texts.files, written=written, estimate=estimated, workers=workers, read=read
     )
 
 

@@ -1,29 +1,128 @@
-"""Names of the fields of records that hold conversations, or lie beside them."""
+"""What the fields of records hold that have conversations, by their names: one table, from kinds to names."""
 
-CONVERSATION = ("messages", "conversations", "prompt", "completion")
-"""Fields that hold conversations, if no field is named."""
-TOOLS = (
-    *("tools", "functions", "tool_defs", "tool_definitions", "available_tools"),
-    *("tool_list", "tool_schemas", "function_list", "api_list"),
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    """A name under which prompts are known; the case of names does not matter.
+
+    Attributes:
+        prompt: the name.
+        after: fields whose text follows it.
+        answers: names of its answer.
+        turns: the names of the answer if both are one turn in a list of turns.
+    """
+
+    prompt: str
+    after: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ("answer", "response", "solution", "generated_solution", "output")
+    turns: tuple[str, ...] = ()
+
+
+KNOWN = (
+    Known(
+        "instruction",
+        ("input", "context"),
+        ("output", "response", "answer", "completion", "target", "corrected"),
+        ("output",),
+    ),
+    Known("definition", ("inputs",), ("targets",)),
+    Known("question", turns=("answer",)),
+    Known("query", turns=("response",)),
+    Known("problem"),
+    Known(
+        "prompt",
+        (),
+        ("answer", "response", "solution", "output", "generation", "canonical_solution", "target"),
+        ("response",),
+    ),
+    Known("inputs_pretokenized", (), ("targets_pretokenized",)),
+    Known("inputs", (), ("targets", "outputs")),
+    Known("input_text", (), ("output_text",)),
+    Known("input", (), ("output", "target", "response", "answer"), ("output",)),
+    Known("sql_prompt", ("sql_context",), ("sql",)),
+    Known("user", (), ("assistant", "bot"), ("assistant", "bot")),
+    Known("human", (), ("assistant", "bot"), ("assistant", "bot")),
+    Known("context", (), ("response",)),
+    Known("dialogue", (), ("summary",)),
+    Known("document", (), ("summary",)),
+    Known("article", (), ("highlights", "summary", "abstract")),
+    Known("source", (), ("target",)),
 )
-"""Fields beside a conversation that say which functions may be called."""
-SYSTEM = ("system", "system_prompt", "systemInstruction", "system_instruction")
+"""Well-known layouts of a prompt and its answer; the first that a record has is taken."""
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "messages": (
+        *("messages", "conversations", "conversation", "dialog", "dialogue", "chat", "turns", "thread", "utterances"),
+        *("contents", "chat_history"),
+    ),
+    "answer": (
+        *("completion", "answer", "response", "output", "solution", "generated_solution", "generation", "reply"),
+        *(name for known in KNOWN for name in known.answers),
+    ),
+    "prompt": (*(known.prompt for known in KNOWN), "ctx", "goal", "sentence", "title", "history", "story", "message"),
+    "context": ("input", "context", "passage", "article", "document", "documents", "choices", "options"),
+    "choices": ("choices", "endings", "options"),
+    "right choice": ("answer", "label", "answerKey", "answer_idx", "correct", "gold"),
+    "history": ("history", "chat_history"),
+    "system": ("system", "system_prompt", "systemInstruction", "system_instruction", "system_message", "preamble"),
+    "reasoning": (
+        *("reasoning_content", "thinking", "reasoning", "think", "thought", "reflection", "scratchpad", "rationale"),
+        *("cot", "chain_of_thought"),
+    ),
+    "tools": (
+        *("tools", "functions", "tool_defs", "tool_definitions", "available_tools"),
+        *("tool_list", "tool_schemas", "function_list", "api_list"),
+    ),
+    "media": (
+        *("image", "images", "image_path", "image_paths", "image_url", "image_urls"),
+        *("video", "videos", "video_path", "audio", "audios", "audio_path"),
+    ),
+    "mark": ("train", "training", "trainable", "loss", "weight"),
+    "list of marks": (
+        *("loss_mask", "loss_masks", "loss_weights", "mask", "masks", "weights", "message_weights"),
+        *("train_mask", "trains", "assistant_mask", "assistant_masks"),
+    ),
+    "label": ("label", "kto_tag"),
+    "preference": ("chosen", "rejected"),
+    "sender": ("role", "speaker", "author", "sender", "from", "user", "name", "type"),
+    "text": ("content", "text", "message", "utterance", "value", "body", "data", "line"),
+}
+"""The names by which each kind of field is known, in lower case unless records have them otherwise."""
+SYSTEM = KINDS["system"][:4]
 """Fields beside a conversation that hold the text of the system."""
-MEDIA = (
-    *("image", "images", "image_path", "image_paths", "image_url", "image_urls"),
-    *("video", "videos", "video_path", "audio", "audios", "audio_path"),
+REASONING = KINDS["reasoning"][:3]
+"""Fields of a message, or beside an answer, that hold the assistant's reasoning."""
+ANSWERS = KINDS["answer"][:8]
+"""Fields beside messages that may hold the answer to the last of them."""
+TOOLS, MEDIA, MARKS, LOSS_MASKS, LABEL = (KINDS[kind] for kind in ("tools", "media", "mark", "list of marks", "label"))
+"""Fields beside a conversation: functions that may be called, what is no text, and what may say what trains."""
+BESIDE = (
+    *(*TOOLS, *SYSTEM, *REASONING, *MEDIA, *KINDS["preference"]),
+    *(*MARKS, *LOSS_MASKS, *LABEL, "chat_template_kwargs"),
 )
-"""Fields beside a conversation that hold what is no text."""
-PREFERENCE = ("chosen", "rejected")
-"""Fields of a preference pair."""
-MARKS = ("train", "training", "trainable", "loss", "weight")
-"""Fields of a record, a message, a part or a call that say whether it trains: true or false, or 1 or 0."""
-LOSS_MASKS = (
-    *("loss_mask", "loss_masks", "loss_weights", "mask", "masks", "weights", "message_weights"),
-    *("train_mask", "trains", "assistant_mask", "assistant_masks"),
-)
-"""Fields beside messages with a list of marks, one for each message."""
-LABEL = ("label", "kto_tag")
-"""Fields of an unpaired preference that are false where its answer is a bad one."""
-BESIDE = (*TOOLS, *SYSTEM, *MEDIA, *PREFERENCE, *MARKS, *LOSS_MASKS, *LABEL, "chat_template_kwargs")
 """Fields that may say more of a conversation, or that it is not one to train on."""
+_LEFT_OUT = ("messages", "answer", "reasoning", "system", "mark", "list of marks")
+"""Kinds of fields that are hardly left out on purpose."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def hardly_left_out(name: str) -> str:
+    """Return the kind of a field that is hardly left out on purpose, by its name or a word in it; "" for any other.
+
+    >>> hardly_left_out("Complex_CoT"), hardly_left_out("human_answers"), hardly_left_out("systemMessage")
+    ('reasoning', 'answer', 'system')
+    >>> hardly_left_out("answer_id"), hardly_left_out("score")
+    ('', '')
+    """
+    words = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
+    asked = [name.lower(), *words[-1:]]
+    for kind in _LEFT_OUT:
+        named = KINDS[kind]
+        spelled = asked + words if kind in ("reasoning", "system") else asked
+        if any(word in named or word.removesuffix("s") in named for word in spelled):
+            return kind
+    return ""

@@ -66,6 +66,26 @@ class ConversationOptions:
             default="auto, if the first record has these and no text",
         ),
     ] = None
+    message_fields: Annotated[
+        Sequence[str],
+        Option(
+            FIELDS,
+            "Who speaks, and what, in each message of --conversations: two fields, such as speaker,text or "
+            "author.name,body.",
+            "Conversations",
+            metavar="SENDER,TEXT",
+            default="role,content and other usual names",
+            needs=Needs("conversations", "name the field of the messages with --conversations"),
+        ),
+    ] = ()
+    reasoning_field: Annotated[
+        str | None,
+        _conversation(
+            FIELD,
+            "Field or column with the assistant's reasoning before the answer.",
+            default="reasoning_content, thinking or reasoning, beside an answer",
+        ),
+    ] = None
     prompt: Annotated[
         Sequence[str],
         Option(
@@ -100,7 +120,7 @@ class ConversationOptions:
         str | None,
         Option(
             FIELD,
-            "Field or column with a list of [question, answer] pairs that come before a --prompt.",
+            "Field or column with what comes before a --prompt: messages, or a list of [question, answer] pairs.",
             "Conversations",
             default="history, where names are well-known",
             needs=Needs("prompt", "name the fields of the prompt with --prompt"),
@@ -239,8 +259,8 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     text_field: Annotated[
         str,
         _field(
-            "Field or column with the text; a.b is the field b of an object a. Several, such as title,body, are joined "
-            "with a blank line.",
+            "Field or column with the text; a.b is the field b of an object a, and a[0] the first of a list. Several, "
+            "such as title,body, are joined with a blank line.",
             excludes=Excludes(("ids_field", "conversations"), code="option-not-taken"),
         ),
     ] = "text"

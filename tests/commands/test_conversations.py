@@ -372,8 +372,10 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
         assert (folder.facts["to tokenize it"], folder.next) == (f"{problem}: fix the conversations", [])
     source.write_text('{"inputs": [1, 2], "targets": [3]}')
     found = packtool.info(source)
-    problem = "1, such as: prompt is a list of numbers, not a text: name fields with --prompt and --completion"
-    assert (found.facts["records that can't be used"], found.next) == (problem, [])
+    assert found.facts["to tokenize it"].startswith(
+        "no text field 'text'; there are inputs, targets (read as jsonl): name"
+    )
+    source.write_text('{"prompt": "a", "completion": "b"}')
     with pytest.raises(UsageError, match="holds conversations, whose lengths depend on a chat template") as error:
         packtool.stats(source)
     assert error.value.remedy.startswith("give --tokenizer one that has a template; or tokenize them")
@@ -383,7 +385,7 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
 
 def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
     source, place = lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "o"
-    with pytest.raises(PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages; messages looks"):
+    with pytest.raises(PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages; to read it, perh"):
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     for other in ("conversations", "ids_field"):
         named: dict[str, Any] = {other: "messages"}
@@ -463,7 +465,7 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
     options = {"tokenizer": model, "workers": workers, "reasoning": "drop", "reasoning_tags": "<thought>,</thought>"}
     tagged = packtool.tokenize(THOUGHTS, tmp_path / "t", **options)
     assert tagged.counts["reasoning_conversations"] == 3
-    assert TokenStore(tmp_path / "t").manifest.options["reasoning_tags"] == [["<thought>", "</thought>"]]
+    assert TokenStore(tmp_path / "t").manifest.options["reasoning_tags"] == ["<thought>,</thought>"]
     for tags in ("<a>", "<a>,<a>", ",</a>", "<a>,<b>,</a>"):
         with pytest.raises(
             UsageError, match=r"--reasoning-tags: .* can't be used. Give two different tags, as OPEN,CLOSE"

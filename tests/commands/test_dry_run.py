@@ -101,7 +101,8 @@ def test_a_filter_counts_in_what_would_be_written(place: Path, shell: Shell) -> 
     size = Path("corpus.jsonl").stat().st_size
     assert said.startswith("corpus.jsonl: jsonl, ")
     assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
-    assert f"would read 1 file, {show_bytes(size)}\nwould write about 0 tokens, 0 documents, 0 B\n" in said
+    assert f"would read 1 file, {show_bytes(size)}\nof the first record, read: text" in said
+    assert "\nwould write about 0 tokens, 0 documents, 0 B\n" in said
     assert "\nestimated from 1 place of the text\nwould write to out, which is new (" in said
 
 

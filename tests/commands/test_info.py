@@ -207,7 +207,7 @@ def test_what_packtool_did_not_write(place: Path, shell: Shell) -> None:
     (place / "code" / "a.py").write_text("1")
     for name, problem in (
         ("page.jsonl", "a web page or XML, not the file itself: download the raw file"),
-        ("pairs.jsonl", "the first record is a preference pair: make a text of each"),
+        ("pairs.jsonl", "the first record is a preference pair: name the answer that is to train: --text-field chosen"),
         ("code", "no file has a known name and suffix; there are a.py"),
     ):
         found = packtool.info(name)

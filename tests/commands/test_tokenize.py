@@ -65,7 +65,7 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     bad.write_bytes(b'{"text": "fine"}\n{"id": 1, "body": "elsewhere"}\n')
     message = fails(DataError, bad, out)
     assert message.startswith(
-        f"{bad}:2: no text field 'text'; there are id, body (read as jsonl). Name the field with --text-field"
+        f"{bad}:2: no text field 'text'; there are id, body; to read it, perhaps --text-field body (read as jsonl)."
     )
     bad.write_bytes(b'{"text": null}\n')
     assert f"{bad}:1: text field 'text' is null" in fails(DataError, bad, out)

@@ -51,18 +51,13 @@ class Chat(msgspec.Struct, frozen=True):
     tags: tuple[tuple[str, str], ...] = (THINK,)
     date: str = ""
 
-    def recorded(self, field: str) -> dict[str, Any]:
-        """Return the options of conversations, as the manifest has them.
-
-        Args:
-            field: name of the field that holds the conversations.
-        """
+    def recorded(self) -> dict[str, Any]:
+        """Return the options of conversations, as the manifest has them."""
         return {
-            "conversations": field,
             "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.templates)),
             "train_on": self.train_on,
             "reasoning": self.reasoning,
-            "reasoning_tags": self.tags[1:] or None,
+            "reasoning_tags": list(map(",".join, self.tags[1:])) or None,
             "tool_calls": self.tool_calls,
             "stops": self.stops,
             "template_args": json.loads(self.arguments) or None,

@@ -14,8 +14,6 @@ Trained = Literal["assistant", "all", "last", "each", "completion"]
 """The part of a conversation that trains."""
 Use = Literal["train", "mask", "drop"]
 """The treatment of reasoning or tool calls: they train, they are only shown, or they are left out."""
-REASONING = ("reasoning_content", "thinking", "reasoning")
-"""Fields of a message that hold the assistant's reasoning."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +26,7 @@ class Conversation:
         tools: JSON schemas of the functions that may be called; None for no tools.
         prompt: number of messages that are the prompt; None if the record has no prompt and completion.
         arguments: further arguments of the template, by name.
+        record: the values that it was made of, by their paths.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -35,6 +34,7 @@ class Conversation:
     tools: list[Any] | None = None
     prompt: int | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def masked(self, messages: Sequence[bool]) -> Conversation:
         """Return the conversation with some messages that do not train.

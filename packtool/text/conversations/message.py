@@ -6,15 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from packtool.formats.fields import MARKS, MEDIA
-from packtool.text.conversations.conversation import REASONING, ROLES
+from packtool.formats.fields import MARKS, MEDIA, REASONING
+from packtool.text.conversations.conversation import ROLES
 from packtool.text.conversations.marks import marked, marked_together
-from packtool.text.conversations.turns import joined
 from packtool.text.faults import Fault, bad_conversation
 
 _ROLES = {"human": "user", "observation": "tool"}
 _ROLES |= dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "bot", "chatbot", "ai", "model"), "assistant")
-_CALL = "function_call"
+CALL = "function_call"
 """The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
 _PARTS = ("text", "thinking")
 """Types of the parts of a content; a part has its text in the field that its type names."""
@@ -37,7 +36,8 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         raise bad_conversation(f"message {number} is {kind_of(message)}, not an object")
     role = message.get("role")
     if role is None:
-        raise bad_conversation(f"message {number} has no role")
+        what = f"message {number} has no role; its fields are {fields_of(message)}"
+        raise bad_conversation(f"{what}: name who speaks, and what, with --message-fields")
     if not isinstance(role, str):
         raise bad_conversation(f"message {number} has a role that is {kind_of(role)}, not a string")
     for name in MEDIA:
@@ -47,10 +47,10 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     kept = _without_marks(message)
     if isinstance(kept.get("content"), list):
         kept["content"] = list(map(_part, kept["content"]))
-    if _CALL in kept:
+    if CALL in kept:
         if "tool_calls" in kept:
-            raise bad_conversation(f"message {number} has both tool_calls and {_CALL}")
-        kept["tool_calls"] = _calls(kept.pop(_CALL), number)
+            raise bad_conversation(f"message {number} has both tool_calls and {CALL}")
+        kept["tool_calls"] = calls_of(kept.pop(CALL), number)
     named = [name for name in REASONING if name in kept]
     if named:
         # Templates ask for either name. If the message has `thinking`, it keeps its value.
@@ -58,6 +58,25 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
+
+
+def joined(value: Any) -> Any:
+    """Return the text in parts, as Anthropic, Bedrock and Gemini write a system, Mistral a thought; else the value.
+
+    >>> joined([{"text": "Be brief."}]), joined({"parts": [{"text": "Be "}, {"text": "brief."}]})
+    ('Be brief.', 'Be brief.')
+    """
+    parts = value
+    if isinstance(value, Mapping):
+        parts = value.get("parts")
+    if not isinstance(parts, list):
+        return value
+    texts = []
+    for part in parts:
+        if not isinstance(part, Mapping) or part.get("type", "text") != "text" or not isinstance(part.get("text"), str):
+            return value
+        texts.append(part["text"])
+    return "".join(texts)
 
 
 def _part(part: Any) -> Any:
@@ -143,7 +162,7 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
         raise bad_conversation(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
     elif not message.get("tool_calls") and not message.get("reasoning_content"):
         null = "is null" if "content" in given else "is missing"
-        raise bad_conversation(f"the content of message {number} {null}; its fields are {_fields(given)}")
+        raise bad_conversation(f"the content of message {number} {null}; its fields are {fields_of(given)}")
 
 
 def _require_text(part: Any, number: int) -> None:
@@ -158,31 +177,15 @@ def _require_text(part: Any, number: int) -> None:
     if kind is not None:
         what = f"of type {str(kind)[:40]!r}"
     elif fields:
-        what = f"of {_fields(fields, 4)}"
+        what = f"of {fields_of(fields, 4)}"
     raise bad_conversation(f"the content of message {number} has a part {what}, which is not a text")
 
 
-def _fields(record: Mapping[str, Any], most: int = 12) -> str:
+def fields_of(record: Any, most: int = 12) -> str:
     """List the first names of the fields of an object, which may have any number of them, of any length."""
+    if not isinstance(record, Mapping):
+        return "none"
     return ", ".join(str(name)[:40] for name in list(record)[:most])
-
-
-def of_shared(message: Any, number: int) -> dict[str, Any]:
-    """Return a message with `from` and `value` renamed to role and content; `from: function_call` becomes a tool call.
-
-    >>> of_shared({"from": "human", "value": "Hi"}, 1)
-    {'role': 'user', 'content': 'Hi'}
-    """
-    if not isinstance(message, Mapping):
-        raise bad_conversation(f"message {number} has neither from and value nor a role")
-    if "from" in message and "value" in message:
-        rest = {name: value for name, value in message.items() if name not in ("from", "value")}
-        if message["from"] == _CALL:
-            return {"role": "assistant", "tool_calls": _calls(message["value"], number), **rest}
-        return {"role": role_of(message["from"]), "content": message["value"], **rest}
-    if "role" in message:
-        return dict(message)
-    raise bad_conversation(f"message {number} has neither from and value nor a role; its fields are {_fields(message)}")
 
 
 def role_of(sender: Any) -> Any:
@@ -217,10 +220,10 @@ def known_role(sender: str, number: int) -> str:
     return role
 
 
-def _calls(value: Any, number: int) -> list[Any]:
+def calls_of(value: Any, number: int) -> list[Any]:
     """Return the tool calls in a value, JSON of one call or of a list, in the form that templates take.
 
-    >>> _calls('{"name": "add", "arguments": {"a": 1}}', 2)
+    >>> calls_of('{"name": "add", "arguments": {"a": 1}}', 2)
     [{'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 1}}}]
     """
     calls = _parsed(value)
@@ -240,7 +243,7 @@ def _calls(value: Any, number: int) -> list[Any]:
 
 
 def _no_call(number: int) -> Fault:
-    return bad_conversation(f"message {number} is a {_CALL} whose value is not JSON with name and arguments")
+    return bad_conversation(f"message {number} is a {CALL} whose value is not JSON with name and arguments")
 
 
 def _parsed(value: Any) -> Any:

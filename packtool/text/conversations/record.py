@@ -1,29 +1,37 @@
-"""Parse conversations from the layouts of records in use: one list of messages, and the tools they may call."""
+"""Make the conversation of a record: where a layout says that its parts lie, in whatever form they have there."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from operator import and_
 from typing import Any
 
-from packtool.formats.fields import MEDIA, PREFERENCE, SYSTEM, TOOLS
+from packtool.formats.fields import ANSWERS, BESIDE, KINDS, MEDIA, REASONING, SYSTEM, TOOLS
+from packtool.formats.paths import values_at
 from packtool.text.conversations.conversation import Conversation
+from packtool.text.conversations.layouts import USUAL, RecordLayout, lacking
 from packtool.text.conversations.marks import marks_of_messages, require_trained
-from packtool.text.conversations.message import is_plain, kind_of, message_of, of_shared, require_may_train
-from packtool.text.faults import bad_conversation
+from packtool.text.conversations.message import is_plain, joined, kind_of, message_of, require_may_train
+from packtool.text.conversations.reasoning import THINK
+from packtool.text.conversations.turns import messages_in, parsed, past_of, side_of
+from packtool.text.faults import Fault, bad_conversation
+
+_BESIDE = frozenset(BESIDE)
+_ANSWERS = frozenset(ANSWERS)
+_KWARGS = "chat_template_kwargs"
 
 
-def conversation_of(record: Mapping[str, Any]) -> Conversation:
-    """Find the conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
+def conversation_of(record: Mapping[str, Any], layouts: Sequence[RecordLayout] = USUAL) -> Conversation:
+    """Make the conversation of a record, which has the first of these layouts whose parts it has.
 
     Marks such as `"train": false` keep a message from training, see `marks.py`. Reasoning gets all names that
     templates read, whichever of them the record has. A `system` text becomes the first message, `functions` become
     tools, and `chat_template_kwargs` become arguments of the template.
 
     Raises:
-        Fault: the record holds no conversation, or a message is malformed, or has no content.
+        Fault: the record holds no conversation there, or a message is malformed, or has no content; or the record is
+            not to be trained on.
 
     >>> found = conversation_of({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]})
     >>> found.messages
@@ -32,83 +40,159 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
     1
     >>> conversation_of({"system": "Be brief.", "prompt": "1 + 1", "completion": "2"}).messages[0]
     {'role': 'system', 'content': 'Be brief.'}
+    >>> named = RecordLayout(prompt=("q",), completion="answers[0]")
+    >>> conversation_of({"q": "1 + 1", "answers": ["2"]}, [named]).messages[1]
+    {'role': 'assistant', 'content': '2'}
     """
-    given, prompt = _given(record)
-    if not given:
+    layout, held = _found(record, layouts)
+    beside = {}
+    for name, value in record.items():
+        if name in _BESIDE and value is not None and name not in held:
+            beside[name] = value
+    _require_training(beside, layout)
+    given, prompt = _given(record, layout, held, beside)
+    messages, trains = _checked(given, beside)
+    if layout.system in held:
+        beside["system"] = held[layout.system]
+    system = joined(_one_of(beside, SYSTEM))
+    if system:
+        messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
+        if prompt is not None:
+            prompt += 1
+    arguments = template_arguments(parsed(beside.get(_KWARGS), _KWARGS))
+    return Conversation(messages, trains, _tools(beside), prompt, arguments, record=held | beside)
+
+
+def _given(
+    record: Mapping[str, Any], layout: RecordLayout, held: Mapping[str, Any], beside: dict[str, Any]
+) -> tuple[list[Any], int | None]:
+    """Return the messages of a record, and how many of them are the prompt; None if prompt and answer are not apart.
+
+    Args:
+        held: what lies at the paths of the layout.
+        beside: what may say more of it; an answer that is found beside messages is added.
+    """
+    if layout.messages:
+        given = messages_in(held[layout.messages], layout.messages, layout.turn)
+        if not given:
+            raise bad_conversation("a conversation without messages")
+        return _answered(given, record, layout, held, beside), None
+    given = past_of(held.get(layout.history), layout.history) + _prompt(held, layout)
+    answer = side_of(_written(held[layout.completion], layout), layout.completion, "assistant")
+    if not given and not answer:
         raise bad_conversation("a conversation without messages")
-    _require_training(record)
+    return given + _reasoned(answer, layout, held, beside), len(given)
+
+
+def _checked(given: list[Any], beside: Mapping[str, Any]) -> tuple[tuple[dict[str, Any], ...], tuple[bool, ...]]:
+    """Return messages in the form that templates take, and whether each may train."""
     if all(map(is_plain, given)):  # as nearly all are
         messages, trains = tuple(given), (True,) * len(given)
     else:
         read = [message_of(message, number) for number, message in enumerate(given, 1)]
         messages, trains = tuple(message for message, _ in read), tuple(may for _, may in read)
-    listed = marks_of_messages(record, len(messages))
+    listed = marks_of_messages(beside, len(messages))
     if listed is not None:
         for number, (message, may) in enumerate(zip(messages, listed, strict=True), 1):
             require_may_train(message, may, number, "the mark in a list")
         trains = tuple(map(and_, trains, listed))
-    system = _one_of(record, SYSTEM)
-    if system:
-        messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
-        if prompt is not None:
-            prompt += 1
-    arguments = _parsed(record.get("chat_template_kwargs"), "chat_template_kwargs")
-    tools = _tools(record)
-    return Conversation(messages, trains, tools, prompt, template_arguments(arguments, "chat_template_kwargs"))
+    return messages, trains
 
 
-def _given(record: Mapping[str, Any]) -> tuple[list[Any], int | None]:
-    """Return the messages of a record, and how many of them are the prompt; None if it has no prompt and completion.
+def _found(record: Mapping[str, Any], layouts: Sequence[RecordLayout]) -> tuple[RecordLayout, dict[str, Any]]:
+    """Return the first of these layouts whose parts a record has, and what lies at its paths.
 
-    >>> _given({"messages": '[{"role": "user", "content": "Hi"}]'})
-    ([{'role': 'user', 'content': 'Hi'}], None)
-    >>> _given({"prompt": "1 + 1", "completion": "2"})
-    ([{'role': 'user', 'content': '1 + 1'}, {'role': 'assistant', 'content': '2'}], 1)
+    Raises:
+        Fault: it has none of them.
     """
-    for name in ("messages", "conversations"):
-        given = record.get(name)
-        if given is None:
-            continue
-        if isinstance(given, str) and given.lstrip()[:1] == "[":  # CSV and some tables hold lists as JSON
-            given = _parsed(given, name)
-        turns = _list(given, name)
-        # Messages with from and value are usual in `conversations`, and some records have them in `messages`.
-        shared = name == "conversations" or any(isinstance(turn, Mapping) and "from" in turn for turn in turns)
-        if not shared:
-            return turns, None
-        return [of_shared(turn, number) for number, turn in enumerate(turns, 1)], None
-    if record.get("prompt") is None or record.get("completion") is None:
-        raise bad_conversation("no conversation: neither messages, conversations, nor prompt and completion")
-    before = _past(record.get("history")) + _side(record["prompt"], "prompt", "user")
-    return before + _side(record["completion"], "completion", "assistant"), len(before)
+    every: set[str] = set()
+    for layout in layouts:
+        held = {path: value for path, value in values_at(record, layout.paths).items() if value is not None}
+        if not layout.lacking(held):
+            return layout, held
+        every.update(held)
+    raise Fault("missing-text", lacking(layouts, every))
 
 
-def _past(history: Any) -> list[dict[str, Any]]:
-    """Return [question, answer] pairs as messages.
+def _prompt(held: Mapping[str, Any], layout: RecordLayout) -> list[Any]:
+    """Return the prompt as messages: the texts of its fields joined, or the messages of one."""
+    asked = [held[path] for path in layout.asked if path in held and (layout.usual or not _is_empty(held[path]))]
+    if not asked or (_is_empty(held[layout.completion]) and not layout.usual):
+        empty = repr(layout.completion) if asked else " and ".join(map(repr, layout.prompt))
+        raise Fault("missing-text", f"nothing in {empty}")
+    if len(asked) == 1:
+        return side_of(_written(asked[0], layout), layout.prompt[0], "user")
+    if not all(isinstance(text, str) for text in asked):
+        raise Fault("bad-field", f"fields {', '.join(layout.prompt)} are not all strings, to be joined")
+    return side_of("\n".join(asked), "", "user")
 
-    >>> _past([["1 + 1", "2"]])
-    [{'role': 'user', 'content': '1 + 1'}, {'role': 'assistant', 'content': '2'}]
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str | list | Mapping) and not value
+
+
+def _written(value: Any, layout: RecordLayout) -> Any:
+    """Return a number, or true or false, as JSON writes it, where the fields are named; any other value as it is."""
+    if isinstance(value, bool | int | float) and not layout.usual:
+        return json.dumps(value)
+    return value
+
+
+def _answered(
+    given: list[Any], record: Mapping[str, Any], layout: RecordLayout, held: Mapping[str, Any], beside: dict[str, Any]
+) -> list[Any]:
+    """Return messages with the answer to the last of them that lies in a field beside, if it does.
+
+    Raises:
+        Fault: it is not clear which field has the answer.
     """
-    messages = []
-    for pair in _list(_parsed(history, "history") or [], "history"):
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise bad_conversation("history is not a list of [question, answer] pairs")
-        messages += [{"role": "user", "content": pair[0]}, {"role": "assistant", "content": pair[1]}]
-    return messages
+    last = given[-1]
+    if isinstance(last, Mapping) and last.get("role") == "assistant":
+        return given
+    answers = {}
+    for name, value in record.items():
+        if name in _ANSWERS and name not in held and isinstance(value, str | list) and value:
+            answers[name] = value
+    name = _one_name(answers, ANSWERS)
+    if not name:
+        return given
+    beside[name] = answers[name]
+    return given + _reasoned(side_of(answers[name], name, "assistant"), layout, held, beside)
 
 
-def _require_training(record: Mapping[str, Any]) -> None:
+def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], beside: Mapping[str, Any]) -> list[Any]:
+    """Return an answer with the reasoning that lies in a field beside, if it does.
+
+    Raises:
+        Fault: the answer has reasoning of its own, or several fields have it.
+    """
+    name = layout.reasoning or _one_name(beside, REASONING)
+    thought = joined(held.get(name, beside.get(name)))
+    if not isinstance(thought, str) or not thought.strip() or not answer or not isinstance(answer[0], Mapping):
+        return answer
+    first = answer[0]
+    content = first.get("content")
+    if isinstance(content, str) and thought.strip() in content:
+        return answer  # it is told there, too
+    if (isinstance(content, str) and THINK[1] in content) or any(map(first.get, REASONING)):
+        raise bad_conversation(f"the answer has reasoning of its own, and {name} has other reasoning")
+    return [{**first, "reasoning_content": thought}, *answer[1:]]
+
+
+def _require_training(record: Mapping[str, Any], layout: RecordLayout) -> None:
     """Refuse a record that its fields keep from training: a rejected answer, a preference pair, images or sounds."""
     require_trained(record)
-    if all(map(record.get, PREFERENCE)) and record.get("messages") is None:
+    # What `conversations` holds beside a pair may lack the answer; what is named is meant.
+    may_be_pair = not layout.messages or (layout.usual and layout.messages == "conversations")
+    if may_be_pair and all(map(record.get, KINDS["preference"])):
         raise bad_conversation("a preference pair: make the chosen answer the completion, or the last message")
     for name in MEDIA:
         if record.get(name):
             raise bad_conversation(f"it has {name}, which are not read: conversations are text")
 
 
-def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Return the value of the one field of these names that is not empty; None if all are empty or missing.
+def _one_name(record: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the one of these names whose field is not empty; "" if all are empty or missing.
 
     Raises:
         Fault: several of the fields hold something.
@@ -116,14 +200,18 @@ def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
     held = [name for name in names if record.get(name) not in (None, "", [])]
     if len(held) > 1:
         raise bad_conversation(f"the record has both {held[0]} and {held[1]}")
-    return record[held[0]] if held else None
+    return held[0] if held else ""
+
+
+def _one_of(record: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the value of the one field of these names that is not empty; None if all are empty or missing."""
+    return record.get(_one_name(record, names))
 
 
 def _tools(record: Mapping[str, Any]) -> list[Any] | None:
     """Return the JSON schemas of the functions that may be called; None for no tools."""
-    named = list(filter(record.get, TOOLS))
-    name = named[0] if named else "tools"
-    tools = _parsed(_one_of(record, TOOLS), name)
+    name = _one_name(record, TOOLS) or TOOLS[0]
+    tools = parsed(record.get(name), name)
     if tools is not None and not isinstance(tools, list):
         raise bad_conversation(f"{name} is {kind_of(tools)}, not a list of JSON schemas")
     if name == TOOLS[0]:
@@ -143,7 +231,7 @@ def _is_wrapped(tool: Any) -> bool:
     return isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping)
 
 
-def template_arguments(value: Any, name: str) -> dict[str, Any]:
+def template_arguments(value: Any, name: str = _KWARGS) -> dict[str, Any]:
     """Check the arguments of a template apart from the conversation, and leave out null ones, which tables have.
 
     Args:
@@ -177,42 +265,3 @@ def _system(text: Any, first: Mapping[str, Any]) -> dict[str, Any]:
     if first["role"] in ("system", "developer"):
         raise bad_conversation("the record has a system text, and its first message is one, too")
     return {"role": "system", "content": text}
-
-
-def _parsed(value: Any, name: str) -> Any:
-    """Parse JSON in a string, as tables hold it, whose columns have one type; return other values unchanged.
-
-    Args:
-        name: name of the field, for error messages.
-    """
-    if not isinstance(value, str):
-        return value
-    if not value:
-        return None
-    try:
-        return json.loads(value)
-    except RecursionError:
-        raise bad_conversation(f"{name} is nested too deeply") from None
-    except ValueError as error:
-        if re.match(r"[\[{\s]+'", value):
-            what = f"{name} is an expression of Python, as CSV of tables has it: write Parquet or JSON Lines instead"
-            raise bad_conversation(what) from None
-        raise bad_conversation(f"{name} is not valid JSON: {error}") from None
-
-
-def _side(value: Any, name: str, role: str) -> list[Any]:
-    """Return a prompt or a completion as messages: a text as one message with this role."""
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        raise bad_conversation(f"{name} is a list of strings, neither a text nor messages")
-    if isinstance(value, list) and value and isinstance(value[0], int | float):
-        raise bad_conversation(f"{name} is a list of numbers, not a text: name fields with --prompt and --completion")
-    if isinstance(value, str):
-        return [{"role": role, "content": value}]
-    return _list(value, name)
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    """Return a value, which must be a list, the value of the field of this name."""
-    if not isinstance(value, list):
-        raise bad_conversation(f"{name} is {kind_of(value)}, not a list of messages")
-    return value

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import TOOLS
-from packtool.text.conversations.conversation import REASONING, Conversation
+from packtool.formats.fields import REASONING, TOOLS
+from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault

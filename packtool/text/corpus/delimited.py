@@ -10,11 +10,12 @@ import csv
 import io
 from collections.abc import Iterator
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from packtool.support.sizes import plural
-from packtool.text.corpus.documents import document_of, listed, scalars_of, values_at
-from packtool.text.corpus.records import Fields, MadeDocument, Readable, RecordBatch
+from packtool.text.corpus.documents import document_of, listed, scalars_of
+from packtool.text.corpus.records import RECORD_BYTES, Fields, MadeDocument, Readable, RecordBatch
 from packtool.text.faults import Fault
 
 _BATCH = 1 << 21
@@ -63,15 +64,20 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
     yield batch
 
 
-def header_of(stream: Readable, format: str) -> list[str]:
-    """Return the names in the first row of a table.
+def first_row(stream: Readable, format: str) -> dict[str, str] | None:
+    """Return the first row of a table below its header, with empty texts for what it lacks; None without a header.
 
     Raises:
         Fault: it can't be read.
     """
-    lines = _Lines(stream, _READ)
-    header = _next(_rows(lines, format), lines, 0)
-    return header if isinstance(header, list) else []
+    lines = _Lines(stream, RECORD_BYTES)
+    rows = _rows(lines, format)
+    header = _next(rows, lines, 0)
+    if not isinstance(header, list):
+        return None
+    row = _next(rows, lines, 1)
+    values = row if isinstance(row, list) else []
+    return dict(zip_longest(header, values[: len(header)], fillvalue=""))
 
 
 def _rows(lines: _Lines, format: str) -> Any:
@@ -111,10 +117,10 @@ def _document(fields: Fields, header: list[str], row: list[str] | Fault) -> Made
         raise Fault("bad-table-row", f"{plural(len(row), 'value')}, where the header has {len(header)}")
     record = dict(zip(header, row, strict=True))
     try:
-        document = document_of(fields, values_at(record, fields.document), header)
+        document = document_of(fields, record, header)
         if "\0" in "".join(row):
             raise Fault("damaged-file", "a zero byte, as in a file that was not written to its end")
-        return document, scalars_of(fields, values_at(record, fields.columns), header)
+        return document, scalars_of(fields, record, header)
     except Fault as fault:
         if fault.code == "lone-surrogate":  # half of a pair, as which a byte is read that is not UTF-8
             raise Fault("invalid-utf8", "not valid UTF-8") from None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packtool.formats.fields import BESIDE, CONVERSATION, SYSTEM
-from packtool.text.conversations.turns import holds_turns, joined, messages_of
-from packtool.text.corpus.layouts import FieldLayout
+from packtool.formats.paths import values_at
+from packtool.text.conversations.record import conversation_of
+from packtool.text.corpus.nearest import advice
 from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
 from packtool.text.faults import Fault
@@ -23,19 +23,18 @@ KINDS = {
     dict: "an object",
 }
 """What JSON calls the values that Python has."""
-_MISSING = object()
 _SEPARATOR = "\n\n"
 """Between the texts of several fields."""
 _LARGEST_ID = 20
 """Digits of a number that can be no token id."""
 
 
-def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str]) -> Any:
-    """Return the document of a record: a text, a list of ids, or a mapping with a conversation.
+def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str]) -> Any:
+    """Return the document of a record: a text, a list of ids, or a `Conversation`.
 
     Args:
-        values: of the fields among `fields.document` that the record has.
-        known: names of all its fields, for messages.
+        record: its fields, those that are not read perhaps left out.
+        known: all of it, or the names of its fields, for messages.
 
     Raises:
         Fault: the record has no document, or a value of another type.
@@ -43,14 +42,17 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     >>> document_of(Fields("body"), {"body": "words"}, ["id", "body"])
     'words'
     """
-    held = {name: value for name, value in values.items() if value is not None} if fields.chat else values
-    lacking = fields.lacking(held)
-    if lacking:
-        raise Fault("missing-text", f"{lacking}; {listed(known)}{_inside(known)}")
-    if fields.layout is not None:
-        return _answered(fields.layout, held, known)
-    if fields.chat:
-        return _renamed(held, fields.text)
+    try:
+        if fields.chat:
+            return conversation_of(record, fields.layouts)
+        values = values_at(record, fields.document)
+        lacking = fields.lacking(values)
+        if lacking:
+            raise Fault("missing-text", lacking)
+    except Fault as fault:
+        if fault.code != "missing-text":
+            raise
+        raise Fault("missing-text", f"{fault.what}; {listed(known)}{advice(known)}") from None
     if fields.ids:
         ids = _ids(values[fields.text], fields.text)
         for name in fields.beside:
@@ -61,60 +63,17 @@ def document_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str])
     return _SEPARATOR.join(filter(None, [_text(values, name) for name in fields.texts if values.get(name) is not None]))
 
 
-def _renamed(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the fields of a conversation, with the one that was named called messages."""
-    renamed = dict(values)
-    if name in renamed:
-        renamed["messages"] = renamed.pop(name)
-    for field in CONVERSATION[:2]:
-        if field in renamed:
-            renamed[field] = messages_of(renamed[field])
-    _join_system(renamed)
-    return renamed
-
-
-def _join_system(record: dict[str, Any]) -> None:
-    """Make one text of what the system says in parts."""
-    for name in SYSTEM:
-        if name in record:
-            record[name] = joined(record[name])
-
-
-def _answered(layout: FieldLayout, values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """Return a prompt and its answer as the fields of a conversation.
-
-    Raises:
-        Fault: one of them is empty.
-
-    >>> _answered(FieldLayout(("q", "input"), "a"), {"q": "Add.", "input": "1 + 1", "a": "2"}, [])
-    {'prompt': 'Add.\\n1 + 1', 'completion': '2'}
-    """
-    prompt = [values[name] for name in layout.prompt if values.get(name)]
-    if not prompt or not values[layout.completion]:
-        names = repr(layout.completion) if prompt else " and ".join(map(repr, layout.prompt))
-        raise Fault("missing-text", f"nothing in {names}; {listed(known)}")
-    found = {name: values[name] for name in BESIDE if name in values and name not in layout.fields}
-    for name, field in (("system", layout.system), ("history", layout.history)):
-        if field in values:
-            found[name] = values[field]
-    if len(prompt) > 1 and not all(isinstance(text, str) for text in prompt):
-        raise Fault("bad-field", f"fields {', '.join(layout.prompt)} are not all strings, to be joined")
-    found["prompt"] = "\n".join(prompt) if len(prompt) > 1 else prompt[0]
-    found["completion"] = values[layout.completion]
-    _join_system(found)
-    return found
-
-
-def scalars_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str]) -> list[str | None]:
+def scalars_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str]) -> list[str | None]:
     """Return the scalars of a record that are kept with its document, None for what it lacks.
 
     Args:
-        values: of the fields among `fields.columns` that the record has.
+        record: its fields, those that are not read perhaps left out.
         known: names of all its fields, for messages.
 
     Raises:
         Fault: one is not a scalar, or is required and not there.
     """
+    values = values_at(record, fields.columns)
     kept: list[str | None] = []
     for name in fields.columns:
         value = scalar(values.get(name), name)
@@ -122,25 +81,6 @@ def scalars_of(fields: Fields, values: Mapping[str, Any], known: Iterable[str]) 
             raise Fault("bad-field", f"no field {name!r}; {listed(known)}")
         kept.append(None if value is None else whole(value, f"field {name!r}"))
     return kept
-
-
-def values_at(record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of the fields that a record has: by their path into objects, or by their dotted name.
-
-    >>> values_at({"a": {"b": 1}, "c.d": None}, ["a.b", "c.d", "e"])
-    {'a.b': 1, 'c.d': None}
-    """
-    found = {}
-    for name in names:
-        value: Any = record
-        for part in name.split("."):
-            if not isinstance(value, Mapping) or part not in value:
-                value = record.get(name, _MISSING)
-                break
-            value = value[part]
-        if value is not _MISSING:
-            found[name] = value
-    return found
 
 
 def listed(names: Iterable[str]) -> str:
@@ -153,20 +93,6 @@ def listed(names: Iterable[str]) -> str:
     if not shown:
         return "there are no fields"
     return f"there are {', '.join(shown[:12])}{' and others' * (len(shown) > 12)}"
-
-
-def _inside(record: Iterable[str]) -> str:
-    """Say where in a record others, or a conversation, may lie; "" if nothing looks like it.
-
-    >>> _inside({"version": 1, "data": [{"text": "a"}]})
-    "; data is a list of objects: jq -c '.data[]' makes records of them"
-    """
-    for name, value in record.items() if isinstance(record, Mapping) else ():
-        if holds_turns(value):
-            return f"; {name} looks like a conversation: --conversations {name}"
-        if isinstance(value, list) and value and isinstance(value[0], Mapping):
-            return f"; {name} is a list of objects: jq -c '.{name}[]' makes records of them"
-    return ""
 
 
 def whole(text: str, what: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from packtool.options.declare import Input
 from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
+from packtool.text.conversations.layouts import USUAL, RecordLayout
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stdin
-from packtool.text.corpus.first import FirstRecord, completed, held_by, peek
-from packtool.text.corpus.layouts import FieldLayout
+from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
 from packtool.text.corpus.python_records import copy_records
+from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_left_out
 from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.token_columns import KNOWN
 from packtool.warnings import warn
@@ -57,6 +58,7 @@ class Texts:
         kind: of what they hold.
         fields: of a record, that are read.
         separator: between the documents of text files; "" where each is one.
+        read_fields: what of the first record is read; None if there is none to look at.
     """
 
     inputs: Sequence[str]
@@ -64,6 +66,7 @@ class Texts:
     kind: Input
     fields: Fields
     separator: str = ""
+    read_fields: ReadFields | None = None
 
     @property
     def files(self) -> list[CorpusFile]:
@@ -145,41 +148,57 @@ def find(options: TokenizeArguments) -> Texts:
             found.append(Once(records))
         else:
             found.append(find_files(path, options.format, options.include, options.exclude))
-    kind: Input = "texts"
-    layout = None
-    held: FirstRecord | None = None
+    first, where = first_of(_files(found))
+    if records is not None:
+        first, records = peek(records)
+        found, where = [Once(records)], "inputs"
+    layouts, held = _layouts(options, first, where, _files(found))
+    kind: Input = "conversations" if layouts else "texts"
     if options.ids_field is not None:
         kind = "token ids"
-    elif options.completion is not None or options.prompt:
-        kind = "conversations"
-        layout = _named(options, _files(found))
-    elif options.conversations is not None:
-        kind = "conversations"
-    elif options.text_field == TokenizeArguments.text_field:  # a field that is named is read, whatever is beside it
-        if records is None:
-            held = held_by(_files(found), options.text_field)
-        else:
-            held, records = peek(records, options.text_field)
-        layout = held.layout
-        if held.chats:
-            kind = "conversations"
-    if records is not None:
-        found = [Once(records)]
     separator = _separator(options)
-    fields = _fields(options, kind, layout)
-    if held is not None and held.field:
-        fields = msgspec.structs.replace(fields, text=held.field)
-    texts = Texts(inputs, found, kind, fields, separator)
+    fields = _fields(options, layouts)
+    read_fields = None
+    if first is not None:
+        read_fields = read_fields_of(first, fields)
+    texts = Texts(inputs, found, kind, fields, separator, read_fields)
     _separated(texts.files, separator)  # raises if it has no effect on one
     _check_held(options, kind, held)
+    if first is not None and read_fields is not None and held is not None and not held.warned:
+        warn_of_left_out(first, read_fields, where)  # what is named is meant
     return texts
 
 
-def _named(options: TokenizeArguments, files: Sequence[CorpusFile]) -> FieldLayout:
-    """Return the layout that options name; prompt or answer by its well-known name, where only the other is named."""
-    layout = FieldLayout(tuple(options.prompt), options.completion or "")
+def _layouts(
+    options: TokenizeArguments, first: Mapping[str, Any] | None, where: str, files: Sequence[CorpusFile]
+) -> tuple[tuple[RecordLayout, ...], FirstRecord | None]:
+    """Return the layouts of conversations by the options, else by the first record; and what that holds, if it counts.
+
+    Args:
+        first: the first record, if there is one, and `where` it is.
+        files: of the input.
+    """
+    if options.completion is not None or options.prompt:
+        return (_named(options, first or {}),), None
+    if options.conversations == AUTO:
+        return USUAL, None
+    if options.conversations is not None:
+        return (RecordLayout(options.conversations),), None
+    if options.ids_field is not None or options.text_field != TokenizeArguments.text_field:
+        return (), None  # a field that is named is read, whatever is beside it
+    held = held_by_first(first, options.text_field, where, files)
+    return held.layouts, held
+
+
+def _named(options: TokenizeArguments, record: Mapping[str, Any]) -> RecordLayout:
+    """Return the layout that options name; prompt or answer by its well-known name, where only the other is named.
+
+    Args:
+        record: the first.
+    """
+    layout = RecordLayout(prompt=tuple(options.prompt), completion=options.completion or "")
     if not options.prompt or not options.completion:
-        layout = completed(options.prompt, options.completion, files)
+        layout = completed(options.prompt, options.completion, record)
     history = options.history or layout.history
     return msgspec.structs.replace(layout, system=options.system or "", history=history)
 
@@ -193,7 +212,7 @@ def _check_held(options: TokenizeArguments, kind: Input, held: FirstRecord | Non
     try:
         check_input(options, kind)
     except UsageError as error:
-        if held is None or held.chats:
+        if held is None or held.layouts:
             raise
         raise UsageError(error.code, f"{error.what}: {held.why}", remedy=held.remedy, where=error.where) from None
 
@@ -244,23 +263,28 @@ def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
     return files
 
 
-def _fields(options: TokenizeArguments, kind: Input, layout: FieldLayout | None) -> Fields:
+def _fields(options: TokenizeArguments, layouts: tuple[RecordLayout, ...]) -> Fields:
     """List the fields of a record to read; among the fields to keep, the id comes first."""
     kept = list(options.columns)
     if options.id_field is not None:
         kept.insert(0, options.id_field)
-    text = options.ids_field or options.text_field
-    if kind == "conversations":
-        text = "" if options.conversations == AUTO else options.conversations or ""
+    ids = options.ids_field is not None
+    if layouts:
+        layouts = tuple(_completed(layout, options) for layout in layouts)
     return Fields(
-        text,
-        ids=kind == "token ids",
+        options.ids_field or options.text_field,
+        ids=ids,
         columns=tuple(dict.fromkeys(kept)),
         required=options.id_field or "",
-        chat=kind == "conversations",
-        beside=_beside(options) if kind == "token ids" else (),
-        layout=layout,
+        layouts=layouts,
+        beside=_beside(options) if ids else (),
     )
+
+
+def _completed(layout: RecordLayout, options: TokenizeArguments) -> RecordLayout:
+    """Return a layout with what options say of any."""
+    turn = tuple(options.message_fields) if layout.messages else ()
+    return msgspec.structs.replace(layout, reasoning=options.reasoning_field or "", turn=turn)
 
 
 def _beside(options: TokenizeArguments) -> tuple[str, ...]:

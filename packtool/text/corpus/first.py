@@ -1,7 +1,8 @@
-"""Look at the first record of a corpus, to tell texts from conversations."""
+"""Look at the first record of a corpus, to tell texts from conversations, and to say what of it is read."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -9,61 +10,73 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from packtool.errors import DataError, UsageError
+from packtool.formats.fields import KINDS, SYSTEM, TOOLS
+from packtool.formats.paths import value_at, values_at
+from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.corpus.decompress import open_stream
-from packtool.text.corpus.delimited import header_of
-from packtool.text.corpus.documents import listed, values_at
+from packtool.text.corpus.delimited import first_row
+from packtool.text.corpus.documents import listed
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
-from packtool.text.corpus.layouts import FieldLayout, UnreadLayout, has_conversation, known_layout
+from packtool.text.corpus.nearest import described, nearest, options_for
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, shown
-from packtool.text.corpus.table_examples import UNSEEN, example_of, example_row
+from packtool.text.corpus.rows import records_of
+from packtool.text.corpus.tables import open_arrow, open_parquet
 from packtool.text.corpus.text import LongLine, line_chunks
-from packtool.text.corpus.unread import unread
-from packtool.text.corpus.unread_answers import unread_answers
 from packtool.text.faults import Fault
 from packtool.warnings import warn
 
 _FILES = 10
 """Most files to look at, should the first of them hold no record."""
-_NAME_FIELDS = "name the field with --conversations, or the fields with --prompt and --completion"
 _LINES = 1000
 """Most lines of a file to look at, should the first of them hold no record."""
+_NAME_FIELDS = "name the field with --conversations, or the fields with --prompt and --completion"
 
 
 class FirstRecord(NamedTuple):
     """What records hold.
 
     Attributes:
-        chats: conversations, not texts.
-        layout: of their fields, if prompt and answer are in fields of their own; else None.
+        layouts: of conversations, one of which each record has; none if they hold texts.
         why: they are taken for texts, in words.
         remedy: what makes conversations of them.
-        field: that holds the conversation, where it has another name than usual.
+        warned: it was said that a part of a conversation is not read.
     """
 
-    chats: bool
-    layout: FieldLayout | None = None
+    layouts: tuple[RecordLayout, ...] = ()
     why: str = "no record is found"
     remedy: str = "check the input"
-    field: str = ""
+    warned: bool = False
 
 
 def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:
     """Tell by the first record of these files what they hold: a text, if it has the field `text`.
 
     Raises:
-        UsageError: it is a preference pair, or it is not clear which of its fields are meant.
+        UsageError: it would be misread, or it is not clear which of its fields are meant.
     """
-    with_records = [file for file in files if file.format not in ("text", "lines")]
-    if files and not with_records:
-        return FirstRecord(chats=False, why="the input is plain text", remedy="leave it out")
-    readable = [file for file in with_records if file.fault is None]
-    for file in readable[:_FILES]:
+    record, where = first_of(files)
+    return held_by_first(record, text, where, files)
+
+
+def held_by_first(record: Mapping[str, Any] | None, text: str, where: str, files: Sequence[CorpusFile]) -> FirstRecord:
+    """Tell what files hold by their first record, None if there is none; see `held_by`."""
+    if record is not None:
+        return held_by_record(record, text, where)
+    if files and all(file.format in ("text", "lines") for file in files):
+        return FirstRecord(why="the input is plain text", remedy="leave it out")
+    return FirstRecord()
+
+
+def first_of(files: Sequence[CorpusFile]) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the first record of these files, None if no record can be read, and the file that it is from."""
+    with_records = [file for file in files if file.format not in ("text", "lines") and file.fault is None]
+    for file in with_records[:_FILES]:
         record = first_record(file)
         if record is not None:
-            return held_by_record(record, text, shown(file.location))
-    return FirstRecord(chats=False)
+            return record, shown(file.location)
+    return None, ""
 
 
 def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRecord:
@@ -72,57 +85,78 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
     Raises:
         UsageError: see `held_by`.
     """
-    names = [name for name, value in record.items() if value is not None]
-    fields = Fields(text)
+    if any(value is not None for value in values_at(record, Fields(text).document).values()):
+        warned = _warn_of_both(record, text, where)
+        return FirstRecord(why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS, warned=warned)
+    layouts = _layouts(record, where)
+    if layouts:
+        return FirstRecord(layouts)
+    meant = nearest(record)
+    if meant is not None:
+        what = f"the first record has no layout that is known: it has {described(record)}"
+        remedy = f"say where the conversation lies, perhaps {meant.shown()}; or name a text with --text-field"
+        raise UsageError("unread-layout", what, remedy=remedy, where=where)
+    return FirstRecord(why=f"no conversation is known in it; it has {described(record)}", remedy=_NAME_FIELDS)
+
+
+def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
+    """Return the layouts of a conversation that a record may have; none if it has none that is known.
+
+    Raises:
+        UsageError: see `held_by`.
+    """
     odd = unread(record)
-    if values_at(record, fields.document):
-        _warn_of_both(record, text, where, odd)
-        return FirstRecord(chats=False, why=f"the first record has a field {text!r}", remedy=_NAME_FIELDS)
     if odd is not None:
-        raise _refused(odd, where)
-    if has_conversation(names):
-        return FirstRecord(chats=True)
-    layout, unclear = _layout(record)
-    if layout is None or not all(holds_text(record[name]) for name in (layout.prompt[0], layout.completion)):
-        odd = unread_answers(record)
-        if odd is not None:
-            raise _refused(odd, where)
-    if unclear is not None:
-        raise UsageError(unclear.code, unclear.what, remedy=unclear.remedy, where=where)
-    talks = [name for name in names if holds_turns(record[name])]
-    if layout is None and len(talks) == 1:
-        return FirstRecord(chats=True, field=talks[0])
-    why, remedy = f"no conversation is known in it; {listed(names)}", _NAME_FIELDS
-    if talks:
-        remedy = f"give --conversations {talks[0]}"
-    return FirstRecord(layout is not None, layout, why, remedy)
-
-
-def _layout(record: Mapping[str, Any]) -> tuple[FieldLayout | None, UsageError | None]:
-    """Return the well-known layout of a record, or why it is not clear; None for both if it has none."""
-    names = [name for name, value in record.items() if value is not None]
-    texts = [name for name in names if holds_text(record[name])]
+        remedy = odd.remedy.format(options=f": {options_for(record)}".rstrip(": "))
+        what = f"the first record is {odd.what}"
+        if odd.pair:
+            raise UsageError("preference-pairs", what, remedy=remedy, where=where)
+        raise UsageError("unread-layout", what, remedy=remedy, where=where)
+    held = [name for name, value in record.items() if value is not None]
+    if not lacking(USUAL, held):
+        return USUAL if _is_usual(record) else ()
+    texts = [name for name, value in record.items() if value is None or holds_text(value)]
     try:
-        return known_layout(names, texts=texts), None
+        found = known_layout(list(record), texts=texts)
     except UsageError as error:
-        return None, error
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
+    if found is not None and not {found.prompt[0], found.completion} - set(texts):
+        return (found,)
+    talks = [name for name in held if holds_turns(record[name])]
+    if found is None and len(talks) == 1 and _is_all(record, talks[0]):
+        return (RecordLayout(talks[0]),)
+    if not lacking(USUAL, list(record)):
+        return USUAL  # other records may hold what is null in this one
+    return ()
 
 
-def _refused(odd: UnreadLayout, where: str) -> UsageError:
-    what = f"the first record is {odd.what}"
-    if odd.pair:
-        return UsageError("preference-pairs", what, remedy=odd.remedy, where=where)
-    return UsageError("unread-layout", what, remedy=odd.remedy, where=where)
+def _is_usual(record: Mapping[str, Any]) -> bool:
+    """Return whether what has the name of a conversation may be one; reading it tells what is wrong with it, else."""
+    named = [name for name in ("messages", "conversations") if record.get(name) is not None]
+    value = record[named[0]] if named else None
+    if not isinstance(value, list) or not value or holds_turns(value):
+        return True
+    if isinstance(value[0], str):
+        return named[0] == "conversations"  # elsewhere it is not known who speaks
+    return nearest({named[0]: value}) is None
 
 
-def completed(prompt: Sequence[str], completion: str | None, files: Sequence[CorpusFile]) -> FieldLayout:
+def _is_all(record: Mapping[str, Any], talk: str) -> bool:
+    """Return whether a field holds all of a conversation: no text of more than a word lies beside it, which may belong
+    to it, and it has the name of messages, or an answer."""
+    for name, value in record.items():
+        if name not in (talk, *SYSTEM, *TOOLS) and isinstance(value, str) and len(value.split()) > 1:
+            return False
+    return talk in KINDS["messages"] or nearest({talk: record[talk]}) == RecordLayout(talk)
+
+
+def completed(prompt: Sequence[str], completion: str | None, record: Mapping[str, Any]) -> RecordLayout:
     """Return a layout of which prompt or answer is named, the other by its well-known name in the first record.
 
     Raises:
         UsageError: it is not clear which is meant.
     """
-    records = filter(None, map(first_record, files[:_FILES]))
-    names = list(next(records, {}))
+    names = list(record)
     found = known_layout(names, prompt=tuple(prompt), completion=completion)
     if found is None:
         what = f"by its well-known names, the other part is not found: in the first record, {listed(names)}"
@@ -132,18 +166,50 @@ def completed(prompt: Sequence[str], completion: str | None, files: Sequence[Cor
 
 
 def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
-    """Return the first record of a file, or of a table a record of its columns; None if no record can be read."""
+    """Return the first record of a file, with null for what a row of a table lacks; None if none can be read."""
     try:
         with closing(open_raw(file.location)) as raw:
             if file.format in ("parquet", "arrow"):
-                return example_row(raw, file.format)
+                return _row(raw, file.format)
             with closing(open_stream(raw, file.compression)) as stream:
                 if file.format in ("csv", "tsv"):
-                    return dict.fromkeys(header_of(stream, file.format), UNSEEN)
+                    return first_row(stream, file.format)
                 texts = json_values(stream) if file.format == "json" else _lines(stream)
                 return next(filter(None, map(_parsed, texts)), None)
     except (Fault, DataError, OSError):
         return None  # reading it will tell
+
+
+def _row(file: io.RawIOBase, format: str) -> dict[str, Any] | None:
+    """Return the first row of a table."""
+    import pyarrow as pa
+
+    if format == "parquet":
+        opened = open_parquet(file)
+        batches = opened.iter_batches(1, use_threads=False)
+    else:
+        opened, _ = open_arrow(file)
+        is_stream = not hasattr(opened, "num_record_batches")
+        batches = opened if is_stream else map(opened.get_batch, range(opened.num_record_batches))
+    try:
+        for batch in batches:
+            if len(batch):
+                return _of_table(pa.Table.from_batches([batch.slice(0, 1)]))
+    except pa.ArrowException:
+        pass  # reading it will tell
+    return None
+
+
+def _of_table(table: Any) -> dict[str, Any]:
+    """Return the first row of a table; of columns that JSON has nothing like, null."""
+    row: dict[str, Any] = {}
+    for name in table.column_names:
+        row[name] = None
+        try:
+            row |= next(records_of(table.select([name]).slice(0, 1)), {})
+        except (Fault, ValueError):
+            continue
+    return row
 
 
 def _lines(stream: Any) -> Iterator[bytes]:
@@ -161,76 +227,63 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def peek(records: Iterable[Any], text: str) -> tuple[FirstRecord, Iterable[Any]]:
-    """Tell what the first record that a program gives holds; and return all records, the first included.
+def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any]]:
+    """Return the first record that a program gives, None if it is none; and all records, the first included.
 
-    Raises:
-        UsageError: see `held_by`.
-
-    >>> peek(iter([{"messages": []}]), "text")[0].chats
-    True
+    >>> peek(iter([{"messages": []}]))[0]
+    {'messages': []}
     """
+    first: Any = None
     names = getattr(records, "column_names", None)
     if isinstance(names, list):  # a dataset of Hugging Face
-        schema = getattr(getattr(records, "features", None), "arrow_schema", None)
-        example = dict.fromkeys(names, UNSEEN)
-        if schema is not None:
-            example = example_of(schema)
-        return _held(example, text), records
-    if isinstance(records, Mapping):
-        return FirstRecord(chats=False), records  # which is refused where it is read
-    if isinstance(records, Sequence):
-        return _held(records[0] if len(records) else None, text), records
-    rest = iter(records)
-    first = list(islice(rest, 1))
-    return _held(first[0] if first else None, text), chain(first, rest)
+        first = dict.fromkeys(names)
+        if hasattr(records, "with_format"):
+            first = next(map(_of_table, records.with_format("arrow").iter(batch_size=1)), None)
+    elif isinstance(records, Sequence):
+        first = records[0] if len(records) else None
+    elif not isinstance(records, Mapping):  # which is refused where it is read
+        rest = iter(records)
+        some = list(islice(rest, 1))
+        first, records = next(iter(some), None), chain(some, rest)
+    return first if isinstance(first, Mapping) else None, records
 
 
-def _held(record: Any, text: str) -> FirstRecord:
-    return held_by_record(record, text, "inputs") if isinstance(record, Mapping) else FirstRecord(chats=False)
-
-
-def _answer_to(record: Mapping[str, Any], text: str) -> FieldLayout | None:
-    """Return the layout of a text with one answer under a well-known name, such as a summary; None for others."""
-    names = [name for name, value in record.items() if isinstance(value, str)]
-    if text not in names:
-        return None
-    try:
-        return known_layout(names, prompt=(text,))
-    except UsageError:
-        return None
-
-
-def _warn_of_both(record: Mapping[str, Any], text: str, where: str, odd: UnreadLayout | None) -> None:
+def _warn_of_both(record: Mapping[str, Any], text: str, where: str) -> bool:
     """Warn where a record with a text holds a conversation, too, or a part of one, which is not read.
 
-    Args:
-        odd: what else is known of its layout.
+    Returns:
+        Whether it does.
     """
+    odd = unread(record)
     if odd is not None:
         what = f"the first record is {odd.what}: each {text!r} is read by itself"
-        warn("conversations-left-out", what, remedy=odd.remedy, where=where)
-        return
-    other, remedy = _beside(record, text)
-    if other:
-        what = f"the first record has {text!r} and {other!r}: the text is read"
-        warn("conversations-left-out", what, remedy=remedy, where=where)
+        warn("conversations-left-out", what, remedy=odd.remedy.format(options=""), where=where)
+        return True
+    try:
+        layouts = _layouts(record, where) or _answers_to(record, text)
+    except UsageError:
+        return False
+    if layouts == USUAL:
+        other = next(path for layout in USUAL for path in layout.paths if path in record)
+        remedy = "give --conversations auto to read the conversation instead"
+    elif layouts and layouts[0].prompt:
+        other = next(path for path in layouts[0].paths if path != text)
+        ending = "both as a conversation" if text in layouts[0].paths else "these instead"
+        remedy = f"give {layouts[0].shown()} to read {ending}"
+    else:
+        return False
+    what = f"the first record has {text!r} and {other!r}: the text is read"
+    warn("conversations-left-out", what, remedy=remedy, where=where)
+    return True
 
 
-def _beside(record: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """Return the field of a conversation, or of a part of one, in a record with a text, and what reads it.
-
-    Returns:
-        Its name and the remedy; two empty strings if there is no such field.
-    """
-    names = [name for name, value in record.items() if value is not None]
-    if has_conversation(names):
-        usual = [name for name in ("messages", "conversations", "prompt") if name in names]
-        return usual[0], "give --conversations auto to read the conversation instead"
-    layout, _ = _layout(record)
-    if layout is not None:
-        return layout.prompt[0], f"give {layout.shown()} to read these instead"
-    answered = _answer_to(record, text)
-    if answered is not None:
-        return answered.completion, f"give {answered.shown()} to read both as a conversation"
-    return "", ""
+def _answers_to(record: Mapping[str, Any], text: str) -> tuple[RecordLayout, ...]:
+    """Return the layout of a text with one answer under a well-known name, such as a summary; none for others."""
+    names = [name for name, value in record.items() if isinstance(value, str)]
+    if not isinstance(value_at(record, text), str):
+        return ()
+    try:
+        layout = known_layout(names, prompt=(text,))
+    except UsageError:
+        return ()
+    return () if layout is None else (layout,)

@@ -20,8 +20,9 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from packtool.formats.paths import top_of
 from packtool.support.decoding import prepared
-from packtool.text.corpus.documents import KINDS, document_of, scalars_of, values_at
+from packtool.text.corpus.documents import KINDS, document_of, scalars_of
 from packtool.text.corpus.records import (
     RECORD_BYTES,
     Fields,
@@ -84,10 +85,10 @@ class RecordParser:
         self._fields = fields
         self._limit = limit
         wanted = (*fields.document, *fields.columns)
-        # A field `a.b` lies in an object `a`, or is called `a.b`.
+        # What lies at `a.b` is in a field `a`, or in one that is called `a.b`.
         names: dict[str, None] = {}
         for name in wanted:
-            names |= {name.split(".")[0]: None, name: None}
+            names |= {top_of(name): None, name: None}
         self._names = tuple(names)
         self._plain = fields.plain and len(self._names) == len(wanted)
         self._values: Any = attrgetter(*(f"f{number}" for number in range(len(self._names))))
@@ -220,10 +221,10 @@ class RecordParser:
     def _found(self, record: dict[str, Any], known: Iterable[str]) -> MadeDocument:
         """Return the document and the scalars of a record."""
         fields = self._fields
-        document = document_of(fields, values_at(record, fields.document), known)
+        document = document_of(fields, record, known)
         if not fields.columns:
             return document, []
-        return document, scalars_of(fields, values_at(record, fields.columns), known)
+        return document, scalars_of(fields, record, known)
 
 
 def _no_json(text: bytes, error: json.JSONDecodeError) -> Fault:

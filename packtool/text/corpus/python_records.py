@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.errors import UsageError
+from packtool.formats.paths import top_of
 from packtool.places.url import is_remote, require_no_secret
 from packtool.text.corpus.classify import classify
 from packtool.text.corpus.records import CorpusFile, Fields
@@ -35,7 +36,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         splits = ", ".join(map(str, records)) or "nothing"
         raise _refused(f"a mapping, of {splits}, is not a sequence of records", "give one of its values")
     names = list(
-        dict.fromkeys(chain.from_iterable((name, name.split(".")[0]) for name in (*fields.document, *fields.columns)))
+        dict.fromkeys(chain.from_iterable((name, top_of(name)) for name in (*fields.document, *fields.columns)))
     )
     target = directory / "stdin"  # they take its place
     with target.open("w", encoding="ascii", newline="\n") as out:

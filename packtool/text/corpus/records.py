@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from packtool.formats.fields import BESIDE, CONVERSATION
-from packtool.text.corpus.layouts import FieldLayout, has_conversation
+from packtool.formats.fields import ANSWERS, BESIDE
+from packtool.text.conversations.layouts import RecordLayout, lacking
 from packtool.text.faults import Fault
 
 RECORD_BYTES = 1 << 26
@@ -88,17 +88,15 @@ Block = tuple[Span, ...]
 
 
 class Fields(msgspec.Struct, frozen=True):
-    """The fields of a record that are read; dots go down into objects.
+    """The fields of a record that are read: paths, as `value_at` follows them.
 
     Attributes:
-        text: what is tokenized; of conversations the field that holds them, or "" for those of `CONVERSATION` that a
-            record has. Several fields have commas between, and are joined with a blank line; a record that has one of
-            the whole name has that.
+        text: what is tokenized, where that is a text or ids. Several fields have commas between, and are joined with a
+            blank line; a record that has one of the whole name has that.
         ids: it holds a list of token ids.
-        chat: documents are conversations: mappings with what `packtool.text.conversations` reads.
-        layout: of conversations whose prompt and answer are in fields of their own; None for any others.
         columns: scalars that are kept.
         required: the one of them that no record may lack; "" if records may lack any.
+        layouts: of conversations, of which a record has the first whose parts it has; none where documents are texts.
         beside: fields that may say more of the ids; a record in which one does can't be used.
     """
 
@@ -106,18 +104,23 @@ class Fields(msgspec.Struct, frozen=True):
     ids: bool = False
     columns: tuple[str, ...] = ()
     required: str = ""
-    chat: bool = False
+    layouts: tuple[RecordLayout, ...] = ()
     beside: tuple[str, ...] = ()
-    layout: FieldLayout | None = None
+
+    @property
+    def chat(self) -> bool:
+        """Whether documents are conversations."""
+        return self.layouts != ()
 
     @property
     def document(self) -> tuple[str, ...]:
         """The fields that make a document."""
-        if self.layout is not None:
-            return tuple(dict.fromkeys((*self.layout.fields, *BESIDE)))
-        if self.chat:
-            return (*((self.text,) if self.text else CONVERSATION), *BESIDE)
-        return (self.text, *self.texts, *self.beside)
+        if not self.chat:
+            return (self.text, *self.texts, *self.beside)
+        named = [path for layout in self.layouts for path in layout.paths]
+        if any(layout.messages for layout in self.layouts):
+            named += ANSWERS
+        return tuple(dict.fromkeys((*named, *BESIDE)))
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -130,24 +133,27 @@ class Fields(msgspec.Struct, frozen=True):
         """Whether one field is the document as it is."""
         return not self.chat and not self.texts and not self.beside
 
+    @property
+    def conversations(self) -> dict[str, Any]:
+        """The options that ask for its layouts, without those by which usual names are read."""
+        named: dict[str, Any] = {}
+        for layout in self.layouts:
+            named |= layout.options()
+        if len(self.layouts) > 1:
+            named = {name: value for name, value in named.items() if name in ("reasoning_field", "message_fields")}
+        return named
+
     def lacking(self, names: Collection[str]) -> str:
         """Say what records with these fields lack to have a document; "" if nothing.
 
-        >>> Fields("", chat=True).lacking(["prompt"])
-        'no conversation: neither messages, conversations, nor prompt and completion'
+        >>> Fields("body").lacking(["text"])
+        "no text field 'body'"
         """
-        if self.layout is not None:
-            if self.layout.completion not in names:
-                return f"no field {self.layout.completion!r} with the answer"
-            prompt = " or ".join(map(repr, self.layout.prompt))
-            return "" if not set(names).isdisjoint(self.layout.prompt) else f"no field {prompt} with the prompt"
-        if self.chat and not self.text:
-            none = "no conversation: neither messages, conversations, nor prompt and completion"
-            return "" if has_conversation(names) else none
+        if self.chat:
+            return lacking(self.layouts, names)
         if self.text in names or not set(names).isdisjoint(self.texts):
             return ""
-        called = {(True, False): "field {} with a conversation", (False, True): "field of ids {}"}
-        return f"no {called.get((self.chat, self.ids), 'text field {}').format(repr(self.text))}"
+        return f"no field of ids {self.text!r}" if self.ids else f"no text field {self.text!r}"
 
 
 class Literal(str):
@@ -233,8 +239,8 @@ class RecordBatch:
 
     Attributes:
         fields: that are read of them.
-        documents: usable texts, in order; lists of ids where these were asked for, and mappings of a conversation that
-            is still to be rendered.
+        documents: usable texts, in order; lists of ids where these were asked for, and each `Conversation` that is
+            still to be rendered.
         numbers: record of each of them, counted from 1 within the batch.
         columns: of each scalar that is kept, its value for each document.
         rejects: unusable records, in order.

@@ -6,11 +6,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from packtool.formats.fields import CONVERSATION, MEDIA
+from packtool.formats.fields import MEDIA
+from packtool.formats.paths import steps, top_of
 from packtool.text.corpus.documents import document_of, listed
 from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
 from packtool.text.corpus.rows import Reader, is_json, reader_of
 from packtool.text.faults import Fault
+
+Path = tuple[str | int, ...]
+"""The names and indices on the way to a value, the name of a column first."""
 
 
 class Columns:
@@ -31,24 +35,21 @@ class Columns:
         self._limit = limit
         self._known = schema.names
         held = self._held(schema)
-        self._paths: dict[str, list[str]] = {}
+        self._paths: dict[str, Path] = {}
         self._readers: dict[str, Reader | None] = {}
+        named = {path for layout in fields.layouts for path in layout.paths}
         for name in held:
             self._paths[name], kind = _find(schema, name, "missing-text")
             if name in MEDIA:
                 self._readers[name] = bool  # media are refused, so only whether they are there counts
             else:
-                self._readers[name] = reader_of(kind, name, beside=self._holds_messages(name))
+                self._readers[name] = reader_of(kind, name, beside=name in named)
         self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
         self._others = [_scalar(schema, name) for name in fields.columns]
         self._required = 0  # its place, if there is one
         if fields.required:
             self._required = fields.columns.index(fields.required)
-        self.names = list(dict.fromkeys([*held, *fields.columns]))
-
-    def _holds_messages(self, name: str) -> bool:
-        """Return whether a column may hold messages."""
-        return self._fields.chat and name in (self._fields.text, *CONVERSATION)
+        self.names = list(dict.fromkeys(map(_column, [*held, *fields.columns])))
 
     def _held(self, schema: Any) -> list[str]:
         """List the columns of documents that there are, of the types they need."""
@@ -149,7 +150,12 @@ class Columns:
 
 def _is_there(schema: Any, name: str) -> bool:
     """Return whether there is a column of this name, or one that its dots go down into."""
-    return name in schema.names or name.partition(".")[0] in schema.names
+    return name in schema.names or top_of(name) in schema.names
+
+
+def _column(path: str) -> str:
+    """Return the column, or the part of one, that has to be read for a path: all of a list."""
+    return top_of(path) if "[" in path else path
 
 
 def _holds_text(kind: Any) -> bool:
@@ -167,7 +173,7 @@ def _holds_ids(kind: Any) -> bool:
     return any(check(kind) for check in lists) and types.is_integer(kind.value_type)
 
 
-def _scalar(schema: Any, column: str) -> list[str]:
+def _scalar(schema: Any, column: str) -> Path:
     """Return the path to a column of scalars."""
     from pyarrow import types
 
@@ -178,22 +184,25 @@ def _scalar(schema: Any, column: str) -> list[str]:
     return path
 
 
-def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
-    """Find a column, whose dots go down into structs unless a column has the whole name.
+def _find(schema: Any, column: str, code: str) -> tuple[Path, Any]:
+    """Find a column, or what lies at a path in one, unless a column has the whole name.
 
     Returns:
-        The names on the way to it, and its type; of a dictionary the type of its values.
+        The names and indices on the way to it, and its type; of a dictionary the type of its values.
 
     Raises:
         Fault: with this code; there is no such column, or several of one name.
     """
     import pyarrow as pa
 
-    path = column.split(".")
+    path: Path = steps(column)
     if column in schema.names:
-        path = [column]
+        path = (column,)
     kind: Any = pa.struct(list(schema))
     for part in path:
+        if isinstance(part, int) and hasattr(kind, "value_type") and pa.types.is_nested(kind):
+            kind = kind.value_type
+            continue
         places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
         if not places:
             raise Fault(code, f"no column {column!r}; {listed(schema.names)}")
@@ -205,14 +214,26 @@ def _find(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
     return path, kind
 
 
-def _descend(table: Any, path: list[str]) -> Any:
-    """Return the values of a column, by the names on the way to it."""
+def _descend(table: Any, path: Path) -> Any:
+    """Return the values of a column, or at a path in it; null where the path leads nowhere."""
     import pyarrow.compute as pc
 
     array = table.column(path[0])
-    if len(path) > 1:
-        array = pc.struct_field(array, path[1:])  # a null struct has null fields
+    for step in path[1:]:
+        # A null struct has null fields.
+        array = _elements(array, step) if isinstance(step, int) else pc.struct_field(array, [step])
     return array
+
+
+def _elements(lists: Any, place: int) -> Any:
+    """Return the element at a place of each list, null for lists without it."""
+    import pyarrow as pa
+
+    found = []
+    for values in lists.to_pylist():
+        there = values is not None and -len(values) <= place < len(values)
+        found.append(values[place] if there else None)
+    return pa.array(found, lists.type.value_type)
 
 
 def _scalars(array: Any) -> list[Any]:

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole
@@ -120,14 +119,14 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
     kept: list[int] = []
     with same_depth():
         for place, number in enumerate(batch.numbers):
-            record, batch.documents[place] = batch.documents[place], None
+            given, batch.documents[place] = batch.documents[place], None
             try:
-                talk = renderer.with_known_roles(conversation_of(record))
+                talk = renderer.with_known_roles(given)
                 made = renderer.rendered(talk)
                 for document in made:
                     whole(document.text, "the text of the conversation")
             except Fault as fault:
-                batch.reject(number, fault, _json(record))
+                batch.reject(number, fault, _json(given.record))
             else:
                 documents += made
                 of_each += [held_in(talk, renderer.chat)] * len(made)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from packtool.formats.fields import REASONING
 from packtool.text.conversations.chat import Chat
-from packtool.text.conversations.conversation import REASONING, Conversation, texts_of
+from packtool.text.conversations.conversation import Conversation, texts_of
 from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, thoughts_of
 
 _WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"

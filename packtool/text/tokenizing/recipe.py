@@ -60,11 +60,11 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
         if options.ids_only:
             written["ids_only"] = True
         if tokenizer.chat is not None:
-            written |= as_recorded(tokenizer.chat.recorded(texts.fields.text or AUTO))
-        if texts.fields.layout is not None:
-            written |= as_recorded(texts.fields.layout.recorded())
+            written |= as_recorded({"conversations": AUTO} | tokenizer.chat.recorded() | texts.fields.conversations)
         if tokenizer.fim is not None:
             written |= as_recorded(tokenizer.fim.recorded())
+        if texts.read_fields is not None:
+            written |= texts.read_fields.recorded()
         limits = {}
         for name in (*OF_TEXTS, *OF_TOKENS):
             limit = getattr(options, name)

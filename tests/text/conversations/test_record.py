@@ -69,7 +69,7 @@ def test_messages_keep_what_templates_read() -> None:
         ({"prompt": 3, "completion": "x"}, "prompt is a number, not a list of messages"),
         ({"messages": [{"role": "user", "weight": 0.5}]}, "message 1: weight is true or false, or 1 or 0"),
         ({"messages": [{"role": "user", "train": "no"}]}, "message 1: train is true or false, or 1 or 0"),
-        ({"conversations": [{"from": "human"}]}, "message 1 has neither from and value nor a role"),
+        ({"conversations": [{"from": "human"}]}, "message 1 has no role; its fields are from"),
         (
             {"messages": [{"role": "user", "content": ""}], "tools": {}},
             "tools is an object, not a list of JSON schemas",

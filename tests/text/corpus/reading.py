@@ -22,6 +22,10 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
     """Write records in the format that the suffix says, by default lines of JSON."""
     if path.suffix == ".parquet":
         parquet.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".arrow":
+        table = pa.Table.from_pylist(records)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+            out.write_table(table)
     elif path.suffix == ".csv":
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, records[0])

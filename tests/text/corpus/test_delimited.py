@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.text.conversations.layouts import USUAL
 from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
@@ -86,7 +87,7 @@ def test_a_header_without_the_column_is_refused(header: str, message: str) -> No
 
 
 def test_conversations_and_scalars_are_read(tmp_path: Any) -> None:
-    data = 'id,messages,tools\n7,"[{""role"": ""user""}]",\n'
-    [batch] = read_delimited(io.BytesIO(data.encode()), Fields("", columns=("id",), chat=True), "csv", 1000)
-    assert batch.documents == [{"messages": '[{"role": "user"}]', "tools": ""}]
+    data = 'id,messages,tools\n7,"[{""role"": ""user"", ""content"": ""a""}]",\n'
+    [batch] = read_delimited(io.BytesIO(data.encode()), Fields(columns=("id",), layouts=USUAL), "csv", 1000)
+    assert [talk.messages for talk in batch.documents] == [({"role": "user", "content": "a"},)]
     assert (batch.columns, batch.numbers, batch.records, batch.bytes) == ([["7"]], [1], 1, len(data))

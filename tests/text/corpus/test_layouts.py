@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.formats import fields
+from packtool.formats.token_store import TokenStore
+from packtool.text.conversations import layouts
+from packtool.text.conversations.layouts import known_layout
 from packtool.text.conversations.record import conversation_of
-from packtool.text.corpus import layouts
-from packtool.text.corpus.documents import document_of
-from packtool.text.corpus.layouts import known_layout
-from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
 from packtool.warnings import PacktoolWarning
 from tests.stores import load
@@ -50,8 +50,7 @@ def alpaca(record: dict[str, Any]) -> list[dict[str, str]]:
 def test_messages_are_those_of_llama_factory(record: dict[str, Any]) -> None:
     layout = known_layout(list(record))
     assert layout is not None
-    fields = Fields("", chat=True, layout=layout)
-    talk = conversation_of(document_of(fields, record, record))
+    talk = conversation_of(record, [layout])
     assert list(talk.messages) == alpaca(record)
     assert talk.prompt == len(talk.messages) - 1
 
@@ -150,7 +149,7 @@ def test_turns_of_every_form_and_name(
         assert stored(path, tmp_path / "s", **chat) == expected
         assert load(tmp_path / "s")["options"]["conversations"] in (field, "auto")
     else:
-        with pytest.raises(UsageError, match=f"a list of texts, '{field}', which does not say who speaks"):
+        with pytest.raises(DataError, match=rf"no text field 'text'; there are id, {field}"):
             packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
 
 
@@ -196,16 +195,19 @@ def test_a_record_without_an_answer_is_an_error(tmp_path: Path, chat: dict[str, 
         packtool.tokenize(path, tmp_path / "s", **chat, on_error="skip")
 
 
+PAIR = ("chosen", "rejected")
+
+
 @pytest.mark.parametrize(
     ("record", "remedy"),
     [
         (
             {"prompt": "a", "chosen": "b", "rejected": "c"},
-            "make a conversation of each: jq -c '{prompt, completion: .chosen}'",
+            "name the answer that is to train: --prompt prompt --completion chosen",
         ),
         (
-            {"chosen": [{"role": "user", "content": "a"}], "rejected": [{"role": "user", "content": "b"}]},
-            "make a conversation of each: jq -c '{messages: .chosen}'",
+            {name: [{"role": "user", "content": "a"}, {"role": "assistant", "content": name}] for name in PAIR},
+            "name the answer that is to train: --conversations chosen",
         ),
     ],
 )
@@ -308,5 +310,119 @@ def test_a_layout_is_added_as_contributing_says(monkeypatch: pytest.MonkeyPatch)
     example = re.search(r"## Adding a record's layout.*?```text\n(.*?)```", page, re.DOTALL)
     names = ["source_text", "hint", "target_text"]
     assert layouts.known_layout(names) is None
-    monkeypatch.setattr(layouts, "KNOWN", (*layouts.KNOWN, *eval(f"({example[1].strip()})", vars(layouts))))
-    assert layouts.known_layout(names) == layouts.FieldLayout(("source_text", "hint"), "target_text")
+    monkeypatch.setattr(layouts, "KNOWN", (*layouts.KNOWN, *eval(f"({example[1].strip()})", vars(fields))))
+    assert layouts.known_layout(names) == layouts.RecordLayout(prompt=("source_text", "hint"), completion="target_text")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet", "a.arrow"])
+def test_every_field_is_named_by_its_path(tmp_path: Path, chat: dict[str, Any], name: str) -> None:
+    record = {
+        "data": {
+            "q": ["?", "q"],
+            "turns": [{"who": "human", "said": {"text": "q"}}, {"who": "bot", "said": {"text": "a"}}],
+        },
+        "answers": {"text": ["a", "b"]},
+        "tags": ["x"],
+        "ids": [[1, 2], [3]],
+        "key": {"n": [7, 8]},
+    }
+    path = write(tmp_path / name, [record, {**record, "tags": []}])
+    expected = stored([{"prompt": "q", "completion": "a"}] * 2, tmp_path / "expected", **chat)
+    asked: dict[str, Any] = {"prompt": "data.q[1]", "completion": "answers.text[0]"}
+    assert stored(path, tmp_path / "s", **asked, **chat, columns=["tags[0]"], id_field="key.n[-1]") == expected
+    store = TokenStore(tmp_path / "s")
+    assert store.column("tags[0]").to_pylist() == ["x", None]
+    assert store.column("key.n[-1]").to_pylist() == ["8", "8"]
+    turns: dict[str, Any] = {"conversations": "data.turns", "message_fields": "who,said.text"}
+    assert stored(path, tmp_path / "t", **turns, **chat) == expected
+    assert load(tmp_path / "t")["options"]["message_fields"] == ["who", "said.text"]
+    texts = stored(path, tmp_path / "u", text_field="answers.text[-1]")
+    assert texts == stored(iter(["b", "b"]), tmp_path / "v")
+    assert [ids[:2] for ids in stored(path, tmp_path / "w", ids_field="ids[0]")] == [[1, 2]] * 2
+    with pytest.raises(DataError, match=r"no text field 'answers\.text\[9\]'|text column 'answers\.text\[9\]' is null"):
+        packtool.tokenize(path, tmp_path / "x", tokenizer=ASSET, text_field="answers.text[9]")
+
+
+ASKED = [{"role": "user", "content": "q"}]
+
+
+@pytest.mark.parametrize(
+    ("record", "last"),
+    [
+        *(({"messages": ASKED, name: "a"}, {"role": "assistant", "content": "a"}) for name in ("completion", "answer")),
+        ({"conversations": [{"from": "human", "value": "q"}], "response": "a"}, {"role": "assistant", "content": "a"}),
+        (
+            {"messages": [*ASKED, {"role": "assistant", "content": "a"}], "answer": "b"},
+            {"role": "assistant", "content": "a"},
+        ),
+        (
+            {"messages": [*TURNS, *ASKED], "completion": [{"role": "assistant", "content": "c"}]},
+            {"role": "assistant", "content": "c"},
+        ),
+    ],
+)
+def test_an_answer_beside_a_question_is_read(record: dict[str, Any], last: dict[str, Any]) -> None:
+    assert conversation_of(record).messages[-1] == last
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
+        ({"messages": ASKED, "answer": ["a", "b"]}, r"answer is a list, of which one is to be named, such as --compl"),
+        ({"prompt": "q", "completion": "a", "reasoning": "x", "thinking": "y"}, "both thinking and reasoning"),
+        ({"prompt": "q", "completion": "<think>x</think>a", "reasoning": "y"}, "the answer has reasoning of its own"),
+    ],
+)
+def test_what_is_read_twice_is_refused(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(Fault, match=message):
+        conversation_of(record)
+
+
+def test_reasoning_beside_an_answer_is_read(tmp_path: Path, chat: dict[str, Any]) -> None:
+    for name in ("reasoning_content", "thinking", "reasoning"):
+        for record in ({"prompt": "q", "completion": "a"}, {"messages": ASKED, "answer": "a"}):
+            assert conversation_of({**record, name: "Hm."}).messages[-1]["reasoning_content"] == "Hm."
+    told = conversation_of({"prompt": "q", "completion": "<think>Hm.</think>a", "reasoning": "Hm."})
+    assert "reasoning_content" not in told.messages[-1]
+    chat["chat_template"].write_text(
+        chat["chat_template"].read_text().replace("{{ m.content }}", "{{ m.thinking }}{{ m.content }}")
+    )
+    expected = stored([{"prompt": "q", "completion": "a", "thinking": "Hm."}], tmp_path / "expected", **chat)
+    for name in ("a.jsonl", "a.parquet"):
+        path = write(tmp_path / name, [{"question": "q", "Complex_CoT": ["Hm."], "answer": "a"}])
+        named: dict[str, Any] = {"reasoning_field": "Complex_CoT[0]"}
+        assert stored(path, tmp_path / name[2:], **named, **chat) == expected
+        assert load(tmp_path / name[2:])["options"]["reasoning_field"] == "Complex_CoT[0]"
+
+
+@pytest.mark.parametrize(
+    ("record", "what"),
+    [
+        ({"question": "q", "answer": "a", "Complex_CoT": "Hm."}, "Complex_CoT (the name of reasoning) is not read"),
+        ({"question": "q", "answer": "a", "preamble": "s"}, "preamble (the name of a system's text) is not read"),
+        ({"question": "q", "answer": "a", "notes": "w " * 40}, "notes (a long text) is not read"),
+        ({"question": "q", "answer": "a", "past": TURNS}, "past (messages) is not read"),
+        (
+            {"text": "words", "raw": "w " * 40, "model_answer": "x"},
+            "raw (a long text), model_answer (the name of an answer)",
+        ),
+        ({"messages": TURNS, "mask_history": "x", "train_loss": 0.5}, "train_loss (the name of a mark) is not read"),
+    ],
+)
+def test_what_is_hardly_left_out_on_purpose_is_warned_of(
+    tmp_path: Path, chat: dict[str, Any], record: dict[str, Any], what: str
+) -> None:
+    options = {"tokenizer": ASSET} if "text" in record else chat
+    for name in ("a.jsonl", "a.parquet"):
+        with pytest.warns(PacktoolWarning) as caught:
+            packtool.tokenize(write(tmp_path / name, [record]), tmp_path / name[2:], **options)
+        assert f"of the first record, {what}" in str(caught[0].message)
+
+
+def test_a_text_that_the_first_record_lacks_belongs_to_the_prompt(tmp_path: Path, chat: dict[str, Any]) -> None:
+    records = [{"instruction": "Hi.", "output": "Ho."}, {"instruction": "Add.", "input": "1 + 1", "output": "2"}]
+    expected = [{"prompt": "Hi.", "completion": "Ho."}, {"prompt": "Add.\n1 + 1", "completion": "2"}]
+    assert stored(write(tmp_path / "a.jsonl", records), tmp_path / "s", **chat) == stored(
+        expected, tmp_path / "expected", **chat
+    )

@@ -15,13 +15,14 @@ from pyarrow import parquet
 
 import packtool
 from packtool.errors import PacktoolError, UsageError
+from packtool.text.conversations.layouts import USUAL
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
 from tests.text.corpus.reading import find, together
 from tests.text.tokenizing.runs import ASSET, documents
 
-CHAT = Fields("", chat=True)
+CHAT = Fields(layouts=USUAL)
 POOL = {
     "x": st.integers(-(2**62), 2**62),
     "y": st.text(max_size=5),
@@ -46,8 +47,10 @@ RECORD = st.builds(
 
 
 def read(path: Path, fields: Fields, limit: int = 1 << 20) -> tuple[list[Any], list[tuple[int, str, str]]]:
+    """Read texts, or the records of conversations."""
     [file] = find(path)
-    return together(SpanReader(file, Span(0), fields, limit=limit))
+    documents, rejects = together(SpanReader(file, Span(0), fields, limit=limit))
+    return [document.record if fields.chat else document for document in documents], rejects
 
 
 def write(table: pa.Table, path: Path) -> Path:
@@ -94,13 +97,17 @@ def as_json(values: list[Any]) -> pa.Array:
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.feather"])
 def test_json_of_arrow_is_read_wherever_it_stands(tmp_path: Path, name: str) -> None:
-    messages = [{"role": "user", "content": None}, {"a": [None, {"b": None}]}]
-    lists = pa.ListArray.from_arrays([0, 2, 2], as_json(messages))
+    messages = [{"role": "user", "content": "q", "x": None}, {"role": "user", "content": "", "a": [None, {"b": None}]}]
+    lists = pa.ListArray.from_arrays([0, 1, 2], as_json(messages))
     structs = pa.StructArray.from_arrays([as_json([{"n": None}, None])], ["parameters"])
+    structs = pa.ListArray.from_arrays([0, 1, 2], structs)
     table = pa.table({"text": as_json(["one", {"x": 1}]), "messages": lists, "tools": structs, "n": as_json([1, "a"])})
     path = write(table, tmp_path / name)
     assert read(path, CHAT) == (
-        [{"messages": messages, "tools": {"parameters": {"n": None}}}, {"messages": [], "tools": {}}],
+        [
+            {"messages": messages[:1], "tools": [{"parameters": {"n": None}}]},
+            {"messages": messages[1:], "tools": [{}]},
+        ],
         [],
     )
     what = f"text field 'text' is an object, not a string (read as {name[2:].replace('feather', 'arrow')})"

@@ -1,0 +1,115 @@
+"""Say what of the first record is read and what is not, and warn of what is hardly left out on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from packtool.formats.fields import REASONING, hardly_left_out
+from packtool.formats.paths import MISSING, top_of, value_at
+from packtool.text.conversations.conversation import texts_of
+from packtool.text.conversations.record import conversation_of
+from packtool.text.conversations.turns import holds_turns
+from packtool.text.corpus.records import Fields
+from packtool.text.faults import Fault
+from packtool.warnings import warn
+
+_LONG = 30
+"""Words of a text that is hardly left out on purpose."""
+_CALLED = {
+    "messages": "messages",
+    "answer": "an answer",
+    "reasoning": "reasoning",
+    "system": "a system's text",
+    "mark": "a mark",
+    "list of marks": "marks",
+}
+_SHOWN = 12
+"""Most fields that are listed."""
+
+
+class ReadFields(msgspec.Struct, frozen=True):
+    """What of the first record is read.
+
+    Attributes:
+        read: its fields, the answer behind an arrow; "" if nothing of it is read.
+        left_out: names of its other fields.
+
+    >>> ReadFields("question → answer", ("id", "source")).shown()
+    'read: question → answer; not read: id, source'
+    """
+
+    read: str = ""
+    left_out: tuple[str, ...] = ()
+
+    def recorded(self) -> dict[str, Any]:
+        """Return it as manifests have it."""
+        return {"read": self.read, "not_read": list(self.left_out)}
+
+    def shown(self) -> str:
+        """Write it as a line."""
+        more = ", …" * (len(self.left_out) > _SHOWN)
+        others = f"; not read: {', '.join(self.left_out[:_SHOWN])}{more}" if self.left_out else ""
+        return f"read: {self.read}{others}"
+
+
+def read_fields_of(record: Mapping[str, Any], fields: Fields) -> ReadFields:
+    """Tell what of a record is read.
+
+    >>> read_fields_of({"text": "words", "title": "a", "score": 7}, Fields()).shown()
+    'read: text; not read: title, score'
+    """
+    sides = [[name for name in (fields.texts or (fields.text,)) if value_at(record, name) is not MISSING]]
+    if fields.chat:
+        sides = _sides(record, fields)
+    taken = {top_of(path) for side in sides for path in side}
+    taken |= {name for side in sides for name in side} | {top_of(name) for name in fields.columns}
+    left = tuple(name for name, value in record.items() if name not in taken and value is not None)
+    return ReadFields(" → ".join(", ".join(side) for side in sides if side), left)
+
+
+def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:
+    """Return the paths of what is read of a conversation: of the prompt, or of all; and of the answer."""
+    layouts = [layout for layout in fields.layouts if not layout.lacking(_held(record, layout.paths))]
+    if not layouts:
+        return []
+    layout = layouts[0]
+    try:
+        held = list(conversation_of(record, layouts).record)
+    except Fault:
+        held = _held(record, layout.paths)  # reading it will tell what is wrong
+    if layout.messages:
+        return [held]
+    answer = [path for path in held if path in (layout.completion, layout.reasoning) or path in REASONING]
+    return [[path for path in held if path not in answer], sorted(answer, key=layout.completion.__eq__)]
+
+
+def _held(record: Mapping[str, Any], paths: tuple[str, ...]) -> list[str]:
+    return [path for path in paths if value_at(record, path) not in (MISSING, None)]
+
+
+def warn_of_left_out(record: Mapping[str, Any], read_fields: ReadFields, where: str) -> None:
+    """Warn of fields that are not read though they hold a long text or messages, or have a name that says so.
+
+    Args:
+        where: the file of the record, for the message.
+    """
+    found: list[str] = []
+    if not read_fields.read:
+        return  # reading it will tell
+    for name in read_fields.left_out:
+        value, kind = record[name], hardly_left_out(name)
+        is_text = isinstance(value, str)
+        if kind in ("mark", "list of marks") or (kind and texts_of(value)):
+            found.append(f"{name} (the name of {_CALLED[kind]})")
+        elif holds_turns(value):
+            found.append(f"{name} (messages)")
+        elif is_text and len(value.split(None, _LONG)) > _LONG:
+            found.append(f"{name} (a long text)")
+    if not found:
+        return
+    what = f"of the first record, {', '.join(found[:_SHOWN])} {'is' if len(found) == 1 else 'are'} not read"
+    remedy = "name what belongs to a conversation: --prompt, --completion, --system, --history, --reasoning-field"
+    warn("fields-left-out", what, remedy=remedy, where=where)

@@ -1,0 +1,252 @@
+"""Records as public data sets have them, in their own names: each is read or refused, and never in part and in silence.
+
+A row is a record, and what becomes of it: the whole text where it is read, and the line that says what is read; or the
+options that the refusal shows, "" where it shows none.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import pytest
+from tokenizers import Tokenizer
+
+import packtool
+from packtool.errors import PacktoolError
+from packtool.formats.token_store import TokenStore
+from tests.text.corpus.reading import write
+from tests.text.tokenizing.runs import ASSET, documents
+
+Q, A, R, S = "What is it all?", "It is so.", "Let me think a bit.", "Be quite brief."
+TALK = [{"role": "user", "content": Q}, {"role": "assistant", "content": A}]
+SHARED = [{"from": "human", "value": Q}, {"from": "gpt", "value": A}]
+TOLD = "user:What is it all? assistant:It is so."
+THOUGHT = "user:What is it all? assistant:(Let me think a bit.)It is so."
+BRIEF = f"system:{S} {TOLD}"
+
+READ: dict[str, tuple[dict[str, Any], str, str]] = {
+    "tulu-3-sft-mixture": ({"id": "x", "messages": TALK, "source": "ai2"}, TOLD, "messages; not read: id, source"),
+    "SlimOrca": ({"conversations": [{"from": "system", "value": S, "weight": None}, *SHARED]}, BRIEF, "conversations"),
+    "OpenHermes-2.5": (
+        {"conversations": SHARED, "custom_instruction": None, "language": None, "idx": None},
+        TOLD,
+        "conversations",
+    ),
+    "OpenOrca": (
+        {"id": "1", "system_prompt": S, "question": Q, "response": A},
+        BRIEF,
+        "question, system_prompt → response",
+    ),
+    "ultrachat_200k": ({"prompt": Q, "prompt_id": "1", "messages": TALK}, TOLD, "messages; not read: prompt"),
+    "no_robots": ({"prompt": Q, "prompt_id": "1", "messages": TALK, "category": "Chat"}, TOLD, "messages; not read"),
+    "alpaca": ({"instruction": Q, "input": "", "output": A, "text": None}, TOLD, "instruction"),
+    "dolly": ({"instruction": Q, "context": "", "response": A, "category": "qa"}, TOLD, "instruction"),
+    "CodeAlpaca": ({"instruction": Q, "output": A}, TOLD, "instruction → output"),
+    "gsm8k": ({"question": Q, "answer": A}, TOLD, "question → answer"),
+    "MetaMathQA": ({"type": "GSM", "query": Q, "original_question": "x", "response": A}, TOLD, "query → response"),
+    "NuminaMath-CoT": ({"source": "amc", "problem": Q, "solution": A, "messages": TALK}, TOLD, "messages; not read"),
+    "OpenMathInstruct-2": (
+        {"problem": Q, "generated_solution": A, "expected_answer": "2", "problem_source": "x"},
+        TOLD,
+        "not read: expected_answer",
+    ),
+    "medical-o1": (
+        {"Question": Q, "Complex_CoT": R, "Response": A},
+        TOLD,
+        "Question → Response; not read: Complex_CoT",
+    ),
+    "OpenThoughts": ({"system": S, "conversations": SHARED}, BRIEF, "conversations, system"),
+    "s1K": (
+        {"question": Q, "solution": A, "thinking_trajectories": [R], "cot_type": "m"},
+        TOLD,
+        "not read: thinking_traj",
+    ),
+    "dolphin-r1": (
+        {"messages": TALK[:1], "reasoning": R, "answer": A, "model": "m"},
+        THOUGHT,
+        "messages, reasoning, answer",
+    ),
+    "reasoning beside an answer": (
+        {"prompt": Q, "completion": A, "reasoning_content": R},
+        THOUGHT,
+        "prompt → reasoning_content, completion",
+    ),
+    "Bespoke-Stratos": ({"system": S, "conversations": SHARED, "id": 1}, BRIEF, "not read: id"),
+    "glaive-code-assistant": ({"question": Q, "answer": A, "answer_type": None}, TOLD, "question → answer"),
+    "evol-codealpaca": ({"instruction": Q, "output": A}, TOLD, "instruction → output"),
+    "Magicoder-OSS": (
+        {"lang": "py", "raw_index": 1, "problem": Q, "solution": A, "seed": "x"},
+        TOLD,
+        "problem → solution",
+    ),
+    "WizardLM_evol": ({"conversations": SHARED, "idx": "a"}, TOLD, "conversations; not read: idx"),
+    "LIMA": ({"conversations": [Q, A], "source": "stackexchange"}, TOLD, "conversations; not read: source"),
+    "xsum": ({"document": Q, "summary": A, "id": "1"}, TOLD, "document → summary"),
+    "samsum": ({"id": "1", "dialogue": Q, "summary": A}, TOLD, "dialogue → summary"),
+    "cnn_dailymail": ({"article": Q, "highlights": A, "id": "1"}, TOLD, "article → highlights"),
+    "scientific_papers": ({"article": Q, "abstract": A, "section_names": "i"}, TOLD, "article → abstract"),
+    "lmsys-chat-1m": (
+        {"conversation_id": "1", "model": "m", "conversation": TALK, "turn": 1, "language": "en", "redacted": False},
+        TOLD,
+        "conversation; not read",
+    ),
+    "WildChat": (
+        {"conversation_hash": "1", "model": "m", "conversation": TALK, "toxic": False},
+        TOLD,
+        "conversation; not read",
+    ),
+    "capybara": ({"source": "x", "conversation": [{"input": Q, "output": A}]}, TOLD, "conversation; not read: source"),
+    "belle": ({"instruction": Q, "input": "", "output": A}, TOLD, "instruction"),
+    "firefly": ({"kind": "NLI", "input": Q, "target": A}, TOLD, "input → target; not read: kind"),
+    "synthetic_text_to_sql": (
+        {"id": 1, "sql_prompt": Q, "sql_context": "", "sql": A, "sql_explanation": "x"},
+        TOLD,
+        "→ sql",
+    ),
+    "apps": ({"problem_id": 1, "question": Q, "solution": A}, TOLD, "question → solution"),
+    "orca-math": ({"question": Q, "answer": A}, TOLD, "question → answer"),
+    "mental_health_counseling": ({"Context": Q, "Response": A}, TOLD, "Context → Response"),
+    "flan": ({"inputs": Q, "targets": A, "task_source": "F", "task_name": "t"}, TOLD, "inputs → targets"),
+    "KTO": ({"prompt": Q, "completion": A, "label": True}, TOLD, "prompt, label → completion"),
+    "toolace": (
+        {"system": S, "conversations": [{"from": "user", "value": Q}, {"from": "assistant", "value": A}]},
+        BRIEF,
+        "conversations, system",
+    ),
+    "UltraFeedback, binarized": (
+        {"prompt": Q, "messages": TALK, "chosen": TALK, "rejected": TALK, "score_chosen": 1.0},
+        TOLD,
+        "messages",
+    ),
+    "OpenAI fine-tuning": (
+        {"messages": [{"role": "system", "content": S}, *TALK], "parallel_tool_calls": False},
+        BRIEF,
+        "messages",
+    ),
+    "Together": ({"messages": [TALK[0], {**TALK[1], "weight": 1}]}, TOLD, "messages"),
+}
+"""By the names of public sets: a record, what is read of it, and the line that says so."""
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "self-instruct": (
+        {"instruction": Q, "instances": [{"input": "x", "output": A}]},
+        "--prompt 'instruction,instances[0].input' --completion 'instances[0].output'",
+    ),
+    "cohere, older": (
+        {"preamble": S, "chat_history": TALK, "message": Q, "response": A},
+        "--prompt message --completion response --system preamble --history chat_history",
+    ),
+    "squad": (
+        {"id": "1", "title": "t", "context": "c", "question": Q, "answers": {"text": [A], "answer_start": [0]}},
+        "--prompt context,question --completion 'answers.text[0]'",
+    ),
+    "hc3": (
+        {"id": "0", "question": Q, "human_answers": [A], "chatgpt_answers": [A]},
+        "--prompt question --completion 'human_answers[0]'",
+    ),
+    "natural questions, open": ({"question": Q, "answer": [A]}, "--prompt question --completion 'answer[0]'"),
+    "eli5": (
+        {"q_id": "1", "title": Q, "selftext": "", "answers": {"a_id": ["x"], "text": [A], "score": [1]}},
+        "--prompt title --completion 'answers.text[0]'",
+    ),
+    "trivia_qa": (
+        {"question": Q, "question_id": "1", "answer": {"aliases": [A], "value": A}},
+        "--prompt question --completion answer.value",
+    ),
+    "arc": ({"id": "1", "question": Q, "choices": {"text": [A], "label": ["A"]}, "answerKey": "A"}, ""),
+    "mmlu": ({"question": Q, "subject": "x", "choices": ["a", A], "answer": 1}, ""),
+    "hh-rlhf": ({"chosen": f"Human: {Q}", "rejected": "b"}, "--text-field chosen"),
+    "orca_dpo_pairs": (
+        {"system": S, "question": Q, "chosen": A, "rejected": "b"},
+        "--prompt question --completion chosen",
+    ),
+    "shp": (
+        {"post_id": "1", "history": Q, "human_ref_A": A, "human_ref_B": "b", "labels": 1},
+        "--prompt history --completion human_ref_A",
+    ),
+    "oasst1": ({"message_id": "1", "parent_id": "0", "role": "prompter", "lang": "en", "body": Q}, ""),
+    "prm800k": ({"prompt": Q, "completions": [A], "labels": [True]}, ""),
+    "pippa": (
+        {"bot_name": "b", "conversation": [{"message": Q, "is_human": True}, {"message": A, "is_human": False}]},
+        "",
+    ),
+    "soda": ({"head": "x", "dialogue": [Q, A], "speakers": ["a", "b"]}, "--conversations dialogue"),
+    "daily_dialog": ({"dialog": [Q, A], "act": [1, 2], "emotion": [0, 0]}, "--conversations dialog"),
+    "a text beside a conversation": (
+        {"topic": "what may be asked", "conversation": TALK},
+        "--conversations conversation",
+    ),
+    "langchain": (
+        {"messages": [{"type": "human", "data": {"content": Q}}, {"type": "ai", "data": {"content": A}}]},
+        "--conversations messages --message-fields type,data.content",
+    ),
+    "discord": (
+        {"thread": [{"author": {"name": "user"}, "body": Q}, {"author": {"name": "bot"}, "body": A}]},
+        "--conversations thread --message-fields author.name,body",
+    ),
+    "wmt": ({"translation": {"de": Q, "en": A}}, ""),
+    "ifeval": ({"key": 1, "prompt": Q, "instruction_id_list": ["x"]}, ""),
+    "two solutions": ({"problem": Q, "solution": A, "answer": "2"}, "--prompt problem --completion"),
+    "boolq": ({"question": Q, "passage": "p", "answer": True}, "--prompt passage,question --completion answer"),
+}
+"""By the names of public sets: a record that is not read by itself, and the options that its message shows."""
+
+
+SHOWING = (
+    "{% for m in messages %}{{ m.role }}:{{ '(' ~ m.reasoning_content ~ ')' if m.reasoning_content }}{{ m.content }}"
+    "{{ '<|endoftext|>' if m.role == 'assistant' }} "
+    "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+)
+
+
+@pytest.fixture
+def reasoned(tmp_path: Path) -> dict[str, Any]:
+    """Options of `tokenize` with a template that shows reasoning."""
+    (tmp_path / "t.jinja").write_text(SHOWING)
+    return {"tokenizer": ASSET, "chat_template": tmp_path / "t.jinja", "workers": 1, "on_error": "fail"}
+
+
+def told(place: Path) -> list[str]:
+    """The text of each document of a store, in one line."""
+    tokenizer = Tokenizer.from_file(str(ASSET))
+    return [" ".join(tokenizer.decode(ids).split()) for ids in documents(place)]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("dataset", READ)
+def test_what_is_read_is_said(tmp_path: Path, reasoned: dict[str, Any], dataset: str, name: str) -> None:
+    record, expected, line = READ[dataset]
+    path = write(tmp_path / name, [record] * 2)
+    with catch_warnings():
+        simplefilter("ignore")
+        result = packtool.tokenize(path, tmp_path / "s", **reasoned)
+    assert told(tmp_path / "s") == [expected] * 2
+    options = TokenStore(tmp_path / "s").manifest.options
+    said = f"{options['read']}; not read: {', '.join(options['not_read'])}"
+    assert line in said
+    assert (result.run["read"], result.run["not_read"]) == (options["read"], options["not_read"])
+    texts = {text for text in (Q, A, R, S) if text in str(record)}
+    hidden = {text for text in texts if text not in expected}
+    assert not hidden or options["not_read"], "what is left out is said"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("dataset", REFUSED)
+def test_what_is_not_read_is_refused_with_options_that_read_it(
+    tmp_path: Path, reasoned: dict[str, Any], dataset: str, name: str
+) -> None:
+    record, options = REFUSED[dataset]
+    path = write(tmp_path / name, [record] * 2)
+    with pytest.raises(PacktoolError) as error:
+        packtool.tokenize(path, tmp_path / "s", tokenizer=reasoned["tokenizer"])
+    assert options in f"{error.value.what}: {error.value.remedy}"
+    words = shlex.split(options)
+    if len(words) > 2 or "--conversations" in words:
+        if words[-1] == "--completion":
+            words.append("solution")
+        named = {word[2:].replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=True)}
+        packtool.tokenize(path, tmp_path / "s", **reasoned, **named)
+        assert all(A in line or "True" in line or "true" in line for line in told(tmp_path / "s"))
