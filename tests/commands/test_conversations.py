@@ -467,13 +467,9 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
     assert tagged.counts["reasoning_conversations"] == 3
     assert TokenStore(tmp_path / "t").manifest.options["reasoning_tags"] == ["<thought>,</thought>"]
     for tags in ("<a>", "<a>,<a>", ",</a>", "<a>,<b>,</a>"):
-<<<<<<< HEAD
         with pytest.raises(
             UsageError, match=r"--reasoning-tags: .* can't be used. Give two different tags, as OPEN,CLOSE"
         ):
-=======
-        with pytest.raises(UsageError, match=r"--reasoning-tags: .* Give two different tags, as OPEN,CLOSE"):
->>>>>>> 57aadafe (Generated pages follow)
             packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning="drop", reasoning_tags=tags)
     with pytest.raises(UsageError, match="--reasoning-tags: has no effect while --reasoning is train"):
         packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning_tags="<a>,</a>")
