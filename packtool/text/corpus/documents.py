@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packtool.formats.paths import values_at
-from packtool.text.conversations.record import conversation_of
 from packtool.text.corpus.nearest import advice
 from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
@@ -44,6 +43,8 @@ def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str])
     """
     try:
         if fields.chat:
+            from packtool.text.conversations.record import conversation_of  # texts do without it
+
             return conversation_of(record, fields.layouts)
         values = values_at(record, fields.document)
         lacking = fields.lacking(values)

@@ -10,7 +10,6 @@ from typing import Any
 from packtool.formats.fields import KINDS
 from packtool.text.conversations.layouts import RecordLayout
 from packtool.text.conversations.message import known_role
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.turns import holds_turns
 from packtool.text.faults import Fault
 
@@ -59,6 +58,8 @@ def nearest(record: Mapping[str, Any]) -> RecordLayout | None:
     >>> nearest({"id": 1, "chat": [{"speaker": "bot", "text": "Hi"}]}).shown()
     '--conversations chat --message-fields speaker,text'
     """
+    from packtool.text.conversations.record import conversation_of  # texts do without it
+
     for layout in _candidates(record):
         with suppress(Fault):
             talk = conversation_of(record, (layout,))

@@ -10,7 +10,6 @@ import msgspec
 from packtool.formats.fields import REASONING, hardly_left_out
 from packtool.formats.paths import MISSING, top_of, value_at
 from packtool.text.conversations.conversation import texts_of
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.turns import holds_turns
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
@@ -76,6 +75,8 @@ def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:
     if not layouts:
         return []
     layout = layouts[0]
+    from packtool.text.conversations.record import conversation_of  # texts do without it
+
     try:
         held = list(conversation_of(record, layouts).record)
     except Fault:
