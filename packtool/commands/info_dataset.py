@@ -30,13 +30,14 @@ from packtool.formats.schema import (
 )
 from packtool.options.arguments import as_recorded_by, command_line
 from packtool.options.commands import WRITING
-from packtool.outputs.claim import look, made_by
+from packtool.outputs.claim import look
+from packtool.outputs.output import State
 from packtool.outputs.tokenizer_files import describe_tokenizer
-from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.choice_words import choice_in_words
 from packtool.report.figures import percent
+from packtool.support.decoding import decode
 from packtool.support.sizes import plural, show_bytes
 
 
@@ -54,7 +55,11 @@ def is_output(path: Path) -> bool:
         return False
     if (path / manifests.MANIFEST).exists() or any(map(Path.is_file, (path / UNFINISHED).rglob("*"))):
         return True
-    return made_by(LocalPlace(path)) is not None
+    try:
+        decode((path / manifests.RUN).read_bytes(), State)
+    except (OSError, ValueError):
+        return False
+    return True  # whose manifest is lost, or that never had one, as orders of before the first release
 
 
 def member_info(path: Path) -> Info | None:

@@ -144,7 +144,7 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
     except (FileNotFoundError, ValueError):
         return None
     digest = xxhash.xxh3_128_hexdigest(raw)
-    by = made_by(place)
+    by = _made_by(place)
     # `run.json` is written before the manifest, and has its digest. A manifest with another digest arrived late, from a
     # run that has lost the place to another one. Beside the marker of that other run it is a leftover. Without a marker
     # it is a dataset, whose files may have been overwritten: `verify` tells.
@@ -156,7 +156,7 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
     return Finished(names, marker, digest, by)
 
 
-def made_by(place: Place) -> Made | None:
+def _made_by(place: Place) -> Made | None:
     """Return the command and key of the run that finished, from `run.json`; None if it is missing or damaged."""
     try:
         return decode(place.read(manifests.RUN), Made)

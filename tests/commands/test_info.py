@@ -121,6 +121,7 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
             1,
             "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuffle",
         ),
+        (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it, or an order, which"),
         (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order"),
         (["show", "packed/manifest.json"], 1, "packed/manifest.json: the manifest of a dataset. Give its directory: "),
     ],
@@ -130,6 +131,8 @@ def test_what_is_of_the_wrong_kind_is_called_by_its_name(
 ) -> None:
     prepare("half", "pack", key="k")
     shutil.copytree("packed", "lost", ignore=shutil.ignore_patterns("manifest.json"))
+    (place / "order").mkdir()
+    (place / "order" / "run.json").write_text('{"command": "shuffle", "key": "k", "order": {"files": [], "rows": 3}}')
     assert message in shell.refused(*arguments, status=status)
     assert shell.out == ""
     assert not (place / "x").exists()
