@@ -100,7 +100,7 @@ class DocumentOptions:
             PLACE,
             "Hold out what a packed dataset did, by its hashes: the same side in these stores, too.",
             metavar="DATASET",
-            excludes=Excludes(("holdout", "holdout_by", "holdout_seed"), "leave it out: the dataset has them"),
+            excludes=Excludes(("holdout", "holdout_seed"), "leave it out: the dataset has them"),
         ),
     ] = None
     part: Annotated[
