@@ -154,8 +154,8 @@ def _folded(line: str, width: int) -> str:
     """Fold a command that is too wide, as a shell reads it.
 
     >>> print(_folded("  packtool tokenize data/ -o store -j 16", 30))
-      packtool tokenize data/ \\
-          -o store -j 16
+      packtool tokenize data/ -o \\
+          store -j 16
     """
     if len(line) <= width:
         return line

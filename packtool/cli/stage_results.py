@@ -130,7 +130,7 @@ def _figures_of(result: StageResult) -> dict[str, Any]:
     figures: dict[str, Any] = _amounts(result.result)
     report = getattr(result.result, "report", None)
     if report and report.metrics:
-        for name in ("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio"):
+        for name in ("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio"):
             share = getattr(report.metrics, name)
             if share or name not in _RARE:
                 figures[name] = share

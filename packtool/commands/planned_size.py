@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
 from packtool.formats.token_store import Corpus
+from packtool.places.npy import HEADER_BYTES
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.shards import rows_per_shard
 
 MOST_DOCUMENTS = 10_000_000
 """Documents that a dry run plans: seconds of work."""
@@ -20,46 +22,57 @@ _CHOSEN = 8
 
 
 def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: PackRecipe) -> dict[str, int]:
-    """Count the rows and tokens that `pack` would write, padding included, and the bytes of all arrays.
+    """Count the rows and tokens that `pack` would write, padding included, and the bytes of its arrays and of the
+    tokenizer's files.
 
     Returns:
-        rows, tokens and bytes; these but for headers, the manifest, the report and names of categories.
+        rows, tokens and bytes; these but for the manifest, the report, and the names of categories.
     """
-    rows = tokens = segments = 0
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
-    options, order = recipe.options, recipe.shuffle
+    order = recipe.shuffle
     if order is not None:
         shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
+    rows = tokens = 0
+    size = sum(entry.bytes for entry in corpus.stores[0].manifest.tokenizer_files)
     for plan, shuffle in zip(plans, shuffles, strict=True):
         rows += plan.rows
         tokens += plan.rows * plan.sequence_length
-        if options.segments:
-            segments += _segments(plan, shuffle)
-    size = 0
-    if not options.index_only:
-        size += tokens * corpus.dtype.itemsize
-        size += tokens * LOSS.itemsize * corpus.has_loss
-    if options.segments:
-        size += segments * SEGMENT.itemsize + rows * OFFSET.itemsize + corpus.documents * _OF_A_DOCUMENT
-    if options.segments and corpus.chosen is not None:
-        size += corpus.documents * _CHOSEN
+        size += _bucket(corpus, plan, shuffle, recipe)
+    if recipe.options.segments:
+        size += _array(corpus.documents, _OF_A_DOCUMENT)
+        if corpus.chosen is not None:
+            size += _array(corpus.documents, _CHOSEN)
     for field in recipe.kept:
-        bytes_of_value = CATEGORY.itemsize
-        if field.number:
-            bytes_of_value = NUMBER.itemsize
-        size += corpus.documents * bytes_of_value
-    tokenizer = corpus.stores[0].manifest.tokenizer_files
-    size += sum(entry.bytes for entry in tokenizer)
+        size += _array(corpus.documents, NUMBER.itemsize if field.number else CATEGORY.itemsize)
     return {"rows": rows, "tokens": tokens, "bytes": size}
 
 
-def _segments(plan: Plan, shuffle: AtomShuffle | None) -> int:
-    """Count the segments of all rows."""
-    order = None
-    if shuffle is not None:
-        order = shuffle.order()
-    layout, count = Layout(plan, order), 0
-    step = max(1, BATCH_TOKENS // plan.sequence_length)
+def _array(items: int, item_bytes: int) -> int:
+    return HEADER_BYTES + items * item_bytes
+
+
+def _bucket(corpus: Corpus, plan: Plan, shuffle: AtomShuffle | None, recipe: PackRecipe) -> int:
+    """Count the bytes of the shards of a plan's rows."""
+    layout = Layout(plan, None if shuffle is None else shuffle.order())
+    size, step = 0, rows_per_shard(plan, recipe.options.shard_tokens)
     for first in range(0, plan.rows, step):
-        count += len(layout.segments(first, min(first + step, plan.rows)).document)
+        last = min(first + step, plan.rows)
+        tokens = (last - first) * plan.sequence_length
+        if not recipe.options.index_only:
+            size += _array(tokens, corpus.dtype.itemsize)
+            size += corpus.has_loss * _array(tokens, LOSS.itemsize)
+        if recipe.options.segments:
+            size += _array(_segments(layout, first, last), SEGMENT.itemsize) + _array(last - first + 1, OFFSET.itemsize)
+        atoms = layout.atoms(first, last)
+        if atoms is not None:
+            size += _array(len(atoms), OFFSET.itemsize)
+    return size
+
+
+def _segments(layout: Layout, first: int, last: int) -> int:
+    """Count the segments of rows, some at a time."""
+    count = 0
+    step = max(1, BATCH_TOKENS // layout.plan.sequence_length)
+    for begin in range(first, last, step):
+        count += len(layout.segments(begin, min(begin + step, last)).document)
     return count

@@ -74,8 +74,9 @@ def changed(before: Mapping[str, Any], arguments: object) -> list[str]:
             said.append(f"{typed} was given")
         else:
             value = before[name]
-            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            said.append(f"{declaration.flag} was {text}")
+            if isinstance(value, list):
+                value = ",".join(map(str, value))
+            said.append(f"{declaration.flag} was {value}")
     return said
 
 

@@ -90,7 +90,8 @@ class PackOptions:
         bool | None,
         _rows(
             FLAG,
-            "Exchange documents between rows, so that each holds many lengths, at the same padding and truncation.",
+            "Exchange documents between rows, so that each holds many lengths, at the same padding or less, and "
+            "the same cuts.",
             default="yes for ffd and bfd, no for the others",
             taken_by=_EXCHANGING,
         ),

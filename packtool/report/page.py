@@ -36,7 +36,7 @@ from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
 _TILES = (
-    *("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context"),
+    *("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"),
     "steps_per_epoch",
 )
 _OUTPUT = (("placed", "placed"), ("repeated", "repeated"), ("eos", "EOS"), ("padding", "padding"))
@@ -408,12 +408,12 @@ def _losses(size: int | None, entries: Sequence[Trial]) -> str:
     title = f"Padding against cuts: {name_of(size).lower()}"
     padding, cut = (
         (tables.FIGURES["padding_ratio"].title, "c0"),
-        (tables.FIGURES["avoidable_truncation_ratio"].title, "c1"),
+        (tables.FIGURES["cut_fitting_ratio"].title, "c1"),
     )
     rows = []
     for entry in entries:
         metrics = entry.metrics
-        parts = [(*padding, metrics.padding_ratio), (*cut, metrics.avoidable_truncation_ratio)]
+        parts = [(*padding, metrics.padding_ratio), (*cut, metrics.cut_fitting_ratio)]
         rows.append((entry.strategy, parts))
     note = "Shares of the tokens in rows, and of the documents that would fit in a row. Small shares are drawn apart."
     return figure(title, charts.dots(title, rows), note, charts.legend([padding, cut]))

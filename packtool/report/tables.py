@@ -157,10 +157,10 @@ _ABOVE = "rows above the fewest that the same tokens fill: the sum over row leng
 FIGURES = dict(
     [
         _metric("padding_ratio", "padding", percent, "padding / tokens in rows", -1),
-        _metric("avoidable_truncation_ratio", "cut that would fit", percent, _CUT, -1, "cut that fit"),
+        _metric("cut_fitting_ratio", "cut that would fit", percent, _CUT, -1, "cut that fit"),
         _metric("dropped_ratio", "dropped", percent, "tokens of the text in no row / tokens of the text", -1),
         _metric("repeated_ratio", "repeated", percent, "tokens that an earlier row has too / tokens in rows"),
-        _metric("truncation_ratio", "cut, of all", percent, _ALL_CUT, -1),
+        _metric("cut_of_all_ratio", "cut, of all", percent, _ALL_CUT, -1),
         _metric("concatenation_ratio", "concatenation", number, "documents / rows", -1, "docs"),
         _metric("mean_context", "context", number, _CONTEXT, 1),
         _metric("homogeneity.between_rows", "between rows", percent, _BETWEEN, -1),
@@ -244,7 +244,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
         [
             Account("input text", text, text),
             Account("  placed", ledger.placed, text, "in rows"),
-            Account("  dropped", ledger.dropped, text, "in no row" if ledger.dropped else ""),
+            Account("  dropped", ledger.dropped, text),
         ]
     )
     accounts = [
@@ -474,7 +474,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     columns: list[TableColumn[Trial]] = [
         TableColumn("strategy", lambda entry: entry.strategy, words=True),
         replace(_trial_figure("padding_ratio"), bad=pads_too_much),
-        replace(_trial_figure("avoidable_truncation_ratio"), bad=cuts_too_much),
+        replace(_trial_figure("cut_fitting_ratio"), bad=cuts_too_much),
         *map(_trial_figure, ("dropped_ratio", "repeated_ratio", "mean_context")),
         TableColumn("rows", lambda entry: entry.metrics.rows, short, "training samples"),
     ]
@@ -506,7 +506,7 @@ def rest_table(comparison: Comparison) -> Table[Trial]:
     columns: list[TableColumn[Trial]] = [
         TableColumn("strategy", lambda entry: entry.strategy, words=True),
         TableColumn("alike", lambda entry: times_random(entry.metrics.homogeneity), times, ALIKE, better=-1),
-        *map(_trial_figure, ("truncation_ratio", "concatenation_ratio", *alike, "row_excess")),
+        *map(_trial_figure, ("cut_of_all_ratio", "concatenation_ratio", *alike, "row_excess")),
         TableColumn("attention", lambda entry: entry.attention, number, relative),
         TableColumn("masked", lambda entry: entry.attention_masked, number, "the same within documents alone"),
     ]

@@ -108,7 +108,7 @@ def waste(rows: Trial | PackedReport) -> float:
 
 def avoidably_cut(entry: Trial) -> float:
     """Return the documents that would fit a row but are cut, as a share of all documents."""
-    return ratio(entry.metrics.avoidably_truncated_documents, entry.metrics.documents)
+    return ratio(entry.metrics.cut_fitting_documents, entry.metrics.documents)
 
 
 def degenerate(entry: Trial) -> bool:
@@ -118,7 +118,7 @@ def degenerate(entry: Trial) -> bool:
 
 def cuts_too_much(entry: Trial) -> bool:
     """Return whether more than half of the documents that fit a row are cut."""
-    return entry.metrics.avoidable_truncation_ratio > DEGENERATE_CUT
+    return entry.metrics.cut_fitting_ratio > DEGENERATE_CUT
 
 
 def pads_too_much(entry: Trial) -> bool:
@@ -324,7 +324,7 @@ def _both_cut(whole: Trial, plain: Trial) -> str:
 
 
 def _share_cut(entry: Trial) -> str:
-    share = entry.metrics.avoidable_truncation_ratio
+    share = entry.metrics.cut_fitting_ratio
     return percent(share) if share else "none"
 
 
@@ -384,8 +384,8 @@ def _advise_to_mix(entries: Sequence[Trial]) -> Iterator[Advice]:
             f"Mix the rows of {worst.strategy}: --mix-rows.",
             f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
             f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
-            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, cuts and the number of "
-            "rows as they are.",
+            f"{percent(mixing.random_rows)} if rows were random. Mixing cuts no more "
+            "documents, and takes no more rows and no more padding.",
             "Counted on this corpus; no paper behind these strategies measured it",
             "Not tested: what such rows do to a model.",
         )
@@ -474,8 +474,8 @@ def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
 
 def _judge_cuts(metrics: Metrics) -> Judgement:
     """Judge how many of the documents that would fit in a row are cut: longer ones are cut by every strategy."""
-    avoidable = metrics.avoidably_truncated_documents
-    if not metrics.truncated_documents:
+    avoidable = metrics.cut_fitting_documents
+    if not metrics.cut_documents:
         return Judgement(True, "No document is cut.")
     longer = metrics.documents - metrics.fitting_documents
     also = ""
@@ -484,7 +484,7 @@ def _judge_cuts(metrics: Metrics) -> Judgement:
         also = f" ({plural(longer, 'document')} {verb} longer than a row: no strategy keeps these whole)"
     if not avoidable:
         return Judgement(True, f"No document that would fit in a row is cut{also}.")
-    cut = f"{percent(metrics.avoidable_truncation_ratio)} of the documents that would fit in a row are cut"
+    cut = f"{percent(metrics.cut_fitting_ratio)} of the documents that would fit in a row are cut"
     if avoidable / metrics.documents < NOTABLE:
         return Judgement(True, f"{cut}, which is little{also}.")
     return Judgement(False, f"{cut}, which {_WHOLE[0]} would keep whole{also}.")
@@ -496,7 +496,7 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
     least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
     mixing, alike = least.homogeneity, times_random(least.homogeneity)
     if mixable and alike is not None and mixing.between_rows - mixing.random_rows > EVEN:
-        remedy = "--mix-rows mixes them, at the same padding and cuts"
+        remedy = "--mix-rows mixes them, at the same padding or less, and the same cuts"
         if report.options.get("mix_rows"):
             if mixing.rows_of_several < mixing.rows / 2:
                 return  # most rows are full of one or two documents: these differ, however the others are mixed

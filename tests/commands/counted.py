@@ -64,7 +64,7 @@ def count_by_hand(path: Path, lengths: NDArray[np.int64], report: MeasuredReport
     assert (ledger.placed, ledger.repeated) == (placed, text - placed)
     assert ledger.eos_inserted == inserted
     assert ledger.dropped == int((lengths - 1).sum()) - placed
-    assert metrics.truncated_documents == len(lengths) - len(intact)
+    assert metrics.cut_documents == len(lengths) - len(intact)
     assert metrics.documents_per_row.max == max(per_row, default=0)
     assert metrics.documents_per_row.mean == pytest.approx(sum(per_row) / max(1, len(per_row)))
     overlapping = {document for (document, _), times in seen.items() if times > 1}

@@ -102,7 +102,7 @@ def test_the_reason_has_the_figures_of_the_corpus() -> None:
     comparison = compared(SHORT)
     concat = next(e for e in comparison.entries if e.strategy == "concat")
     reason = comparison.verdicts[0].choice.reason
-    cut = f"{100 * concat.metrics.avoidable_truncation_ratio:.2f}%"
+    cut = f"{100 * concat.metrics.cut_fitting_ratio:.2f}%"
     assert reason.startswith(f"Of the documents that would fit in a row it cuts none; concat cuts {cut}. ")
     assert "of the tokens in rows are padding" in reason
     padded = judged(OVER_HALF).choice.reason
@@ -271,7 +271,7 @@ def test_degenerate_entries_are_not_marked() -> None:
                 bad |= {(row[0].text, column.title)} if cell.bad else set()
     assert "decompose" not in dict(marked)
     assert bad == {
-        *((e.strategy, "cut that would fit") for e in entries if e.metrics.avoidable_truncation_ratio > 0.5),
+        *((e.strategy, "cut that would fit") for e in entries if e.metrics.cut_fitting_ratio > 0.5),
         *((e.strategy, "padding") for e in entries if e.metrics.padding_ratio > 0.25),
     }
     assert ("decompose", "cut that would fit") in bad

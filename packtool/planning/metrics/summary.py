@@ -42,11 +42,11 @@ class Metrics:
         documents: in the dataset, M.
         rows: training samples, C.
         padding_ratio: padding / output tokens (bucket pretraining, equation 1).
-        truncated_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
-        truncation_ratio: cut documents / documents (the truncation ratio of bucket pretraining, equation 2).
+        cut_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
+        cut_of_all_ratio: cut documents / documents (the truncation ratio of bucket pretraining, equation 2).
         fitting_documents: documents whose text fits a row: of length at most L + 1.
-        avoidably_truncated_documents: fitting documents that are cut.
-        avoidable_truncation_ratio: cut fitting documents / fitting documents: what decides between strategies.
+        cut_fitting_documents: fitting documents that are cut.
+        cut_fitting_ratio: cut fitting documents / fitting documents: what decides between strategies.
         concatenation_ratio: documents / rows (bucket pretraining, equation 3).
         documents_per_row: distinct documents in a row.
         mean_context: tokens of the same segment before a token in its row, averaged over all tokens but padding.
@@ -65,11 +65,11 @@ class Metrics:
     documents: int
     rows: int
     padding_ratio: float
-    truncated_documents: int
-    truncation_ratio: float
+    cut_documents: int
+    cut_of_all_ratio: float
     fitting_documents: int
-    avoidably_truncated_documents: int
-    avoidable_truncation_ratio: float
+    cut_fitting_documents: int
+    cut_fitting_ratio: float
     concatenation_ratio: float
     documents_per_row: DocumentsPerRow
     mean_context: float
@@ -121,11 +121,11 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         documents=documents,
         rows=rows,
         padding_ratio=ratio(padding, output),
-        truncated_documents=documents - intact,
-        truncation_ratio=ratio(documents - intact, documents),
+        cut_documents=documents - intact,
+        cut_of_all_ratio=ratio(documents - intact, documents),
         fitting_documents=fitting,
-        avoidably_truncated_documents=fitting - intact,
-        avoidable_truncation_ratio=ratio(fitting - intact, fitting),
+        cut_fitting_documents=fitting - intact,
+        cut_fitting_ratio=ratio(fitting - intact, fitting),
         concatenation_ratio=ratio(documents, rows),
         documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
         mean_context=ratio(context, output - padding),

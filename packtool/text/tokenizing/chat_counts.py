@@ -34,13 +34,10 @@ def ends_shown(ends: dict[str, int], stops: Sequence[str]) -> str:
         stops: the tokens that generation stops at, as far as the tokenizer's files say.
 
     >>> ends_shown({"<end>": 2, "": 1}, ["</s>"])
-    '2 answers end with <end>, 1 with nothing; tell generation to stop at <end>, too: the tokenizer names </s>'
+    'answers that end with <end>: 2, with nothing: 1; tell generation to stop at <end>, too: the tokenizer names </s>'
     """
-    (first, most), *others = sorted(ends.items(), reverse=True)
-    verb = "ends" if most == 1 else "end"
-    shown = [f"{plural(most, 'answer')} {verb} with {first or 'nothing'}"]
-    shown += [f"{count:,} with {token or 'nothing'}" for token, count in others]
-    listed = ", ".join(shown)
+    each = [f"with {token or 'nothing'}: {count:,}" for token, count in sorted(ends.items(), reverse=True)]
+    listed = f"answers that end {', '.join(each)}"
     unknown = [token for token in sorted(ends) if token and token not in stops]
     if not unknown:
         return listed

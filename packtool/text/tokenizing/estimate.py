@@ -174,7 +174,7 @@ def estimate(recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFi
                 for look in looks(files):
                     if time.process_time() < sample.until:
                         sample.look(look)
-                return sample.estimate()
+                return sample.estimate(sum(map(len, tokenizer.files.values())))
             except (EncoderUnsuitableError, EncoderMismatchError) as error:
                 if not fall_back:
                     raise
@@ -245,13 +245,17 @@ class _Sample:
         seen.documents += (counts.documents - documents) / share
         seen.characters += sum(map(len, texts)) / share
 
-    def estimate(self) -> Estimate:
-        """Put together what the places say of all bytes."""
+    def estimate(self, tokenizer_bytes: int) -> Estimate:
+        """Put together what the places say of all bytes.
+
+        Args:
+            tokenizer_bytes: of the files of the tokenizer, which the store keeps.
+        """
         tokens, documents = self._of_all("tokens"), self._of_all("documents")
         return Estimate(
             tokens=round(tokens),
             documents=round(documents),
-            bytes=self._store_bytes(tokens, documents),
+            bytes=self._store_bytes(tokens, documents) + tokenizer_bytes,
             cpu_seconds=self._cpu_seconds(),
             places=len(self.seen),
             counts=self.counts,

@@ -73,6 +73,9 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
         special_ids: tuple[int, ...] = ()
         if options.special_tokens == "token" and texts.kind != "token ids":
             special_ids = _special_ids(tokenizer)
+        refused: tuple[str, ...] = ()
+        if options.special_tokens == "error":
+            refused = tokenizer.special
         return cls(
             options=written,
             tokenizer=tokenizer.info,
@@ -82,7 +85,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             max_record_bytes=options.record_bytes,
             provenance=options.provenance,
             special_ids=special_ids,
-            refused=tokenizer.special if options.special_tokens == "error" else (),
+            refused=refused,
             alphabet=None if texts.kind == "token ids" else tokenizer.alphabet,
             chat=tokenizer.chat,
             fim=tokenizer.fim,

@@ -21,7 +21,7 @@ def segments(rows: list[Row]) -> Segments:
 def test_nothing_at_all() -> None:
     metrics = measure([Tally(np.zeros(0, np.uint32), 8)], batch_size=4)
     assert metrics.rows == metrics.documents == metrics.steps_per_epoch == 0
-    assert metrics.padding_ratio == metrics.truncation_ratio == metrics.mean_context == 0
+    assert metrics.padding_ratio == metrics.cut_of_all_ratio == metrics.mean_context == 0
 
 
 def test_buckets_are_measured_together() -> None:
@@ -32,7 +32,7 @@ def test_buckets_are_measured_together() -> None:
     metrics = measure([short, long], batch_size=1)
     assert metrics.rows == 5
     assert metrics.fitting_documents == 5  # that of 9 tokens has a text of 8
-    assert metrics.truncated_documents == metrics.avoidably_truncated_documents == 1  # the dropped one; 3 lacks its EOS
+    assert metrics.cut_documents == metrics.cut_fitting_documents == 1  # the dropped one; 3 lacks its EOS
     assert metrics.steps_per_epoch == 2 + 2  # batches of 8 tokens: two rows of 4, or one of 8
     assert metrics.row_excess == 0
     assert metrics.padding_ratio == 3 / 28

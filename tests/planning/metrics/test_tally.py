@@ -121,10 +121,10 @@ def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int,
     metrics = measure([tally], batch)
     intact = naive.intact | {d for d, n in enumerate(lengths) if n == 1}
     fitting = {d for d, n in enumerate(lengths) if n - 1 <= size}
-    assert metrics.truncated_documents == len(lengths) - len(intact)
-    assert metrics.truncation_ratio == (len(lengths) - len(intact)) / len(lengths)
+    assert metrics.cut_documents == len(lengths) - len(intact)
+    assert metrics.cut_of_all_ratio == (len(lengths) - len(intact)) / len(lengths)
     assert metrics.fitting_documents == len(fitting)
-    assert metrics.avoidably_truncated_documents == len(fitting - intact)
+    assert metrics.cut_fitting_documents == len(fitting - intact)
     assert metrics.overlapping_documents == len(naive.overlap)
     text = sum(lengths) - len(lengths)
     assert metrics.dropped_ratio == (text and (text - naive.placed) / text)

@@ -7,7 +7,7 @@ rounds. A round cuts every row into groups of consecutive segments, and deals gr
     sums        7   5  12    12      the 12s are dealt among themselves, so are the 7s and 5s of other rows
     new rows   [3 4|5][4 8|7 5]      each row has the sum that it had
 
-So the number of rows, their sums, padding and truncation stay what they are; only which documents share a row changes.
+So the number of rows, their sums, padding and cuts stay what they are; only which documents share a row changes.
 It works where there are many groups of equal sums: with few documents to a window, or lengths within a few tokens of
 each other, rows stay more alike than random ones.
 """
