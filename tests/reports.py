@@ -9,7 +9,7 @@ import numpy as np
 
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.lengths import LengthCounts
-from packtool.planning.metrics.mixing import Mixed
+from packtool.planning.metrics.mixing import PairDistances
 from packtool.planning.plan import Ints
 from packtool.report.compare import candidates, compare
 from packtool.report.packed import lengths_of
@@ -38,7 +38,7 @@ def store_report(
     )
 
 
-def measured(report: PackedReport, mixing: Sequence[Mixed] = ()) -> MeasuredReport:
+def measured(report: PackedReport, mixing: Sequence[PairDistances] = ()) -> MeasuredReport:
     """A packed dataset's report as `stats` gives it."""
     return MeasuredReport(
         **msgspec.structs.asdict(report),

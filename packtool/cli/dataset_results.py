@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from packtool.commands.dataset_job import DatasetResult
     from packtool.formats.schema import Options, PackedManifest
     from packtool.options.shared import Terminal
-    from packtool.planning.metrics.mixing import BatchMix
+    from packtool.planning.metrics.mixing import BatchShares
     from packtool.report.schema import PackedReport, PackedSourceFigures
 
 
@@ -124,7 +124,7 @@ def _left_out(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
         yield f"left out: {', '.join(reasons)}"
 
 
-def _in_batches(mix: BatchMix, number: int) -> Iterator[str]:
+def _in_batches(mix: BatchShares, number: int) -> Iterator[str]:
     """Say which share of the tokens of a batch a store has, where batches differ."""
     from packtool.report.figures import percent
 

@@ -32,7 +32,7 @@ from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.packed import packed_sources, report_of_rows, stages_of
 from packtool.writing.shards import write_shards
-from packtool.writing.source import StoreSource
+from packtool.writing.unit_source import StoreSource
 
 
 def write_corpus(

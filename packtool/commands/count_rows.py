@@ -14,7 +14,13 @@ from packtool.formats.packed import PackedBucket
 from packtool.formats.schema import Bucket, Shuffle
 from packtool.formats.token_store import Corpus
 from packtool.outputs.output import Output
-from packtool.planning.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
+from packtool.planning.metrics.mixing import (
+    MIXING_BATCH,
+    BatchShares,
+    PairDistanceCounter,
+    PairDistancePart,
+    StoreShareCounter,
+)
 from packtool.planning.metrics.neighbours import NeighbourCounts, Neighbours
 from packtool.planning.metrics.tally import Tally, TallyCounts
 from packtool.planning.plan import I64, Ints, Segments
@@ -28,7 +34,7 @@ STEPS = 16
 def count_rows(
     source: PackedBucket | Layout,
     tally: Tally,
-    mixing: Mixing,
+    mixing: PairDistanceCounter,
     engine: Engine,
     advance: Callable[[int], object],
 ) -> None:
@@ -63,7 +69,7 @@ def source_mix(
     dtype: np.dtype[Any],
     store_documents: Sequence[int],
     shuffle: Shuffle | None,
-) -> list[BatchMix]:
+) -> list[BatchShares]:
     """Measure each store's share of batches, for each row length; nothing for a single store, or without segments.
 
     Args:
@@ -79,7 +85,7 @@ def source_mix(
         rows = PackedBucket(output.place, bucket, dtype, None, keep=1)
         if not rows.has_segments:
             return []
-        mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))
+        mixing = StoreShareCounter(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))
         for segments in _steps(rows, range(rows.rows), _rows_at_once(mixing.batch_size, rows.sequence_length)):
             mixing.add(segments)
         rows.release()
@@ -118,8 +124,8 @@ def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch
 
 
 def _count(
-    source: PackedBucket | Layout, new: Tally, mixing: Mixing, step: int, rows: range, worker: Worker
-) -> tuple[TallyCounts, list[RowsMix]]:
+    source: PackedBucket | Layout, new: Tally, mixing: PairDistanceCounter, step: int, rows: range, worker: Worker
+) -> tuple[TallyCounts, list[PairDistancePart]]:
     """Count some rows in whatever process."""
     tally, parts, first = Tally(new.lengths, new.sequence_length, new.multiple), [], rows.start
     for segments in _steps(source, rows, step):

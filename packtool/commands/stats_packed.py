@@ -13,7 +13,7 @@ from packtool.formats.manifest import input_names
 from packtool.formats.packed import PackedDataset
 from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
-from packtool.planning.metrics.mixing import BatchMix, Mixed, Mixing
+from packtool.planning.metrics.mixing import BatchShares, PairDistanceCounter, PairDistances
 from packtool.planning.metrics.tally import Tally
 from packtool.report.compare import spread_rows
 from packtool.report.packed import packed_sources, read_report, report_of_rows, sample_rows
@@ -30,7 +30,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
     dataset = PackedDataset(place)
     manifest = dataset.manifest
     tallies: list[Tally] = []
-    mixing: list[Mixed] = []
+    mixing: list[PairDistances] = []
     if dataset.has_segments:
         tallies, mixing = _counted(dataset, options, engine)
     written = read_report(dataset.place, manifest)
@@ -41,7 +41,9 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         options=manifest.options,
         shuffle=manifest.shuffle,
         sources=_sources(dataset, written.sources),
-        source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
+        source_mix=[
+            BatchShares(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1
+        ],
         stages=written.stages,
         choice=written.choice,
         neighbours=written.neighbours,  # which follow from fields that the stores have
@@ -59,7 +61,9 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
     )
 
 
-def _counted(dataset: PackedDataset, options: StatsArguments, engine: Engine) -> tuple[list[Tally], list[Mixed]]:
+def _counted(
+    dataset: PackedDataset, options: StatsArguments, engine: Engine
+) -> tuple[list[Tally], list[PairDistances]]:
     """Count the rows of each length, and how well mixed they are."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     tallies, mixing = [], []
@@ -69,7 +73,7 @@ def _counted(dataset: PackedDataset, options: StatsArguments, engine: Engine) ->
         for bucket in dataset.buckets:
             size = bucket.sequence_length
             tally = Tally(lengths, size, manifest.multiple)
-            mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
+            mixed = PairDistanceCounter(manifest.store_documents, size, max(1, tokens // size))
             count_rows(bucket, tally, mixed, engine, progress.advance)
             tallies.append(tally)
             mixing.append(mixed.result())

@@ -28,7 +28,7 @@ from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.planning import packing
 from packtool.planning.metrics.ledger import require_counted
-from packtool.planning.metrics.mixing import BatchMix
+from packtool.planning.metrics.mixing import BatchShares
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing.strategy import draws
 from packtool.planning.plan import I64
@@ -37,9 +37,9 @@ from packtool.report.packed import packed_sources, read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.support.version import __version__
 from packtool.writing.shards import write_shards
-from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
 from packtool.writing.stored_tokens import store_places
+from packtool.writing.unit_source import PackedSource
 
 
 def write_rows(
@@ -201,7 +201,7 @@ def _report(
     manifest: PackedManifest,
     plans: Sequence[StoredPlan],
     tallies: Sequence[Tally],
-    mix: Sequence[BatchMix],
+    mix: Sequence[BatchShares],
     *,
     moved: bool,
 ) -> PackedReport:

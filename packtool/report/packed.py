@@ -16,7 +16,7 @@ from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedMa
 from packtool.places.typed import Typed, place_of
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import LengthCounts
-from packtool.planning.metrics.mixing import BatchMix
+from packtool.planning.metrics.mixing import BatchShares
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import sliding
@@ -50,7 +50,7 @@ def report_of_rows(
     options: Mapping[str, Any],
     shuffle: Shuffle | None,
     sources: Sequence[PackedSourceFigures] = (),
-    source_mix: Sequence[BatchMix] = (),
+    source_mix: Sequence[BatchShares] = (),
     stages: Mapping[str, int] | None = None,
     neighbours: Neighbours | None = None,
     choice: StrategyOptions | None = None,

@@ -13,7 +13,7 @@ import msgspec
 from packtool.formats.schema import LeftOut, Shuffle, TokenizerInfo
 from packtool.planning.metrics.homogeneity import Homogeneity
 from packtool.planning.metrics.ledger import Ledger
-from packtool.planning.metrics.mixing import BatchMix, Mixed
+from packtool.planning.metrics.mixing import BatchShares, PairDistances
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics
@@ -399,7 +399,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     sliding: Sliding | None
     stages: dict[str, int] | None = None
     sources: list[PackedSourceFigures] = []
-    source_mix: list[BatchMix] = []
+    source_mix: list[BatchShares] = []
     neighbours: Neighbours | None = None
     choice: StrategyOptions | None = None
 
@@ -430,7 +430,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     excluded: list[str] = []
     tokenizer: TokenizerInfo
     tokenizer_name: str | None = None
-    mixing: list[Mixed]
+    mixing: list[PairDistances]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 

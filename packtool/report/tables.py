@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from packtool.planning.metrics.ledger import Ledger
-from packtool.planning.metrics.mixing import Mixed, SourceMix
+from packtool.planning.metrics.mixing import PairDistances, StoreShare
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics
@@ -212,12 +212,12 @@ class LeftOutLine(NamedTuple):
     tokens: int
 
 
-class MixLine(NamedTuple):
+class StoreShareLine(NamedTuple):
     """How evenly batches of rows of one length hold a store."""
 
     store: str
     sequence_length: int
-    mix: SourceMix
+    mix: StoreShare
 
 
 def _rounding(ledger: Ledger) -> str:
@@ -327,9 +327,9 @@ def buckets_table(buckets: Sequence[BucketFigures], title: str = "Row lengths") 
     return table_of(title, columns, buckets)
 
 
-def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
+def mixing_table(mixing: Sequence[PairDistances]) -> Table[PairDistances]:
     """Tabulate how well mixed the rows are."""
-    columns: list[TableColumn[Mixed]] = [
+    columns: list[TableColumn[PairDistances]] = [
         TableColumn("row length", lambda m: m.sequence_length, count),
         TableColumn("apart", lambda m: m.median_distance, short, "rows between neighbours, median"),
         TableColumn("mean", lambda m: m.mean_distance, short, "rows between neighbours, mean"),
@@ -450,12 +450,12 @@ def _packed_table(report: MeasuredReport) -> Table[PackedSourceFigures]:
     return table_of("Inputs", columns, report.sources)
 
 
-def _batches_table(report: MeasuredReport) -> Table[MixLine]:
+def _batches_table(report: MeasuredReport) -> Table[StoreShareLine]:
     rows = []
     for mixed in report.mixing:
         for source, mix in zip(report.sources, mixed.source_mix, strict=True):
-            rows.append(MixLine(source_name(source), mixed.sequence_length, mix))
-    columns: list[TableColumn[MixLine]] = [
+            rows.append(StoreShareLine(source_name(source), mixed.sequence_length, mix))
+    columns: list[TableColumn[StoreShareLine]] = [
         TableColumn("store", lambda line: line.store, words=True),
         TableColumn("row length", lambda line: line.sequence_length, count),
         TableColumn("tokens", lambda line: line.mix.tokens, short),

@@ -11,7 +11,7 @@ import numpy as np
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
-from packtool.writing.source import Tokens, Units, UnitSource, padding, split_loss
+from packtool.writing.unit_source import Tokens, Units, UnitSource, padding, split_loss
 
 _WITHOUT_TOKENS = 8
 """The factor by which more rows are laid out at a time without their tokens."""

@@ -32,9 +32,9 @@ from packtool.writing.array_files import temporary_arrays
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
-from packtool.writing.source import UnitSource
 from packtool.writing.stored_plan import StoredPlan
 from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
+from packtool.writing.unit_source import UnitSource
 
 _PARTITIONS = "partitions"
 """Directory of the scratch files of the first pass."""

@@ -38,7 +38,7 @@ from packtool.writing.layout import unit_range
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import PlannedRows, RowBatch, rows_of
 from packtool.writing.scratch import Atoms, ScratchFile, empty_atoms
-from packtool.writing.source import Units, UnitSource
+from packtool.writing.unit_source import Units, UnitSource
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28

@@ -20,7 +20,7 @@ from tests.stores import contents, write_store, write_uniform_store
 SLOW_DISK = """
 import sys, time
 from packtool.cli import interrupts, main
-from packtool.writing.source import PackedSource, StoreSource
+from packtool.writing.unit_source import PackedSource, StoreSource
 
 def stuck(source, units, *_):
     if not isinstance(units, int) and not len(units):

@@ -13,7 +13,7 @@ import packtool
 from packtool.commands import count_rows
 from packtool.engines import Engine, Processes, Threads, Worker
 from packtool.formats.packed import PackedDataset
-from packtool.planning.metrics.mixing import Mixing
+from packtool.planning.metrics.mixing import PairDistanceCounter
 from packtool.planning.metrics.tally import Tally
 from tests.stores import write_store
 
@@ -42,7 +42,7 @@ def test_parts_in_any_order(stores: list[Path], tmp_path: Path, monkeypatch: pyt
 
     def counted(engine: Engine) -> tuple[Any, Any]:
         tally = Tally(dataset.lengths(), 32)
-        mixing = Mixing(dataset.manifest.store_documents, 32, 4)
+        mixing = PairDistanceCounter(dataset.manifest.store_documents, 32, 4)
         advanced: list[int] = []
         count_rows.count_rows(bucket, tally, mixing, engine, advanced.append)
         assert sum(advanced) == (0 if tasks_sent else bucket.rows)  # those workers report to nobody

@@ -33,7 +33,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceMix:
+class StoreShare:
     """One input store in whole batches: its share of their tokens, padding and inserted EOS not counted.
 
     Attributes:
@@ -52,7 +52,7 @@ class SourceMix:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed:
+class PairDistances:
     """How rows are mixed. A pair is two documents that follow each other in the corpus.
 
     Attributes:
@@ -81,11 +81,11 @@ class Mixed:
     expected_distance: float
     documents: Spread
     sources: Spread
-    source_mix: list[SourceMix]
+    source_mix: list[StoreShare]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchMix:
+class BatchShares:
     """How evenly batches hold the input stores.
 
     Attributes:
@@ -96,10 +96,10 @@ class BatchMix:
 
     sequence_length: int
     batch_size: int
-    sources: list[SourceMix]
+    sources: list[StoreShare]
 
 
-class SourceMixing:
+class StoreShareCounter:
     """Counts of which stores rows in their stored order come; memory does not grow with them.
 
     Args:
@@ -108,7 +108,7 @@ class SourceMixing:
         batch_size: rows in a batch.
 
     >>> one = np.array
-    >>> mixing = SourceMixing([1, 1], sequence_length=4, batch_size=1)
+    >>> mixing = StoreShareCounter([1, 1], sequence_length=4, batch_size=1)
     >>> mixing.add(Segments(one([0, 1, 1]), one([0, 0, 1]), one([3, 1, 4]), one([0] * 3), one([0, 2, 3])))
     >>> [(source.tokens, source.min, source.max) for source in mixing.result().sources]
     [(3, 0.0, 0.75), (5, 0.25, 1.0)]
@@ -153,7 +153,7 @@ class SourceMixing:
             self._min = np.minimum(self._min, shares.min(axis=0))
             self._max = np.maximum(self._max, shares.max(axis=0))
 
-    def result(self) -> BatchMix:
+    def result(self) -> BatchShares:
         """Sum up the rows so far, over whole batches; if no batch is whole, over the only one."""
         if self._batches:
             mean = self._sum / self._batches
@@ -166,12 +166,12 @@ class SourceMixing:
         columns = self._tokens.tolist(), least.tolist(), most.tolist(), deviation.tolist()
         sources = []
         for tokens, low, high, spread in zip(*columns, strict=True):
-            sources.append(SourceMix(tokens, ratio(tokens, total), low, high, spread))
-        return BatchMix(self.sequence_length, self.batch_size, sources)
+            sources.append(StoreShare(tokens, ratio(tokens, total), low, high, spread))
+        return BatchShares(self.sequence_length, self.batch_size, sources)
 
 
-class RowsMix(NamedTuple):
-    """The contribution of some rows to `Mixing`.
+class PairDistancePart(NamedTuple):
+    """The contribution of some rows to `PairDistanceCounter`.
 
     Attributes:
         rows: how many.
@@ -188,7 +188,7 @@ class RowsMix(NamedTuple):
     tokens: npt.NDArray[np.float64]
 
 
-class Mixing:
+class PairDistanceCounter:
     """Counts rows in their stored order; memory is bounded by 16 MiB and two numbers for each batch.
 
     Args:
@@ -208,13 +208,13 @@ class Mixing:
         self._rows = 0
         self._documents_in: list[I64] = []
         self._sources_in: list[I64] = []
-        self._mix = SourceMixing(store_documents, sequence_length, batch_size)
+        self._mix = StoreShareCounter(store_documents, sequence_length, batch_size)
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
         self.include(self.measure(rows, self._rows))
 
-    def measure(self, rows: Segments, first_row: int) -> RowsMix:
+    def measure(self, rows: Segments, first_row: int) -> PairDistancePart:
         """Measure the contribution of rows from `first_row` on, in any process."""
         held = rows.document >= 0
         document = rows.document[held]
@@ -228,9 +228,9 @@ class Mixing:
         source = np.searchsorted(self._stores, document, side="right") - 1
         key = distinct(batch * len(self._stores) + source)
         sources_in = np.bincount(key // len(self._stores), minlength=batches)
-        return RowsMix(rows.groups, places, at, documents_in, sources_in, self._mix.tokens(rows))
+        return PairDistancePart(rows.groups, places, at, documents_in, sources_in, self._mix.tokens(rows))
 
-    def include(self, part: RowsMix) -> None:
+    def include(self, part: PairDistancePart) -> None:
         """Add the counts of the next rows."""
         if self._rows % self.batch_size:
             raise ValueError("only the last rows may fall short of a batch")
@@ -248,14 +248,14 @@ class Mixing:
         followed = inside < 2
         return (2 * lot + inside)[followed], row[followed]
 
-    def result(self) -> Mixed:
+    def result(self) -> PairDistances:
         """Sum up the rows so far."""
         first, second = self._pairs()
         distance = np.abs(first - second)
         apart = distance[distance > 0]
         same_batch = first // self.batch_size == second // self.batch_size
         whole = self._rows // self.batch_size
-        return Mixed(
+        return PairDistances(
             sequence_length=self.sequence_length,
             rows=self._rows,
             batch_size=self.batch_size,

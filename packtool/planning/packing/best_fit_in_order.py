@@ -30,7 +30,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     """
     sequence_length = options.row_length
     documents = cut_documents(lengths, sequence_length)
-    tails = sequence_length - documents.keys.astype(np.int64)
+    tails = sequence_length - documents.shortfall.astype(np.int64)
     items = np.flatnonzero(tails)
     bin = best_fit_in_order(tails[items], sequence_length, options.open_rows)
     by_bin = np.argsort(bin, kind="stable")

@@ -28,7 +28,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     sequence_length = options.row_length
     documents = cut_documents(lengths, sequence_length)
     order = permutation(len(lengths), seed=options.seed, purpose=FIRST_FIT_ORDER).astype(index_type(len(lengths)))
-    tails = sequence_length - documents.keys[order].astype(np.int64)
+    tails = sequence_length - documents.shortfall[order].astype(np.int64)
     order, tails = order[tails > 0], tails[tails > 0]
     bin = first_fit_in_order(tails, sequence_length)
     return [

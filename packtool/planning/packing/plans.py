@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -91,15 +90,15 @@ class Bins:
     Attributes:
         document: document of each segment.
         offsets: bins + 1; bin i holds segments ``offsets[i]:offsets[i + 1]``.
-        listed: the segments, ascending, that are given by their start and length; others run to their document's end
-            and begin at the last multiple of L (or, in a plan of whole documents, at its first token).
-        start: first token of each listed segment.
-        length: tokens of each listed segment.
+        middle_pieces: the segments, ascending, that are given by their start and length; others run to their document's
+            end and begin at the last multiple of L (or, in a plan of whole documents, at its first token).
+        start: first token of each middle piece.
+        length: tokens of each middle piece.
     """
 
     document: Ints
     offsets: I64
-    listed: I64 = field(default_factory=_none)
+    middle_pieces: I64 = field(default_factory=_none)
     start: I64 = field(default_factory=_none)
     length: I64 = field(default_factory=_none)
 
@@ -111,18 +110,31 @@ class Bins:
         return cls(
             arrays.concatenated((part.document for part in parts), kind, firsts),
             _chain([part.offsets for part in parts], arrays),
-            arrays.concatenated((part.listed for part in parts), np.int64, segments),
+            arrays.concatenated((part.middle_pieces for part in parts), np.int64, segments),
             arrays.concatenated((part.start for part in parts), np.int64, none),
             arrays.concatenated((part.length for part in parts), np.int64, none),
         )
 
     def at(self, places: Ints, offsets: I64) -> Bins:
         """Put the segments at these places, all of them in another order, into bins that begin at these offsets."""
-        is_listed = np.zeros(len(places), np.bool_)
-        is_listed[self.listed] = True
-        listed = np.flatnonzero(is_listed[places])
-        before = np.searchsorted(self.listed, places[listed])
-        return Bins(self.document[places], offsets, listed, self.start[before], self.length[before])
+        is_middle = np.zeros(len(places), np.bool_)
+        is_middle[self.middle_pieces] = True
+        middle = np.flatnonzero(is_middle[places])
+        before = np.searchsorted(self.middle_pieces, places[middle])
+        return Bins(self.document[places], offsets, middle, self.start[before], self.length[before])
+
+    def continued(self) -> Mask:
+        """Mark the middle pieces that continue the segment before them in the bin: the next tokens of one document."""
+        continued = np.zeros(len(self.document), np.bool_)
+        middle = self.middle_pieces
+        if len(middle) > 1:
+            document = self.document[middle]
+            follows = (document[1:] == document[:-1]) & (self.start[1:] == self.start[:-1] + self.length[:-1])
+            beside = np.diff(middle) == 1
+            continued[middle[1:][follows & beside]] = True
+            begins = self.offsets[:-1]
+            continued[begins[begins < len(continued)]] = False
+        return continued
 
 
 class RowsPlan(Plan):
@@ -219,17 +231,15 @@ class RowsPlan(Plan):
             seed: for all draws.
             window: a number that differs from one plan of the same corpus to the next.
         """
-        bins, listed = self._bins, len(self._bins.listed) > 0
+        bins, segments = self._bins, self._bins.document
         # Where each document has one segment, its number tells which; elsewhere segments are known by their places.
-        mixed, offsets = mix(
-            np.arange(len(bins.document)) if listed else bins.document,
-            self.bin_lengths(),
-            bins.offsets,
-            self.sequence_length,
-            seed=seed,
-            window=window,
-        )
-        return self._with(bins.at(mixed, offsets) if listed else Bins(mixed, offsets), self.stages)
+        by_place = len(bins.middle_pieces) > 0
+        if by_place:
+            segments = np.arange(len(bins.document))
+        mixed, offsets = mix(segments, self.bin_lengths(), bins.offsets, self.sequence_length, seed=seed, window=window)
+        if by_place:
+            return self._with(bins.at(mixed, offsets), self.stages)
+        return self._with(Bins(mixed, offsets), self.stages)
 
     def limited(self, most: int) -> RowsPlan:
         """Move the shortest segments of every bin that holds too many to new bins, at the end.
@@ -252,46 +262,39 @@ class RowsPlan(Plan):
         {'filled': 1, 'added': 1}
         """
         bins = self._bins
-        is_first = self._first_pieces()
-        first_piece = np.flatnonzero(is_first)  # of each segment as the row counts it
-        offsets = np.searchsorted(first_piece, bins.offsets)  # of bins, in these segments
+        # A group is what the row counts as one segment: a segment, with all that continue it.
+        firsts = np.flatnonzero(~bins.continued())
+        offsets = np.searchsorted(firsts, bins.offsets)  # of bins, in groups
         counts = np.diff(offsets)
         if counts.max(initial=0) <= most:
             return self._with(bins, {"filled": self.rows, "added": 0})
-        lengths = np.add.reduceat(self.bin_lengths().astype(np.int64), first_piece)
+        lengths = np.add.reduceat(self.bin_lengths().astype(np.int64), firsts)
         moves = _beyond_longest(lengths, offsets, most)
-        # What stays remains in its bin. What moves comes after all of that: every `most` segments fill a new bin.
+        # What stays remains in its bin. What moves comes after all of that: every `most` groups fill a new bin.
         staying, moving = np.flatnonzero(~moves), np.flatnonzero(moves)
         order = np.append(staying, moving)
         old_offsets = offsets_of(np.minimum(counts, most))
         new_ends = np.append(np.arange(most, len(moving), most), len(moving))
         new_offsets = np.append(old_offsets, old_offsets[-1] + new_ends)
-        # From whole segments back to their pieces.
-        pieces = np.diff(first_piece, append=len(is_first))[order]
-        piece_offsets = offsets_of(pieces)
-        places = ranges(first_piece[order], pieces, piece_offsets)
-        limited = bins.at(places, piece_offsets[new_offsets])
+        # From groups back to their segments.
+        sizes = np.diff(firsts, append=len(bins.document))[order]
+        segment_offsets = offsets_of(sizes)
+        places = ranges(firsts[order], sizes, segment_offsets)
+        limited = bins.at(places, segment_offsets[new_offsets])
         return self._with(limited, {"filled": self.rows, "added": len(new_ends)})
-
-    def _first_pieces(self) -> Mask:
-        """Mark the segments of bins that do not continue the segment before them in the bin."""
-        bins = self._bins
-        first = np.ones(len(bins.document), np.bool_)
-        if len(bins.listed) > 1:
-            document = bins.document[bins.listed]
-            goes_on = (document[1:] == document[:-1]) & (bins.start[1:] == bins.start[:-1] + bins.length[:-1])
-            goes_on &= np.diff(bins.listed) == 1
-            first[bins.listed[1:][goes_on]] = False
-            first[bins.offsets[:-1][bins.offsets[:-1] < len(first)]] = True
-        return first
 
     def _with(self, bins: Bins, stages: Mapping[str, int]) -> RowsPlan:
         """Hold the same documents in other bins, perhaps more of them."""
-        other = copy(self)
-        other._bins = bins
-        object.__setattr__(other, "stages", stages)
-        object.__setattr__(other, "units", len(self._long.document) + len(bins.offsets) - 1)
-        return other
+        return RowsPlan(
+            self.sequence_length,
+            self._lengths,
+            long=self._long,
+            bins=bins,
+            whole=self._whole,
+            dropped=self.dropped,
+            eos_omitted=self.eos_omitted,
+            stages=stages,
+        )
 
     def segments(self, units: Ints) -> Segments:
         rows: I64 = np.asarray(units, np.int64)
@@ -321,7 +324,7 @@ class RowsPlan(Plan):
         )
 
     def _of_bins(self, bins: I64) -> Segments:
-        """Return the segments of bins: the ends of documents, except for listed segments."""
+        """Return the segments of bins: the ends of documents, except for middle pieces."""
         first = self._bins.offsets.take(bins)
         counts = self._bins.offsets.take(bins + 1) - first
         offsets = offsets_of(counts)
@@ -330,11 +333,12 @@ class RowsPlan(Plan):
         tokens = self._tokens(document)
         tails = tokens if self._whole else self._tails(tokens)
         start, length = (tokens - tails).astype(np.int64), tails.astype(np.int64)
-        if len(self._bins.listed):
-            which = np.minimum(np.searchsorted(self._bins.listed, place), len(self._bins.listed) - 1)
-            listed = self._bins.listed[which] == place
-            start[listed] = self._bins.start[which[listed]]
-            length[listed] = self._bins.length[which[listed]]
+        middle = self._bins.middle_pieces
+        if len(middle):
+            which = np.minimum(np.searchsorted(middle, place), len(middle) - 1)
+            is_middle = middle[which] == place
+            start[is_middle] = self._bins.start[which[is_middle]]
+            length[is_middle] = self._bins.length[which[is_middle]]
         return Segments(document, start, length, np.zeros_like(document), offsets)
 
     def bin_lengths(self) -> Ints:
@@ -344,7 +348,7 @@ class RowsPlan(Plan):
         for first in range(0, len(out), _BATCH):
             tokens = self._tokens(bins.document[first : first + _BATCH])
             out[first : first + _BATCH] = tokens if self._whole else self._tails(tokens)
-        out[bins.listed] = bins.length
+        out[bins.middle_pieces] = bins.length
         return out
 
     def _tokens(self, document: Ints) -> Ints:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.metrics import mixing
-from packtool.planning.metrics.mixing import Mixing
+from packtool.planning.metrics.mixing import PairDistanceCounter
 from packtool.planning.plan import PADDING, Segments
 
 
@@ -33,7 +33,7 @@ def test_counts(data: st.DataObject, batch: int, cut: int) -> None:
     first = {d: data.draw(st.integers(0, len(rows) - 1)) for d in data.draw(st.sets(st.integers(0, total - 1)))}
     for document, row in first.items():
         rows[row].insert(data.draw(st.integers(0, len(rows[row]))), (document, 0))
-    counter = Mixing(stores, 8, batch)
+    counter = PairDistanceCounter(stores, 8, batch)
     counter.add(rows_of(rows[: cut * batch]))
     if rows[cut * batch :]:
         counter.add(rows_of(rows[cut * batch :]))
@@ -62,7 +62,7 @@ def test_counts(data: st.DataObject, batch: int, cut: int) -> None:
 def test_follows_a_sample_of_a_large_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixing, "_PAIRS", 10)
     order = np.random.default_rng(3).permutation(1000)
-    counter = Mixing([400, 600], 8, 10)
+    counter = PairDistanceCounter([400, 600], 8, 10)
     counter.add(whole([[int(d)] for d in order]))
     found = counter.result()
     place = np.argsort(order)
@@ -72,7 +72,7 @@ def test_follows_a_sample_of_a_large_corpus(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_corpus_order_is_seen_and_a_shuffle_too() -> None:
-    ordered, shuffled = Mixing([500, 500], 8, 20), Mixing([500, 500], 8, 20)
+    ordered, shuffled = PairDistanceCounter([500, 500], 8, 20), PairDistanceCounter([500, 500], 8, 20)
     ordered.add(whole([[d] for d in range(1000)]))
     shuffled.add(whole([[int(d)] for d in np.random.default_rng(1).permutation(1000)]))
     assert ordered.result().median_distance == 1
@@ -83,7 +83,7 @@ def test_corpus_order_is_seen_and_a_shuffle_too() -> None:
 
 
 def test_rows_of_padding_alone_and_rows_after_a_part_batch() -> None:
-    counter = Mixing([3], 8, 4)
+    counter = PairDistanceCounter([3], 8, 4)
     counter.add(rows_of([[(PADDING, 0)]]))
     assert counter.result().documents.max == 0
     with pytest.raises(ValueError, match="fall short"):
@@ -92,7 +92,7 @@ def test_rows_of_padding_alone_and_rows_after_a_part_batch() -> None:
 
 def test_a_document_is_where_it_begins_not_where_its_first_part_came_to_lie() -> None:
     # Long documents, shuffled: row 0 holds the end of document 0 and nothing that begins but document 1.
-    counter = Mixing([2], 8, 1)
+    counter = PairDistanceCounter([2], 8, 1)
     counter.add(rows_of([[(0, 8), (1, 0)], [(1, 5)], [(0, 0)]]))
     found = counter.result()
     assert (found.pairs, found.same_row, found.median_distance) == (1, 0, 2)

@@ -74,9 +74,9 @@ class _Composer:
         self.left: list[int] = counts.tolist()
         self.used = [0] * len(self.left)
         self.place: list[int] = (len(over) + counts[::-1].cumsum()[::-1] - counts).tolist()
-        # below[x] leads to the longest length of at most x that has documents left; 0 is the end.
-        self.below = [length if items else length - 1 for length, items in enumerate(self.left)]
-        self.below[0] = 0
+        # longest_at_most[x] leads to the longest length of at most x that has documents left; 0 is the end.
+        self.longest_at_most = [length if items else length - 1 for length, items in enumerate(self.left)]
+        self.longest_at_most[0] = 0
         # The shortest document only gets longer, but for the one that is cut, which `rest` has.
         self.ascending = iter([length for length, items in enumerate(self.left) if items])
         self.shortest = next(self.ascending, 0)
@@ -123,13 +123,13 @@ class _Composer:
 
     def _longest(self, limit: int) -> int:
         """Return the longest length of at most `limit` that has documents left; 0 if no length has."""
-        below = self.below
+        longest_at_most = self.longest_at_most
         longest = limit
-        while below[longest] != longest:
-            longest = below[longest]
-        while below[limit] != longest:  # so that this path is not followed again
-            following = below[limit]
-            below[limit] = longest
+        while longest_at_most[longest] != longest:
+            longest = longest_at_most[longest]
+        while longest_at_most[limit] != longest:  # so that this path is not followed again
+            following = longest_at_most[limit]
+            longest_at_most[limit] = longest
             limit = following
         return longest
 
@@ -172,7 +172,7 @@ class _Composer:
     def _take(self, length: int, documents: int) -> None:
         self.left[length] -= documents
         if not self.left[length]:
-            self.below[length] = length - 1
+            self.longest_at_most[length] = length - 1
 
     def _last(self) -> Segment | None:
         """Take the last document out of the order."""

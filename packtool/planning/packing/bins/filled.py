@@ -30,15 +30,15 @@ class CutDocuments:
     Attributes:
         long: documents that have whole rows.
         rows: number of whole rows of each long document.
-        keys: for each document, L minus the tokens of its tail; L if it has no tail to pack. So ascending keys are
-            descending tails.
+        shortfall: for each document, the tokens that its tail lacks to fill a row, so that the longest tails sort
+            first; L if it has no tail to pack.
         counts: number of tails of each length, 0 to L - 1; ``counts[0]`` is 0.
         eos_alone: number of tails of EOS alone, which are left out.
     """
 
     long: Ints
     rows: I64
-    keys: Keys
+    shortfall: Keys
     counts: I64
     eos_alone: int
 
@@ -57,11 +57,11 @@ def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTa
         rows_and_tails: how a document of at least L tokens is cut; by default into as many whole rows as it fills.
 
     >>> documents = cut_documents(np.array([3, 9, 4, 8]), 4)
-    >>> documents.long, documents.rows, documents.keys, documents.counts, documents.eos_alone
+    >>> documents.long, documents.rows, documents.shortfall, documents.counts, documents.eos_alone
     (array([1, 2, 3]), array([2, 1, 2]), array([1, 4, 4, 4], dtype=uint16), array([0, 0, 0, 1]), 1)
     """
-    keys: Keys = np.empty(len(lengths), np.uint16 if sequence_length < 1 << 16 else np.uint32)
-    key_counts = np.zeros(sequence_length + 1, np.int64)
+    shortfall: Keys = np.empty(len(lengths), np.uint16 if sequence_length < 1 << 16 else np.uint32)
+    shortfall_counts = np.zeros(sequence_length + 1, np.int64)
     long, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     eos_alone = 0
     for first in range(0, len(lengths), _BATCH):
@@ -74,13 +74,13 @@ def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTa
         alone = np.flatnonzero(part == 1)
         eos_alone += len(alone)
         part[alone] = 0
-        key = sequence_length - part
-        keys[first : first + _BATCH] = key
-        key_counts += np.bincount(key, minlength=sequence_length + 1)
-    # A key is L minus a tail: key 0 never occurs, and key L means that there is no tail.
-    counts = np.flip(key_counts)[:-1].copy()
+        lacking = sequence_length - part
+        shortfall[first : first + _BATCH] = lacking
+        shortfall_counts += np.bincount(lacking, minlength=sequence_length + 1)
+    # A tail is shorter than a row, so a shortfall of 0 never occurs; that of L means that there is no tail.
+    counts = np.flip(shortfall_counts)[:-1].copy()
     counts[0] = 0
-    return CutDocuments(np.concatenate(long), np.concatenate(rows), keys, counts, eos_alone)
+    return CutDocuments(np.concatenate(long), np.concatenate(rows), shortfall, counts, eos_alone)
 
 
 def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]) -> FilledBins:
@@ -173,10 +173,10 @@ class FilledBins:
     def _order(self) -> Ints:
         """Documents, longest tail first."""
         counts = self.documents.counts
-        of_keys = np.zeros(self.sequence_length + 1, np.int64)
-        of_keys[1:-1] = np.flip(counts[1:])  # a key is L minus a tail
-        of_keys[-1] = len(self.documents.keys) - int(counts.sum())  # documents without a tail
-        return stable_order(self.documents.keys, of_keys)
+        of_shortfall = np.zeros(self.sequence_length + 1, np.int64)
+        of_shortfall[1:-1] = np.flip(counts[1:])
+        of_shortfall[-1] = len(self.documents.shortfall) - int(counts.sum())  # documents without a tail
+        return stable_order(self.documents.shortfall, of_shortfall)
 
     def _clipped(self, runs: Runs) -> tuple[I64, I64]:
         """Find the tokens of each item of a bin of each run, and how many of them lie within the first L."""

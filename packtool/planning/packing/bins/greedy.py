@@ -32,10 +32,10 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
     """
     left = counts.tolist()
     used = [0] * len(left)
-    # below[x] leads to the longest length of at most x that has items left; 0 is the end. A path that was followed is
-    # cut short.
-    below = [length if items else length - 1 for length, items in enumerate(left)]
-    below[0] = 0
+    # longest_at_most[x] leads to the longest length of at most x that has items left; 0 is the end. A path that was
+    # followed is cut short.
+    longest_at_most = [length if items else length - 1 for length, items in enumerate(left)]
+    longest_at_most[0] = 0
     longest = len(left) - 1
     bins_of: list[int] = []
     ends = [0]
@@ -43,8 +43,8 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
     counts_of: list[int] = []
     firsts: list[int] = []
     while True:
-        while below[longest] != longest:
-            longest = below[longest]
+        while longest_at_most[longest] != longest:
+            longest = longest_at_most[longest]
         if not longest:
             break
         # The loop over the entries of a bin is where the time goes: no calls in it.
@@ -61,18 +61,18 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
             room -= count * length
             length = length - 1 if length <= room else room
             fits = length
-            while below[fits] != fits:
-                fits = below[fits]
+            while longest_at_most[fits] != fits:
+                fits = longest_at_most[fits]
             while length != fits:  # so that this path is not followed again
-                following = below[length]
-                below[length] = fits
+                following = longest_at_most[length]
+                longest_at_most[length] = fits
                 length = following
         for entry in range(ends[-1], len(lengths)):
             length, taken = lengths[entry], bins * counts_of[entry]
             used[length] += taken
             left[length] -= taken
             if not left[length]:
-                below[length] = length - 1
+                longest_at_most[length] = length - 1
         bins_of.append(bins)
         ends.append(len(lengths))
     return Runs(*(np.array(column, np.int64) for column in (bins_of, ends, lengths, counts_of, firsts)))
