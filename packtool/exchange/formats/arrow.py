@@ -15,9 +15,9 @@ from packtool.exchange.files import FileWriter, named_file, read_json, write_jso
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
+from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.records import in_words
-
-_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
+from packtool.text.faults import Fault
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
@@ -47,25 +47,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     return tables.documents(_batches(path), options, path)
 
 
-def _reader(file: pa.OSFile) -> Any:
-    """Open a file of the stream format, or of the file format."""
-    magic = file.read(6)
-    file.seek(0)
-    if magic == b"ARROW1":
-        return pa.ipc.open_file(file, options=_OPTIONS)
-    return pa.ipc.open_stream(file, options=_OPTIONS)
-
-
 def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """Read the record batches of a file. Their contents have not been validated yet."""
+    """Read the record batches of a file."""
     try:
         with pa.OSFile(str(path)) as file:
-            reader = _reader(file)
-            if isinstance(reader, pa.RecordBatchFileReader):
-                for number in range(reader.num_record_batches):
-                    yield reader.get_batch(number)
-            else:
-                yield from reader
+            yield from ArrowFile(file)
+    except Fault as fault:
+        raise damaged(path, fault.what) from None
     except tables.ERRORS as error:
         raise damaged(path, f"not a readable Arrow file ({in_words(error)})") from None
 

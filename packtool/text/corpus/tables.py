@@ -9,6 +9,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.records import Fields, RecordBatch, in_words
 from packtool.text.corpus.table_columns import Columns
 from packtool.text.faults import Fault
@@ -16,8 +17,6 @@ from packtool.text.faults import Fault
 _SLICE_BYTES = 1 << 22
 _SLICE_ROWS = 4096
 """Most bytes and rows of a table that are read at once."""
-_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
-"""Ends of a stream of Arrow: today's, and that of versions before 0.15."""
 
 
 def open_parquet(file: io.RawIOBase) -> Any:
@@ -114,48 +113,20 @@ def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[Recor
     """
     import pyarrow as pa
 
-    opened, ended = open_arrow(file)
-    is_stream = not hasattr(opened, "num_record_batches")
-    tables = opened
-    if not is_stream:
-        tables = map(opened.get_batch, range(opened.num_record_batches))
-    try:
-        columns = Columns(opened.schema, fields, limit)
-        before = 0
-        for table in tables:
-            rows = _slice_rows(len(table), table.nbytes)
-            for first in range(0, len(table), rows):
-                part = table.slice(first, rows)
+    tables = ArrowFile(file)
+    columns = Columns(tables.schema, fields, limit)
+    before = 0
+    for table in tables:
+        rows = _slice_rows(len(table), table.nbytes)
+        for first in range(0, len(table), rows):
+            part = table.slice(first, rows)
+            try:
                 batch = columns.batch(part)
-                after = file.tell()
-                if is_stream:  # all of it may have been read at once
-                    after = after * (first + len(part)) // len(table)
-                batch.progress = max(after - before, 0)
-                before += batch.progress
-                yield batch
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged("Arrow", error, "; what follows is lost") from None
-    if not ended:
-        raise Fault("damaged-file", "a stream of Arrow without its end: what follows is lost")
-
-
-def open_arrow(file: io.RawIOBase) -> tuple[Any, bool]:
-    """Open a file of Arrow's IPC format, or a stream; return it, and whether it is there to its end.
-
-    Raises:
-        Fault: damaged.
-    """
-    import pyarrow as pa
-
-    is_stream, ended = file.read(1) == b"\xff", True
-    if is_stream:
-        longest = len(_END[0])
-        file.seek(max(file.seek(0, io.SEEK_END) - longest, 0))
-        ended = (file.read(longest) or b"").endswith(_END)
-    file.seek(0)
-    try:
-        if is_stream:
-            return pa.ipc.open_stream(file), ended
-        return pa.ipc.open_file(file), ended
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged("Arrow", error, "; what follows is lost") from None
+            except (pa.ArrowException, OSError) as error:
+                raise _damaged("Arrow", error, "; what follows is lost") from None
+            after = file.tell()
+            if tables.is_stream:  # all of it may have been read at once
+                after = after * (first + len(part)) // len(table)
+            batch.progress = max(after - before, 0)
+            before += batch.progress
+            yield batch

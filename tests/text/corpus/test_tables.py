@@ -3,7 +3,11 @@ long values, bytes that are not text, damage."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -151,3 +155,48 @@ def test_damaged_parquet(tmp_path: Path, cut: int) -> None:
     batch = only_batch(tmp_path / "x.parquet")
     assert batch.rejects[0].fault.code == "damaged-file"
     assert "not a whole Parquet file" in batch.rejects[0].fault.what
+
+
+POINTING = """
+import struct, sys, numpy as np, pyarrow as pa, packtool
+from pathlib import Path
+from tests.text.corpus.arrow_fuzz import COLUMNS, foreign, tokenized
+for number, last in enumerate((70, 20_000, 10**9, -5)):
+    for name, values in (("text", pa.array(["a" * 40, "b" * 24])), ("input_ids", pa.array([[1] * 40, [2] * 24]))):
+        path, store = Path(f"{name}-{number}.arrow"), Path(f"{name}-{number}")
+        table = pa.table({name: values, "n": pa.array(["c", "d"])})
+        with pa.ipc.new_stream(path, table.schema) as out:
+            out.write_table(table)
+        data = path.read_bytes().replace(struct.pack("<3i", 0, 40, 64), struct.pack("<3i", 0, 40, last))
+        path.write_bytes(data)
+        assert tokenized(path, store, name) == "tokenized"
+        assert not foreign(data, store, name)
+        print((store / "rejected.jsonl").read_text().strip())
+        if name == "text":
+            assert packtool.stats(path).counts["rejected_damaged_file"] == 1
+"""
+
+
+def test_texts_and_lists_that_point_elsewhere_in_memory(tmp_path: Path) -> None:
+    """They were read as they stood: six foreign bytes, or 20,000 of them in the rejects, or the end of the process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", POINTING],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert len(said) == 8
+    for rejected in said:
+        assert json.loads(rejected)["reason"].startswith("column ")
+        assert "is damaged: " in rejected
+
+
+@pytest.mark.parametrize(("cases", "seed"), [(40, 1), pytest.param(1000, 2, marks=pytest.mark.slow)])
+def test_damaged_arrow_files_hold_nothing_foreign(cases: int, seed: int) -> None:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.text.corpus.arrow_fuzz", str(cases), str(seed)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
