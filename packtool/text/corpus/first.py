@@ -14,6 +14,7 @@ from packtool.formats.fields import KINDS, SYSTEM, TOOLS
 from packtool.formats.paths import value_at, values_at
 from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
+from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import first_row
 from packtool.text.corpus.documents import listed
@@ -22,7 +23,7 @@ from packtool.text.corpus.json_values import json_values
 from packtool.text.corpus.nearest import described, nearest, options_for
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, shown
 from packtool.text.corpus.rows import records_of
-from packtool.text.corpus.tables import open_arrow, open_parquet
+from packtool.text.corpus.tables import open_parquet
 from packtool.text.corpus.text import LongLine, line_chunks
 from packtool.text.faults import Fault
 from packtool.warnings import warn
@@ -188,14 +189,12 @@ def _row(file: io.RawIOBase, format: str) -> dict[str, Any] | None:
         opened = open_parquet(file)
         batches = opened.iter_batches(1, use_threads=False)
     else:
-        opened, _ = open_arrow(file)
-        is_stream = not hasattr(opened, "num_record_batches")
-        batches = opened if is_stream else map(opened.get_batch, range(opened.num_record_batches))
+        batches = iter(ArrowFile(file))
     try:
         for batch in batches:
             if len(batch):
                 return _of_table(pa.Table.from_batches([batch.slice(0, 1)]))
-    except pa.ArrowException:
+    except (pa.ArrowException, UnicodeDecodeError):
         pass  # reading it will tell
     return None
 

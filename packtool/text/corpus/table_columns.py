@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from packtool.formats.fields import MEDIA
 from packtool.formats.paths import steps, top_of
 from packtool.text.corpus.documents import document_of, listed
@@ -85,12 +87,18 @@ class Columns:
         """Extract the documents of a record batch, with their scalars."""
         fields = self._fields
         batch = RecordBatch(fields, records=len(table), bytes=table.nbytes)
-        columns: list[list[str | None]] = []
+        columns: list[list[Any]] = []
+        at_fault = False
         for name, path in zip(fields.columns, self._others, strict=True):
-            columns.append([scalar(value, name) for value in _scalars(_descend(table, path))])
+            values = _scalars(_descend(table, path), name)
+            write = scalar
+            if Fault in set(map(type, values)):
+                write, at_fault = _scalar_or_fault, True
+            columns.append([write(value, name) for value in values])
         rows = self._rows(table)
-        lacking = fields.required and None in columns[self._required]
-        if not lacking:
+        if fields.required:
+            at_fault = at_fault or None in columns[self._required]
+        if not at_fault:
             with suppress(Fault):  # one by one, to find which it is
                 batch.take(self._documents(rows), columns)
                 return batch
@@ -104,7 +112,7 @@ class Columns:
         if self._plain:
             return _texts(_descend(table, self._paths[self._fields.text]), self._limit)
         rows = []
-        columns = [_descend(table, path).to_pylist() for path in self._paths.values()]
+        columns = [_values(_descend(table, path), name) for name, path in self._paths.items()]
         for values in zip(*columns, strict=True):
             rows.append(dict(zip(self._paths, values, strict=True)))
         return rows
@@ -115,9 +123,12 @@ class Columns:
             return rows
         return list(map(self._document, rows))
 
-    def _made(self, scalars: list[str | None], row: Any) -> MadeDocument:
+    def _made(self, scalars: list[Any], row: Any) -> MadeDocument:
         """Make the document of a row."""
         document = self._document(row)
+        for value in scalars:
+            if isinstance(value, Fault):
+                raise value
         if self._fields.required and scalars[self._required] is None:
             raise Fault("bad-field", f"column {self._fields.required!r} is null")
         return document, scalars
@@ -127,6 +138,9 @@ class Columns:
         if self._plain:
             return self._text(row)
         values = dict(row)
+        for value in row.values():
+            if isinstance(value, Fault):
+                raise value
         for name, read in self._readers.items():
             if read is not None:
                 values[name] = read(values[name])
@@ -228,16 +242,40 @@ def _descend(table: Any, path: Path) -> Any:
 def _elements(lists: Any, place: int) -> Any:
     """Return the element at a place of each list, null for lists without it."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    found = []
-    for values in lists.to_pylist():
-        there = values is not None and -len(values) <= place < len(values)
-        found.append(values[place] if there else None)
-    return pa.array(found, lists.type.value_type)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    ends = np.cumsum(lengths)
+    at = ends + place
+    if place >= 0:
+        at -= lengths
+    missing = (place >= lengths) | (place < -lengths)
+    return lists.flatten().take(pa.array(at, mask=missing))
 
 
-def _scalars(array: Any) -> list[Any]:
-    """Return the values of a column of scalars.
+def _values(array: Any, name: str) -> list[Any]:
+    """Return the values of a column; in place of one that holds text which is not UTF-8, the fault of its record."""
+    with suppress(UnicodeDecodeError):
+        values: list[Any] = array.to_pylist()
+        return values
+    fault = Fault("invalid-utf8", f"column {name!r} holds text that is not valid UTF-8")
+    values = []
+    for value in array:
+        try:
+            values.append(value.as_py())
+        except UnicodeDecodeError:
+            values.append(fault)
+    return values
+
+
+def _scalar_or_fault(value: Any, name: str) -> Any:
+    if isinstance(value, Fault):
+        return value
+    return scalar(value, name)
+
+
+def _scalars(array: Any, name: str) -> list[Any]:
+    """Return the values of a column of scalars, or faults, as `_values` does.
 
     Arrow writes what Python would round: times of nanoseconds, and numbers of less than 64 bits. Times are ISO
     8601, with a Z where the column has a time zone; durations are counted in the column's unit.
@@ -251,7 +289,7 @@ def _scalars(array: Any) -> list[Any]:
         array = array.cast(pa.timestamp(kind.unit, "UTC"))
     if pa.types.is_temporal(kind):
         array = array.cast(pa.string())
-    values: list[Any] = array.to_pylist()
+    values = _values(array, name)
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
         narrow = kind.to_pandas_dtype()
         for place, value in enumerate(values):

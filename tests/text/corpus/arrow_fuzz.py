@@ -54,6 +54,15 @@ def write(path: Path, name: str, column: pa.Array, *, is_stream: bool) -> bytes:
     return path.read_bytes()
 
 
+def texts_in(value: Any) -> list[str]:
+    """Every text in a value of JSON, but for the names of fields."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for item in value for text in texts_in(item)]
+    return [value] if isinstance(value, str) else []
+
+
 def foreign(data: bytes, store: Path, name: str) -> list[bytes]:
     """What a store and its rejects hold that does not stand in a file."""
     found: list[bytes] = []
@@ -70,7 +79,10 @@ def foreign(data: bytes, store: Path, name: str) -> list[bytes]:
     if (store / "rejected.jsonl").exists():
         for line in (store / "rejected.jsonl").read_bytes().splitlines():
             entry = json.loads(line)
-            found += [(entry.get("raw") or "").encode(), base64.b64decode(entry.get("raw_base64") or "")]
+            raw = entry.get("raw") or ""
+            found += [base64.b64decode(entry.get("raw_base64") or "")]
+            # A conversation is written as JSON: look at its texts.
+            found += [text.encode() for text in texts_in(json.loads(raw) if raw and name == "messages" else raw)]
     return [part for part in found if part not in data]
 
 
@@ -97,7 +109,7 @@ def fuzz(cases: int, seed: int) -> Counter[str]:
             name, column = COLUMNS[case % len(COLUMNS)]
             data = mutated(write(path, name, column, is_stream=case % 3 > 0), rng)
             path.write_bytes(data)
-            sys.stderr.write(f"{seed} {case}\r")
+            sys.stderr.write(f"{seed} {case}\n")
             counts[tokenized(path, store, name)] += 1
             strange = foreign(data, store, name)
             assert not strange, (seed, case, name, strange)
