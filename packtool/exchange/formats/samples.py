@@ -24,7 +24,7 @@ from packtool.exchange.columns import documents as of_rows
 from packtool.exchange.formats.raw import shortened
 from packtool.exchange.model import Found, ReadOptions, damaged, groups
 from packtool.planning.plan import I64
-from packtool.text.corpus.decompress import open_stream
+from packtool.text.corpus.decompress import open_stream, read_whole
 from packtool.text.corpus.records import in_words
 from packtool.text.faults import Fault
 
@@ -33,7 +33,6 @@ READ_BYTES = 1 << 23
 LARGEST = 1 << 32
 """Bytes of a file: places in it have 32 bits."""
 _STREAMED = {"gz": "gzip", "bz2": "bz2", "zstd": "zstd"}
-_WHOLE = {"br": "brotli", "snappy": "snappy"}
 SampleIds = npt.NDArray[Any]
 DecodeIds = Callable[[bytes], SampleIds]
 """Function from the bytes of a sample's column to its numbers; it raises a ValueError for other bytes."""
@@ -67,21 +66,24 @@ def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:
     kind = compression.partition(":")[0]
     if size is not None and size >= LARGEST:
         raise damaged(path, f"is said to unpack to {size} bytes, which no such file holds")
-    if kind in _STREAMED:
-        try:
+    most = LARGEST if size is None else size
+    try:
+        if kind in _STREAMED:
             with path.open("rb") as raw:
-                data = open_stream(raw, _STREAMED[kind]).read(LARGEST if size is None else size + 1)
-        except Fault as fault:
-            raise damaged(path, fault.what) from None
-    elif kind in _WHOLE and size is not None:
-        try:
-            data = pa.decompress(path.read_bytes(), size, codec=_WHOLE[kind], asbytes=True)
-        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-            raise damaged(path, f"damaged {kind} stream: {in_words(error)}") from None
-    else:
-        what, remedy = f"compressed as {compression}, which can't be read here", "write it without compression"
-        raise DataError("damaged-input", what, remedy=remedy, where=str(path))
-    if size is not None and len(data) != size:
+                data = read_whole(open_stream(raw, _STREAMED[kind]), most)
+        elif kind == "br":
+            with pa.CompressedInputStream(pa.OSFile(str(path)), "brotli") as stream:
+                data = read_whole(stream, most)
+        elif kind == "snappy" and size is not None:
+            data = pa.decompress(path.read_bytes(), size, codec=kind, asbytes=True)
+        else:
+            what, remedy = f"compressed as {compression}, which can't be read here", "write it without compression"
+            raise DataError("damaged-input", what, remedy=remedy, where=str(path))
+    except Fault as fault:
+        raise damaged(path, fault.what) from None
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise damaged(path, f"damaged {kind} stream: {in_words(error)}") from None
+    if data is None or size not in (None, len(data)):
         raise damaged(path, "unpacks to another size than its index says")
     return io.BytesIO(data)
 

@@ -29,6 +29,7 @@ _LEAST = 1 << 8
 """Bytes that a decompressor gets at least."""
 _AHEAD = 1 << 18
 """Bytes, decompressed, that it may be ahead of what is read."""
+_CHUNK = 1 << 20
 _STEP = 1 << 15
 """Bytes decompressed at once."""
 _XZ_MEMORY = 1 << 29
@@ -70,7 +71,7 @@ class DecompressedStream:
         self._damage: Fault | None = None
 
     def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes; no bytes at the end.
+        """Read at most `size` bytes; no bytes at the end. `read_whole` reads all.
 
         Raises:
             Fault: damaged. All that came before the damage is given first.
@@ -151,6 +152,24 @@ class DecompressedStream:
 def open_stream(raw: Any, compression: str) -> Any:
     """Open a file's bytes, decompressed."""
     return DecompressedStream(raw, compression) if compression else raw
+
+
+def read_whole(stream: Any, limit: int | None = None) -> bytes | None:
+    """Read a stream to its very end, where the checksums are; return None if it has more bytes than the limit.
+
+    A single `read` may give all the bytes of a damaged stream: what is wrong is only raised by the next one.
+
+    >>> import io
+    >>> read_whole(io.BytesIO(b"abc")), read_whole(io.BytesIO(b"abc"), limit=2)
+    (b'abc', None)
+    """
+    parts, held = [], 0
+    while part := stream.read(_CHUNK):
+        held += len(part)
+        if limit is not None and held > limit:
+            return None
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from packtool.text.corpus.decompress import read_whole
 from packtool.text.corpus.file_bytes import read_up_to
 from packtool.text.corpus.records import (
     EXCERPT,
@@ -330,7 +331,8 @@ def _pattern(separator: str) -> bytes:
 
 def read_file(stream: Readable, fields: Fields) -> Iterator[RecordBatch]:
     """Read the whole file as one document, however long it is."""
-    data = b"".join(iter(lambda: stream.read(CHUNK), b""))
+    data = read_whole(stream)
+    assert data is not None  # as it is with a limit
     batch = RecordBatch(fields, records=1, bytes=len(data))
     try:
         batch.take([_decoded(data.removeprefix(BOM_UTF8))], [])
