@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -11,9 +12,10 @@ from typing import Any, TypeVar
 from packtool.errors import UsageError
 from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag, given
-from packtool.options.kinds import OF_FIELDS, OF_PLACES, shown
+from packtool.options.kinds import GLOBS, LOCATION, OF_FIELDS, OF_PLACES, shown
 from packtool.options.names import listed
 from packtool.options.values import read_value
+from packtool.options.where import WHERE
 
 _LARGEST = (1 << 63) - 1
 Arguments = TypeVar("Arguments")
@@ -39,6 +41,7 @@ def checked(arguments: Arguments) -> Arguments:
         value = getattr(written, declaration.name)
         if value is None or value is declaration.default:
             continue
+        _require_unicode(declaration, value)
         value = _parsed(declaration, value)
         parsed[declaration.name] = value
         if isinstance(value, list | tuple):
@@ -102,6 +105,22 @@ def check_input(arguments: object, held: Input) -> None:
 
 def _no_effect(declaration: Declared, why: str, rule: Needs | Excludes | Only) -> UsageError:
     return UsageError(rule.code, f"has no effect {why}", remedy=rule.remedy, where=declaration.flag)
+
+
+def _require_unicode(declaration: Declared, value: Any) -> None:
+    """Refuse text that is not UTF-8, as which bytes of the command line may come: only names of files may have it.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    kind = declaration.option.kind
+    if kind in (*OF_PLACES, GLOBS, LOCATION, WHERE):  # WHERE says more
+        return
+    try:
+        json.dumps(value, ensure_ascii=False, default=str, skipkeys=True).encode()
+    except UnicodeEncodeError:
+        what, remedy = f"{shown(value)} is not valid UTF-8", "write it in UTF-8"
+        raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag) from None
 
 
 def _parsed(declaration: Declared, value: Any) -> Any:

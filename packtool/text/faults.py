@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from packtool.errors import DataError
+from packtool.errors import DataError, visible
 
 REASONS = {
     "invalid-json": "fix the record",
@@ -29,7 +29,7 @@ class Fault(Exception):  # noqa: N818 - it is kept and told as often as it is ra
 
     Args:
         code: one of REASONS.
-        what: is wrong, in words.
+        what: is wrong, in words. Names in it are the input's; what a file or a terminal can't take of them is escaped.
         remedy: what to do about it, where it is not what the code says.
         alone: the record is at fault, not what all records share: others can be used without it.
 
@@ -39,10 +39,10 @@ class Fault(Exception):  # noqa: N818 - it is kept and told as often as it is ra
 
     def __init__(self, code: str, what: str, remedy: str = "", *, alone: bool = True) -> None:
         self.code = code
-        self.what = what
-        self.remedy = remedy or REASONS[code]
+        self.what = visible(what)
+        self.remedy = visible(remedy or REASONS[code])
         self.alone = alone
-        super().__init__(what)
+        super().__init__(self.what)
 
     def at(self, where: str, more: str = "") -> DataError:
         """Return the error for the user.

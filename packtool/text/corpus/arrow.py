@@ -8,7 +8,7 @@ looks into it.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from packtool.text.corpus.records import in_words
@@ -50,6 +50,9 @@ class ArrowFile:
         try:
             self._reader = open_it(file, options=options)
             self.schema = self._reader.schema
+            _read_names(self.schema)
+        except UnicodeDecodeError:
+            raise Fault("damaged-file", "the name of a column is not UTF-8") from None
         except self._errors as error:
             raise _damaged(error) from None
 
@@ -93,6 +96,14 @@ class ArrowFile:
             if kind == column.type:
                 raise
             column.view(kind).validate(full=True)
+
+
+def _read_names(fields: Iterable[Any]) -> None:
+    """Read the names of all fields, also inside of others, since reading one that is not UTF-8 raises an error."""
+    for field in fields:
+        _ = field.name
+        kind = field.type
+        _read_names(kind.field(number) for number in range(kind.num_fields))
 
 
 def _damaged(error: Exception) -> Fault:

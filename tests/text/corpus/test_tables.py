@@ -9,13 +9,14 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 import packtool
-from packtool.errors import DataError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.text.corpus.read import records_before
 from packtool.text.corpus.records import Reject, Span
 from packtool.text.faults import Fault
@@ -200,3 +201,43 @@ def test_damaged_arrow_files_hold_nothing_foreign(cases: int, seed: int) -> None
     command = [sys.executable, "-W", "ignore", "-m", "tests.text.corpus.arrow_fuzz", str(cases), str(seed)]
     done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.json", "a.arrow", "nested.arrow"])
+@pytest.mark.parametrize("on_error", ["fail", "skip", "quarantine"])
+def test_names_that_are_not_utf_8_reach_messages_escaped(tmp_path: Path, name: str, on_error: str) -> None:
+    """A message and a file of rejects hold text."""
+    column = pa.array(["a"])
+    if name == "nested.arrow":
+        column = pa.StructArray.from_arrays([column], ["text"])
+    table = pa.table({"text" if name == "a.arrow" else "other": column})
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    files = {
+        "a.csv": b"te\xe9t,b\nx,y\n",
+        "a.tsv": b"te\xe9t\tb\nx\ty\n",
+        "a.jsonl": b'{"te\\udce9t": "a"}\n',
+        "a.json": b'[{"te\\udce9t": "a"}]\n',
+    }
+    data = files.get(name, out.getvalue().to_pybytes().replace(b"text", b"te\xe9t"))
+    (tmp_path / name).write_bytes(data)
+    options: dict[str, Any] = {"workers": 1, "on_error": on_error}
+    if on_error == "fail":
+        with pytest.raises(PacktoolError) as caught:
+            packtool.tokenize(tmp_path / name, tmp_path / "store", **options)
+        assert str(caught.value).encode().isascii()
+        return
+    packtool.tokenize(tmp_path / name, tmp_path / "store", **options)
+    if on_error == "quarantine":
+        [line] = (tmp_path / "store" / "rejected.jsonl").read_text("utf-8").splitlines()
+        assert "udce9" in line or "not UTF-8" in line
+
+
+@pytest.mark.parametrize("option", ["columns", "text_field", "id_field", "separator", "eos_token"])
+def test_options_that_are_not_utf_8_are_refused(tmp_path: Path, option: str) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    flag = option.replace("_", "-")
+    with pytest.raises(UsageError, match=rf"--{flag}: 't\\udce9xt' is not valid UTF-8\. Write it in UTF-8"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", **{option: "t\udce9xt"})  # type: ignore[arg-type]
