@@ -82,11 +82,14 @@ def encode(value: Any) -> bytes:
 
 def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _as_text(item) for name, item in value.items()}
-    if isinstance(value, list):
+        return {_as_text(name): _as_text(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
         return list(map(_as_text, value))
     if isinstance(value, str):
-        return os.fsencode(value).decode("utf-8", "backslashreplace")
+        try:
+            return os.fsencode(value).decode("utf-8", "backslashreplace")
+        except UnicodeEncodeError:  # no file's name, but half of a pair, as JSON may have it
+            return value.encode("utf-8", "backslashreplace").decode()
     return value
 
 

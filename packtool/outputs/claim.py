@@ -167,7 +167,11 @@ def _made_by(place: Place) -> Made | None:
 def key_of(*parts: Any) -> str:
     """Hash options and inputs, which msgspec can write as JSON, and what writes them, into the key of an output."""
     writer = (__version__, FORMAT_VERSION)
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode((writer, parts), order="deterministic"))
+    try:
+        raw = msgspec.json.encode((writer, parts), order="deterministic")
+    except UnicodeEncodeError:  # a name in the input that is not UTF-8
+        raw = manifests.encode((writer, parts))
+    return xxhash.xxh3_128_hexdigest(raw)
 
 
 def open_output(place: Place, command: str, options: Writing, *, key: str, inputs: Iterable[Path | str] = ()) -> Output:
