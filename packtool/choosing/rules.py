@@ -22,7 +22,8 @@ from packtool.options.declare import Declared, flag, given
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_share
 from packtool.options.where import condition_of, needs_origins, store_names
-from packtool.planning.plan import Ints, Mask
+from packtool.planning.arrays import blocks
+from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64, bound_of_number, first_of_each, held_out, in_shard, sampled
 
@@ -106,10 +107,15 @@ def _conversation_too_long(asked: Asked, documents: StoredDocuments, portions: I
 
 
 def _duplicates(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
-    def left() -> Iterator[tuple[U64, Any]]:
-        for portion in documents.portions():
-            places = portion.left
-            yield portion.hashes[places], portion.here.start + places
+    # Once: several passes go over them, and the stores may lie far away.
+    hashes: U64 = documents.arrays.empty(len(documents), np.uint64)
+    for portion in documents.portions():
+        hashes[portion.here] = portion.hashes
+
+    def left() -> Iterator[tuple[U64, I64]]:
+        for a, b in blocks(len(documents)):
+            places = np.flatnonzero(documents.codes[a:b] == 0)
+            yield hashes[a:b][places], a + places
 
     first = first_of_each(left, len(documents), documents.arrays)
     for portion in portions:
