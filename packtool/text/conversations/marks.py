@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from packtool.formats.fields import LABEL, LOSS_MASKS, MARKS
@@ -24,6 +25,7 @@ _SAID = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0"
 """Values of marks, as JSON and tables write them, in lower case."""
 
 
+@lru_cache(1 << 12)
 def is_mark(name: str) -> bool:
     """Return whether a field seems to say what trains, by its name.
 

@@ -101,7 +101,8 @@ def _part(part: Any) -> Any:
         return {"type": "thinking", "thinking": kept["text"]}
     if thought is not False:
         raise bad_conversation(f"a part of a content has a thought that is {kind_of(thought)}, not true or false")
-    return {**kept, "type": "text"}
+    kept.pop("type", None)
+    return {"type": "text", **kept}
 
 
 def _without_marks(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from packtool.formats.paths import values_at
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.layouts import USUAL, RecordLayout, lacking
 from packtool.text.conversations.marks import marks_of_messages, require_trained
-from packtool.text.conversations.message import is_plain, joined, kind_of, message_of, require_may_train
+from packtool.text.conversations.message import is_plain, joined, kind_of, message_of, require_may_train, role_of
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.turns import messages_in, parsed, past_of, side_of
 from packtool.text.faults import Fault, bad_conversation
@@ -147,7 +147,7 @@ def _answered(
         Fault: it is not clear which field has the answer.
     """
     last = given[-1]
-    if isinstance(last, Mapping) and last.get("role") == "assistant":
+    if isinstance(last, Mapping) and role_of(last.get("role")) == "assistant":
         return given
     answers = {}
     for name, value in record.items():

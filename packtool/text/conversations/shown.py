@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import REASONING, TOOLS
+from packtool.formats.fields import TOOLS
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
@@ -52,7 +52,8 @@ def left_out(conversation: Conversation, template: ChatTemplate) -> Unshown | No
     >>> left_out(Conversation(({"role": "user", "content": "1 + 1"}, call), (True, True)), template).what
     'a call of message 2'
     """
-    shape = (_shape_of(conversation.messages), _shape(conversation.tools), str(conversation.arguments))
+    tools = tuple(map(_shape, conversation.tools or ()))
+    shape = (_shape_of(conversation.messages), tools, str(conversation.arguments))
     known = template.known_shapes
     if shape not in known:
         if len(known) == _MOST:
@@ -227,14 +228,37 @@ def _look(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
 
 def _shape_of(messages: tuple[dict[str, Any], ...]) -> Hashable:
     """Return what the messages of two conversations have in common if a template shows the same parts of both."""
-    shapes = []
+    shapes: list[Hashable] = []
     for message in messages:
         content = message.get("content")
         if len(message) == 2 and type(content) is str:  # as nearly all have it
             shapes.append((message["role"], _kind_of(content)))
-        else:
-            shapes.append((message["role"], *((name, _shape(value, name)) for name, value in message.items())))
+            continue
+        shape: list[Hashable] = [message["role"]]
+        for name, value in message.items():
+            if type(value) is str:
+                shape.append((name, _kind_of(value)))
+            elif type(value) is list:
+                shape.append((name, tuple(map(_shape, value))))
+            else:
+                shape.append((name, bool(value)))
+        shapes.append(tuple(shape))
     return tuple(shapes)
+
+
+def _shape(item: Any) -> Hashable:
+    """Return the shape of a call, a tool or a part of a content: its fields, and whether it has text or arguments."""
+    if type(item) is not dict:
+        return type(item).__name__
+    inner = item.get("function")
+    if type(inner) is dict:
+        return len(item), "name" in inner, _is_more(inner.get("arguments"))
+    return len(item), item.get("type"), _kind_of(str(item.get("text") or "")), _is_more(item.get("arguments"))
+
+
+def _is_more(arguments: Any) -> bool:
+    """Return whether there are arguments, which may be JSON in a string."""
+    return bool(arguments) and arguments != "{}"
 
 
 def _kind_of(text: str) -> int:
@@ -242,24 +266,6 @@ def _kind_of(text: str) -> int:
     if THINK[1] in text:
         return 3 if text.rpartition(THINK[1])[2].strip() else 2
     return int(text != "" and not text.isspace())
-
-
-def _shape(value: Any, name: str = "") -> Hashable:
-    """Return the shape of a JSON value: of texts whether they are empty, of arguments the kinds of values alone."""
-    shape: Hashable = type(value).__name__
-    if name == "arguments":
-        parsed = _parsed(value)
-        kinds = map(type, parsed.values()) if isinstance(parsed, Mapping) else ()
-        shape = (shape, bool(parsed), frozenset(kinds))
-    elif isinstance(value, str):
-        shape = name in REASONING or _kind_of(value)
-    elif isinstance(value, Mapping) and name != "parameters":
-        shape = tuple((inner, _shape(item, inner)) for inner, item in value.items())
-    elif isinstance(value, list | tuple):
-        shape = tuple(map(_shape, value))
-    elif isinstance(value, bool):
-        shape = value
-    return shape
 
 
 def _parsed(value: Any) -> Any:
