@@ -66,3 +66,17 @@ def test_the_documentation_lists_every_argument_before_what_is_returned() -> Non
 def test_what_is_not_taken_is_said_of_the_function_that_was_called(given: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=rf"^shuffled\(\) {message}\??$"):
         shuffled(**given)
+
+
+def test_a_traceback_says_how_python_writes_what_an_error_names() -> None:
+    @takes(ShuffleArguments)
+    def refuses(options: ShuffleArguments) -> None:
+        raise UsageError("x", "is there", remedy="give --overwrite, or --batch-size", where=str(options.output))
+
+    with pytest.raises(UsageError) as caught:
+        refuses("a", "b", epoch="x")
+    assert caught.value.__notes__ == ["In Python: --epoch is epoch"]
+    with pytest.raises(UsageError) as caught:
+        refuses("a", "b")
+    assert caught.value.__notes__ == ["In Python: --overwrite is overwrite=True, --batch-size is batch_size"]
+    assert "In Python" not in str(caught.value), "the command line does not say it"
