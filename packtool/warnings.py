@@ -34,6 +34,7 @@ CODES = frozenset(
         "other-reasoning",
         "unread-mark",
         "records-rejected",
+        "rows-without-target",
         "run-ended",
         "shards-fetched-again",
         "no-token",

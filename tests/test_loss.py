@@ -16,6 +16,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.planning.packing import STRATEGIES, plan
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.warnings import PacktoolWarning
 from packtool.writing.gather import LossGatherer
 from tests.examples import examples
 from tests.interrupting import interrupted
@@ -312,3 +313,29 @@ def test_stores_and_rows_may_lie_in_object_stores(
     for fetch in ("shards", "rows"):
         there: Any = packtool.open("s3://bucket/there", fetch=fetch, cache=tmp_path / fetch)
         np.testing.assert_array_equal(there.loss([3, 0, 20]), here.loss([3, 0, 20]))
+
+
+def answers(_: int, length: int) -> list[int]:
+    """A prompt that does not train, and an answer of two tokens."""
+    return [0] * (length - 2) + [1, 1]
+
+
+@pytest.mark.parametrize("strategy", ["bfd", "concat", "seamless"])
+def test_rows_without_a_target_are_counted(tmp_path: Path, strategy: str) -> None:
+    """As the reader makes labels, whatever made the rows: here documents that were cut, then a shuffle."""
+    store = write_store(tmp_path / "chats", [5, 200, 90, 30, 131, 300] * 3, loss=answers)
+    options: dict[str, Any] = {"strategy": strategy, "sequence_length": 32}
+    if strategy == "concat":
+        options["atom_size"] = 8
+    packtool.pack(store, tmp_path / "rows", **options)
+    packtool.shuffle(tmp_path / "rows", tmp_path / "shuffled", seed=5)
+    for name in ("rows", "shuffled"):
+        labels = packtool.open(tmp_path / name).batch(slice(None), fields=("labels",))["labels"]  # type: ignore[union-attr,arg-type]
+        without = int((labels == -100).all(axis=1).sum())
+        assert 0 < without < len(labels)
+        for workers in (1, 2):
+            with pytest.warns(PacktoolWarning) as warned:
+                packtool.stats(tmp_path / name, workers=workers)
+            (message,) = [str(each.message) for each in warned]
+            said = f"{without} of {len(labels)} rows have no target, so the mean loss of such a row is no number. Sum"
+            assert message.startswith(f"{tmp_path / name}: {said}")

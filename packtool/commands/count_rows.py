@@ -24,7 +24,9 @@ from packtool.planning.metrics.mixing import (
 from packtool.planning.metrics.neighbours import NeighbourCounts, Neighbours
 from packtool.planning.metrics.tally import Tally, TallyCounts
 from packtool.planning.plan import I64, Ints, Segments
+from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
+from packtool.warnings import warn
 from packtool.writing.layout import BATCH_TOKENS, Layout
 
 STEPS = 16
@@ -47,8 +49,7 @@ def count_rows(
     step = _rows_at_once(mixing.batch_size, tally.sequence_length)
     rows = range(source.rows)
     if engine.shares_memory:
-        for segments in _steps(source, rows, step):
-            tally.add(segments)
+        for segments in _counted(source, rows, step, tally):
             mixing.add(segments)
             advance(segments.groups)
         return
@@ -113,6 +114,15 @@ def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus
     return counts.result()
 
 
+def warn_of_rows_without_target(tallies: Sequence[Tally], where: str) -> None:
+    """Warn of rows in which nothing trains, whatever made them."""
+    without, rows = sum(tally.without_target for tally in tallies), sum(tally.rows for tally in tallies)
+    if without:
+        what = f"{without:,} of {plural(rows, 'row')} have no target, so the mean loss of such a row is no number"
+        remedy = "sum losses over all targets of a batch, or leave out conversations that would be cut: --too-long drop"
+        warn("rows-without-target", what, remedy=remedy, where=where)
+
+
 def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch_size: int | None) -> int:
     """Return the tokens in a batch, for which mixing is measured: `batch_size` rows of the longest, if that is given,
     else as the shuffle made batches."""
@@ -128,12 +138,23 @@ def _count(
 ) -> tuple[TallyCounts, list[PairDistancePart]]:
     """Count some rows in whatever process."""
     tally, parts, first = Tally(new.lengths, new.sequence_length, new.multiple), [], rows.start
-    for segments in _steps(source, rows, step):
-        tally.add(segments)
+    for segments in _counted(source, rows, step, tally):
         parts.append(mixing.measure(segments, first))
         first += segments.groups
         worker.advance(segments.groups)
     return tally.counts(), parts
+
+
+def _counted(source: PackedBucket | Layout, rows: range, step: int, tally: Tally) -> Iterator[Segments]:
+    """Yield the segments of some rows, and add them to a tally, with the loss of the rows if it is stored."""
+    loss = source.loss if isinstance(source, PackedBucket) and not source.index_only else None
+    first = rows.start
+    for segments in _steps(source, rows, step):
+        tally.add(segments)
+        if loss is not None:
+            tally.add_loss(segments, loss.tokens(first, first + segments.groups))
+        first += segments.groups
+        yield segments
 
 
 def _steps(source: PackedBucket | Layout, rows: range, step: int) -> Iterator[Segments]:

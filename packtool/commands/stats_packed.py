@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from packtool.commands.count_rows import batch_tokens, count_rows
+from packtool.commands.count_rows import batch_tokens, count_rows, warn_of_rows_without_target
 from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.engines import Engine
 from packtool.formats.manifest import input_names
@@ -33,6 +33,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
     mixing: list[PairDistances] = []
     if dataset.has_segments:
         tallies, mixing = _counted(dataset, options, engine)
+        warn_of_rows_without_target(tallies, str(place))
     written = read_report(dataset.place, manifest)
     report = report_of_rows(
         tallies,

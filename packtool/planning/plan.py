@@ -230,6 +230,29 @@ def fill_up(segments: Segments, missing: I64) -> Segments:
     )
 
 
+def cut_off(segments: Segments, *, rotated: bool) -> I64:
+    """Find the first tokens of pieces that begin in the middle of a document, behind another document in their row.
+
+    The token before such a piece in the row is not the token before it in its document, so it can't predict the piece.
+    It is no target then if the dataset has a loss, or if a lane of the partial shuffle was rotated: its begin follows
+    its end.
+
+    Args:
+        rotated: also find pieces behind another part of the same document, as in a lane that lies inside one document.
+
+    Returns:
+        The places of these tokens in the rows laid end to end.
+    """
+    cut = (segments.document >= 0) & (segments.start > 0)
+    apart = segments.document[1:] != segments.document[:-1]
+    if rotated:
+        apart |= segments.start[1:] != segments.start[:-1] + segments.length[:-1]
+    cut[1:] &= apart
+    first = segments.offsets[:-1]
+    cut[first[first < len(cut)]] = False  # nothing in the row precedes its first piece
+    return offsets_of(segments.length)[:-1][cut]
+
+
 def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     """Find the items in stretches ``begin:end`` of a stream of consecutive items, such as documents.
 

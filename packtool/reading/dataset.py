@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
-from packtool.planning.plan import I64, Segments, offsets_of
+from packtool.planning.plan import I64, Segments, cut_off
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
 from packtool.reading.columns import Values, columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
@@ -108,7 +108,7 @@ class _Packed:
         return self.manifest.ledger.padding > 0 and not self.has_loss
 
     def _loss(self, rows: Rows, numbers: I64, segments: Segments | None) -> RowArray | None:
-        """Return the loss of some rows: (rows, sequence_length) uint8, 0 also for what `_cut_off` finds.
+        """Return the loss of some rows: (rows, sequence_length) uint8, 0 also for what `cut_off` finds.
 
         None if all tokens train: in a dataset without a loss, whose rows are not of the partial shuffle.
         """
@@ -119,7 +119,7 @@ class _Packed:
         # Here, and not where the batch is made: there, rows of a blend may lie beside rows of a source without a
         # loss column, and the labels of a row would depend on its neighbours. A copy, as the array may be read-only.
         loss = np.ones((len(numbers), rows.sequence_length), np.uint8) if loss is None else loss.copy()
-        loss.reshape(-1)[_cut_off(segments, rotated=rotated)] = 0
+        loss.reshape(-1)[cut_off(segments, rotated=rotated)] = 0
         return loss
 
     def require(self, options: Mapping[str, Any]) -> None:
@@ -411,29 +411,6 @@ class BucketDataset(_Packed):
                 where=str(self.recipe.place),
             )
         return self.batches
-
-
-def _cut_off(segments: Segments, *, rotated: bool) -> I64:
-    """Find the first tokens of pieces that begin in the middle of a document, behind another document in their row.
-
-    The token before such a piece in the row is not the token before it in its document, so it can't predict the piece.
-    It is no target then if the dataset has a loss, or if a lane of the partial shuffle was rotated: its begin follows
-    its end.
-
-    Args:
-        rotated: also find pieces behind another part of the same document, as in a lane that lies inside one document.
-
-    Returns:
-        The places of these tokens in the rows laid end to end.
-    """
-    cut = (segments.document >= 0) & (segments.start > 0)
-    apart = segments.document[1:] != segments.document[:-1]
-    if rotated:
-        apart |= segments.start[1:] != segments.start[:-1] + segments.length[:-1]
-    cut[1:] &= apart
-    first = segments.offsets[:-1]
-    cut[first[first < len(cut)]] = False  # nothing in the row precedes its first piece
-    return offsets_of(segments.length)[:-1][cut]
 
 
 def _goes_on(rows: Segments, after: Segments) -> npt.NDArray[np.bool_]:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.planning.metrics.homogeneity import HomogeneityCounts
-from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, cut_off, distinct, offsets_of, ranges
 
 _COUNTS = (
     *("rows", "stored_eos", "eos_inserted", "padding", "rounding", "placed", "repeated"),
-    *("intact", "trained", "trained_again"),
+    *("intact", "trained", "trained_again", "without_target"),
 )
 """Attributes of a tally that `TallyCounts.counts` holds."""
 _FEW = 1 << 12
@@ -84,6 +84,8 @@ class Tally:
         """Tokens that train; 0 if the dataset does not distinguish them."""
         self.trained_again = 0
         """Trained tokens that an earlier row already has, or that no stored document has."""
+        self.without_target = 0
+        """Rows in which no token is a target; 0 if the dataset does not distinguish tokens that train."""
         self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
         """Segments of documents, by their number of tokens."""
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
@@ -132,6 +134,11 @@ class Tally:
         """
         loss = loss.reshape(-1)
         self.trained += int(np.count_nonzero(loss))
+        targets = loss != 0
+        # Nothing predicts these tokens, whether they train or not.
+        targets[offsets_of(rows.length)[rows.offsets[:-1]]] = False
+        targets[cut_off(rows, rotated=False)] = False
+        self.without_target += int(np.count_nonzero(~targets.reshape(-1, self.sequence_length).any(axis=1)))
         # The first tokens of a segment are those that come again. An inserted EOS counts as such, so that the ledger
         # balances: what is trained is the stored tokens that train, and the ones that are trained again.
         again = np.where(rows.document == INSERTED_EOS, rows.length, rows.repeated)
