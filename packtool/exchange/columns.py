@@ -30,15 +30,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Column(NamedTuple):
-    """A column of lists of numbers, for some rows.
+    """A column of lists of numbers, for some rows."""
 
-    Attributes:
-        values: of all rows, one after the other.
-        lengths: of the list of each row.
-    """
-
-    values: npt.NDArray[Any]
-    lengths: I64
+    values: npt.NDArray[Any]  # the values of all rows, one after the other
+    lengths: I64  # the length of the list of each row
 
 
 def id_column(names: Collection[str], options: ReadOptions, where: str) -> str:

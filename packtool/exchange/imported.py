@@ -158,17 +158,11 @@ def import_file(
 
 
 class Documents(NamedTuple):
-    """Some whole documents.
+    """Some whole documents."""
 
-    Attributes:
-        ids: of all documents, with their EOS.
-        lengths: of the documents.
-        loss: 1 for ids that train, 0 for others; None if all train.
-    """
-
-    ids: Ids
-    lengths: I64
-    loss: npt.NDArray[np.uint8] | None
+    ids: Ids  # the ids of all documents, with their EOS
+    lengths: I64  # the lengths of the documents
+    loss: npt.NDArray[np.uint8] | None  # 1 for ids that train, 0 for others; None if all train
 
     @property
     def trains(self) -> npt.NDArray[np.uint8]:

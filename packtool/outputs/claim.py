@@ -43,15 +43,10 @@ from packtool.support.version import __version__
 
 @dataclass(frozen=True)
 class There:
-    """What lies at a place: one of the four kinds below.
+    """What lies at a place: one of the four kinds below."""
 
-    Attributes:
-        names: the size of every file in bytes, by its name.
-        marker: the contents of the marker; None if there is no marker.
-    """
-
-    names: Mapping[str, int] = field(default_factory=dict)
-    marker: bytes | None = None
+    names: Mapping[str, int] = field(default_factory=dict)  # the size of every file in bytes, by its name
+    marker: bytes | None = None  # the contents of the marker; None if there is no marker
 
     @cached_property
     def mark(self) -> Mark | None:
@@ -83,14 +78,10 @@ class Finished(There):
 
     A marker may lie beside it: of the run that made it, killed before it cleaned up; or of a run that was going to
     replace it, killed before it removed anything.
-
-    Attributes:
-        digest: xxh3-128 of the manifest.
-        by: the command that made it, and its key; None if they are unknown.
     """
 
-    digest: str = ""
-    by: Made | None = None
+    digest: str = ""  # xxh3-128 of the manifest
+    by: Made | None = None  # the command that made it, and its key; None if they are unknown
 
     @property
     def last(self) -> State | None:

@@ -55,29 +55,18 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Mark(State, frozen=True):
-    """The contents of the marker.
+    """The contents of the marker."""
 
-    Attributes:
-        arguments: of the command, as `packtool.options.arguments` has them: `info` shows how to go on.
-        run: identifies this run.
-        replaces: the digest of the manifest that `--overwrite` lets it remove; "" for none.
-    """
-
-    arguments: dict[str, Any]
-    run: str
-    replaces: str
+    arguments: dict[str, Any]  # of the command, as `packtool.options.arguments` has them: `info` shows how to go on
+    run: str  # identifies this run
+    replaces: str  # the digest of the manifest that `--overwrite` lets it remove; "" for none
 
 
 class Made(State, frozen=True):
-    """The contents of `run.json` that tell who finished.
+    """The contents of `run.json` that tell who finished."""
 
-    Attributes:
-        manifest: xxh3-128 of the manifest.
-        arguments: of the command, as in the marker.
-    """
-
-    manifest: str
-    arguments: dict[str, Any]
+    manifest: str  # xxh3-128 of the manifest
+    arguments: dict[str, Any]  # the arguments of the command, as in the marker
 
 
 def read_mark(marker: bytes) -> Mark | None:
@@ -104,27 +93,16 @@ Occupancy = Literal["nothing", "unfinished", "finished", "other"]
 
 @dataclass
 class Output:
-    """An output that no other run writes to, until the end of its block.
+    """An output that no other run writes to, until the end of its block."""
 
-    Attributes:
-        place: where the dataset will lie, and where its unfinished files lie.
-        work: directory of this machine for the lock and scratch files: `unfinished` in a local place.
-        scratch: directory in `work` for files that are not finished.
-        state: command and key of this run.
-        way: what this run does here.
-        mark: the contents of the marker of this run.
-        lock: held while this run works; None if there is nothing to do.
-        preview: what a dry run finds here; None for a real run.
-    """
-
-    place: Place
-    work: Path
-    scratch: Path
-    state: State
-    way: Way = Way.BEGIN
-    mark: bytes = b""
-    lock: Lock | None = None
-    preview: Occupancy | None = None
+    place: Place  # where the dataset will lie, and where its unfinished files lie
+    work: Path  # directory of this machine for the lock and scratch files: `unfinished` in a local place
+    scratch: Path  # directory in `work` for files that are not finished
+    state: State  # command and key of this run
+    way: Way = Way.BEGIN  # what this run does here
+    mark: bytes = b""  # the contents of the marker of this run
+    lock: Lock | None = None  # held while this run works; None if there is nothing to do
+    preview: Occupancy | None = None  # what a dry run finds here; None for a real run
 
     @property
     def resumed(self) -> bool:

@@ -37,15 +37,10 @@ _AT_ONCE = 16
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):
-    """The record of a piece.
+    """The record of a piece."""
 
-    Attributes:
-        piece: key of the output, kind and number, so that the record of another run is not taken for this one.
-        done: its contents.
-    """
-
-    piece: str
-    done: Done
+    piece: str  # key of the output, kind and number, so that the record of another run is not taken for this one
+    done: Done  # the contents of the record
 
 
 @dataclass(frozen=True)

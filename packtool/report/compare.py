@@ -52,15 +52,10 @@ _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cach
 
 @dataclass(frozen=True)
 class Candidate:
-    """A strategy and the options it is tried with.
+    """A strategy and the options it is tried with."""
 
-    Attributes:
-        strategy: one that is registered.
-        options: checked; the sequence length for strategies that take one, else the buckets.
-    """
-
-    strategy: Strategy
-    options: PackOptions
+    strategy: Strategy  # a registered strategy
+    options: PackOptions  # checked options: the sequence length for strategies that take one, else the buckets
 
     def arguments(self) -> list[str]:
         """List the arguments with which `packtool pack` does the same.

@@ -34,46 +34,27 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class TableColumn(Generic[Item]):
-    """A column.
+    """A column."""
 
-    Attributes:
-        title: what it is called.
-        of: what a row has in it: a number, words, or None where it is not known.
-        write: from that to text; what is not known is a dash.
-        meaning: for a legend or tooltip; empty where the title says it.
-        better: -1 where less is better, 1 where more is, 0 where neither.
-        bad: whether what a row has is a reason not to take it.
-        words: words and not figures, so aligned to the left.
-        short: the title where room is scarce; empty for the title itself.
-        brief: among the columns that a terminal shows without `--full`.
-    """
-
-    title: str
-    of: Callable[[Item], Any]
-    write: Callable[[Any], str] = str
-    meaning: str = ""
-    better: int = 0
-    bad: Callable[[Item], bool] = lambda row: False
-    words: bool = False
-    short: str = ""
-    brief: bool = True
+    title: str  # the heading
+    of: Callable[[Item], Any]  # what a row has in it: a number, words, or None where it is not known
+    write: Callable[[Any], str] = str  # writes that as text; what is not known is a dash
+    meaning: str = ""  # for a legend or tooltip; empty where the title says it
+    better: int = 0  # -1 where less is better, 1 where more is, 0 where neither
+    bad: Callable[[Item], bool] = lambda row: False  # whether what a row has is a reason not to take it
+    words: bool = False  # whether it has words, not figures, and is aligned to the left
+    short: str = ""  # the title where room is scarce; empty for the title itself
+    brief: bool = True  # whether a terminal shows it without `--full`
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The entry of one row in one column.
+    """The entry of one row in one column."""
 
-    Attributes:
-        text: as it is shown.
-        value: to sort by; None to sort by the text.
-        best: to be marked.
-        bad: to be marked as a reason not to take the row.
-    """
-
-    text: str
-    value: float | None
-    best: bool
-    bad: bool = False
+    text: str  # the text that is shown
+    value: float | None  # to sort by; None to sort by the text
+    best: bool  # whether it is marked as the best
+    bad: bool = False  # whether it is marked as a reason not to take the row
 
 
 @dataclass(frozen=True)

@@ -424,15 +424,10 @@ def _tokens(sizes: Sequence[int]) -> str:
 
 
 class Judgement(NamedTuple):
-    """A judgement of one figure of a packed dataset.
+    """A judgement of one figure of a packed dataset."""
 
-    Attributes:
-        good: nothing to do about it.
-        words: the figure, whether it is good, and what to do if it is not.
-    """
-
-    good: bool
-    words: str
+    good: bool  # whether there is nothing to do about it
+    words: str  # the figure, whether it is good, and what to do if it is not
 
 
 def judge(report: PackedReport) -> list[Judgement]:

@@ -28,19 +28,12 @@ from packtool.planning.plan import I64, offsets_of
 
 @dataclass(frozen=True)
 class KeptValues:
-    """The values of one column.
+    """The values of one column."""
 
-    Attributes:
-        name: of the field.
-        values: of each document of the corpus.
-        categories: the list of names; None for numbers.
-        missing: how many documents have no value.
-    """
-
-    name: str
-    values: npt.NDArray[Any]
-    categories: list[str] | None
-    missing: int
+    name: str  # the name of the field
+    values: npt.NDArray[Any]  # the value of each document of the corpus
+    categories: list[str] | None  # the list of names; None for numbers
+    missing: int  # how many documents have no value
 
 
 def require_columns(corpus: Corpus, wanted: Sequence[KeptField]) -> None:

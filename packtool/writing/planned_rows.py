@@ -18,17 +18,11 @@ _WITHOUT_TOKENS = 8
 
 
 class RowBatch(NamedTuple):
-    """A batch of rows.
+    """A batch of rows."""
 
-    Attributes:
-        segments: None where they are not known.
-        tokens: row after row; None where they stay in the stores.
-        loss: 1 for tokens that train, 0 for others; None if all train, or if they are not counted.
-    """
-
-    segments: Segments | None
-    tokens: Tokens | None
-    loss: Tokens | None
+    segments: Segments | None  # None where they are not known
+    tokens: Tokens | None  # row after row; None where they stay in the stores
+    loss: Tokens | None  # 1 for tokens that train, 0 for others; None if all train, or if they are not counted
 
 
 class PlannedRows(Layout, ABC):

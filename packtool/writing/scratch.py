@@ -38,21 +38,13 @@ class ScratchFile(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Some atoms, in stored order.
+    """Some atoms, in stored order."""
 
-    Attributes:
-        keys: (atoms,) the keys by which they are sorted.
-        units: (atoms,) numbers of units in the atoms.
-        unit_segments: (units,) numbers of segments in the units.
-        segments: (segments,) of `SEGMENT`.
-        tokens: (units, unit).
-    """
-
-    keys: npt.NDArray[np.uint64]
-    units: npt.NDArray[np.uint32]
-    unit_segments: npt.NDArray[np.uint32]
-    segments: npt.NDArray[Any]
-    tokens: npt.NDArray[Any]
+    keys: npt.NDArray[np.uint64]  # (atoms,) the keys by which they are sorted
+    units: npt.NDArray[np.uint32]  # (atoms,) numbers of units in the atoms
+    unit_segments: npt.NDArray[np.uint32]  # (units,) numbers of segments in the units
+    segments: npt.NDArray[Any]  # (segments,) records of `SEGMENT`
+    tokens: npt.NDArray[Any]  # (units, unit) the tokens of each unit
 
     @property
     def counts(self) -> tuple[int, int, int]:

@@ -27,17 +27,11 @@ def _none() -> I64:
 
 @dataclass(frozen=True)
 class LongRows:
-    """Rows that hold tokens of one document alone, document after document.
+    """Rows that hold tokens of one document alone, document after document."""
 
-    Attributes:
-        document: of each row.
-        start: first token of each row in its document.
-        overlap: some rows begin with tokens of the row before.
-    """
-
-    document: Ints
-    start: Ints
-    overlap: bool = False
+    document: Ints  # the document of each row
+    start: Ints  # first token of each row in its document
+    overlap: bool = False  # some rows begin with tokens of the row before
 
     @classmethod
     def of(cls, document: Ints, rows: I64, lengths: Ints, sequence_length: int) -> LongRows:

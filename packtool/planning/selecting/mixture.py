@@ -18,17 +18,11 @@ _GROUP_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The documents of one store in the passes in which they are packed: whole passes, then a partial one.
+    """The documents of one store in the passes in which they are packed: whole passes, then a partial one."""
 
-    Attributes:
-        kept: whether each document may be packed.
-        whole: number of passes over all these documents.
-        part: whether each document is in the partial pass, which comes last.
-    """
-
-    kept: Mask
-    whole: int
-    part: Mask
+    kept: Mask  # whether each document may be packed
+    whole: int  # number of passes over all these documents
+    part: Mask  # whether each document is in the partial pass, which comes last
 
     def __len__(self) -> int:
         return self.whole * int(np.count_nonzero(self.kept)) + int(np.count_nonzero(self.part))

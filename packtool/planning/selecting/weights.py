@@ -32,15 +32,10 @@ Unit = Literal["weight", "share", "epochs", "documents", "tokens"]
 
 @dataclass(frozen=True)
 class Weight:
-    """What is asked of a store.
+    """What is asked of a store."""
 
-    Attributes:
-        number: of units.
-        unit: a weight among the stores, a share of all tokens, epochs, or documents or tokens of the store.
-    """
-
-    number: Fraction
-    unit: Unit
+    number: Fraction  # how many units
+    unit: Unit  # a weight among the stores, a share of all tokens, epochs, or documents or tokens of the store
 
     def __str__(self) -> str:
         """Return it as manifests record it."""

@@ -13,15 +13,10 @@ __all__ = ["METHODS", "Method", "method"]
 
 
 class Method(NamedTuple):
-    """One way to shuffle.
+    """One way to shuffle."""
 
-    Attributes:
-        name: as on the command line.
-        source: what it reads: a packed dataset or a token store.
-    """
-
-    name: str
-    source: Literal["packed", "store"]
+    name: str  # the name on the command line
+    source: Literal["packed", "store"]  # what it reads: a packed dataset or a token store
 
 
 METHODS = {

@@ -30,17 +30,11 @@ class Segment(NamedTuple):
 
 
 class Buckets(NamedTuple):
-    """The buckets that the algorithm fills, in its order.
+    """The buckets that the algorithm fills, in its order."""
 
-    Attributes:
-        capacity: tokens in the bins of each run.
-        runs: bins; items one token longer than the largest bucket stand for rows of `segments`, by number.
-        segments: pieces of documents that are cut, or longer than every bucket.
-    """
-
-    capacity: I64
-    runs: Runs
-    segments: list[Segment]
+    capacity: I64  # tokens in the bins of each run
+    runs: Runs  # bins; items one token longer than the largest bucket stand for rows of `segments`, by number
+    segments: list[Segment]  # pieces of documents that are cut, or longer than every bucket
 
 
 def compose(counts: I64, over: list[int], sizes: Sequence[int], threshold: Fraction) -> Buckets:

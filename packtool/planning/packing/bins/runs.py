@@ -30,20 +30,13 @@ class Runs:
 
     Bin j of run i takes, for each entry e in ``offsets[i]:offsets[i + 1]``, `count[e]` items of length `length[e]`:
     starting from item ``first[e] + j * count[e]`` of that length.
-
-    Attributes:
-        bins: bins in each run.
-        offsets: runs + 1; the entries of each run, in the order in which they were placed.
-        length: item length of each entry.
-        count: items of each entry in a bin.
-        first: first item of each entry.
     """
 
-    bins: I64
-    offsets: I64
-    length: I64
-    count: I64
-    first: I64
+    bins: I64  # bins in each run
+    offsets: I64  # runs + 1; the entries of each run, in the order in which they were placed
+    length: I64  # item length of each entry
+    count: I64  # items of each entry in a bin
+    first: I64  # first item of each entry
 
     @classmethod
     def of(cls, runs: list[tuple[int, list[RunEntry]]]) -> Runs:
