@@ -15,6 +15,7 @@ CODES = frozenset(
     {
         "added-tokens-moved",
         "bos-left-out",
+        "catalogue-not-read",
         "column-empty",
         "conversations-left-out",
         "directory-repeated",
@@ -39,6 +40,7 @@ CODES = frozenset(
         "shards-fetched-again",
         "no-token",
         "special-tokens",
+        "splits-together",
         "tokenizer-options",
         "tool-calls-in-text",
     }

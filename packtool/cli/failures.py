@@ -141,6 +141,13 @@ def _from_system(error: OSError) -> DataError | None:
     return DataError(code, what, remedy=remedy, where=where)
 
 
+def _behind(command: str, option: str) -> str:
+    """Say where an argument stands that begins like an option, if this may be one: an id, or a number."""
+    if command.endswith(" find") or option[1:].isdigit():
+        return "; what begins with - and is no option, such as an id, stands behind --"
+    return ""
+
+
 def _from_typer(error: Any, names: set[str]) -> UsageError:
     context: Any = getattr(error, "ctx", None)
     command = context.command_path if context else "packtool"
@@ -151,6 +158,7 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
         code, what, remedy = "missing-command", "no command was given", "choose one of the commands above"
     elif "NoSuchOption" in names:
         code, what, where = "unknown-option", f"{command} has no such option", error.option_name
+        remedy += _behind(command, error.option_name)
         owners = _owners(error.option_name)
         if owners and context:
             have = "has" if len(owners) == 1 else "have"

@@ -100,7 +100,7 @@ def _preview(
 def _not_estimated(texts: Texts) -> str:
     """Say why nothing is known of what the texts will become; "" where they can be looked at."""
     if texts.once:
-        return "standard input, or what a program gives, can be read only once"
+        return "standard input, a pipe, or what a program gives, can be read only once"
     if any(is_remote(file.location) for file in texts.files):
         return "files at URLs are not fetched in a dry run; look at some of them on this machine"
     large = [file for file in texts.files if file.format == "text" and not file.separator and file.bytes > _MOST_TEXT]

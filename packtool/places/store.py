@@ -20,6 +20,7 @@ from packtool.errors import DataError, PacktoolError
 from packtool.places.bucket import PART_BYTES, DeniedError, FailedError, HubBucket, ObjectBucket, StoreBucket
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place
+from packtool.places.url import KNOWN, LIKE_S3
 
 GAP_BYTES = 1 << 18
 """A gap of up to this size between two ranges is read with them: a connection carries about as much while another
@@ -329,6 +330,8 @@ def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Obj
     except PacktoolError:
         raise
     except Exception as error:
+        if scheme not in KNOWN:
+            raise _unknown(scheme, name) from None
         said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         raise DataError(
             "no-such-store",
@@ -336,6 +339,17 @@ def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Obj
             remedy="check the URL, the credentials and the network",
             where=f"{scheme}://{name}",
         ) from None
+
+
+def _unknown(scheme: str, name: str) -> DataError:
+    """Return the error for a URL of a store that is not known."""
+    remedy = "copy its files to one of them, or to this machine, first"
+    if scheme in ("gcs", "gsutil"):
+        remedy = f"write gs://{name}"
+    elif scheme in LIKE_S3:
+        remedy = "write s3://, with the address of its S3 endpoint in AWS_ENDPOINT_URL"
+    what = f"no store is known by {scheme}://; there are {'://, '.join(KNOWN[:5])}://"
+    return DataError("no-such-store", what, remedy=remedy, where=f"{scheme}://{name}")
 
 
 @cache

@@ -9,6 +9,10 @@ from packtool.errors import UsageError
 
 SCHEMES = ("s3", "gs")
 """Stores that datasets are read from and written to."""
+KNOWN = (*SCHEMES, "hf", "az", "https", "abfs", "abfss", "adl", "azure", "http", "s3a", "file", "memory")
+"""Stores that texts are read from; from the sixth on, other names of the same, and those of tests."""
+LIKE_S3 = ("oss", "r2", "cos", "cosn", "b2", "obs", "minio", "tos")
+"""Stores that answer as S3 does, too, by the names that other tools give them."""
 _URL = re.compile(r"\s*(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<authority>[^/?#\\]*)(?P<rest>.*)", re.DOTALL)
 """A URL, also one that lost a slash by becoming a `Path`."""
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")

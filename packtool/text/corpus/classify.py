@@ -17,7 +17,7 @@ from packtool.places.url import is_remote
 from packtool.text.conversations.turns import has_sender, holds_turns
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
-from packtool.text.corpus.foreign import foreign, not_read
+from packtool.text.corpus.foreign import foreign, not_read, with_dictionary
 from packtool.text.corpus.records import CorpusFile, Readable, shown
 from packtool.text.faults import Fault
 
@@ -98,10 +98,14 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     try:
         size, modified, inode = state_of(location)
         if not is_remote(location) and not Path(location).is_file():
-            what, remedy = "a pipe or device, which can't be read twice", "send it to standard input and give - instead"
+            what, remedy = (
+                "a device or socket, or a pipe among other files",
+                "name it itself, or pipe it in, and give -",
+            )
             raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
         with closing(open_raw(location)) as raw:
-            compression = sniff(read_up_to(raw, _HEAD))
+            packed = read_up_to(raw, _HEAD)
+            compression = sniff(packed)
             raw.seek(0)
             lines = _LINES
             if format or _by_name(name) in _SURE:
@@ -113,7 +117,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     kind = format or format_of(name, head, whole=whole)
     if kind == "jsonl" and is_json(head):
         kind = "json"
-    fault = _fault(head[:_HEAD], kind, compression, asked=format is not None)
+    fault = with_dictionary(packed) or _fault(head[:_HEAD], kind, compression, asked=format is not None)
     if not kind:
         kind = "text"
         fault = fault or not_read("neither JSON Lines nor a text: some of its lines are records", _SAY)

@@ -8,23 +8,27 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shlex
 import shutil
 import stat
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
 from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
 from packtool.support.decoding import decode
+from packtool.text.corpus.catalogues import Catalogue, catalogue_above, catalogues_in
 from packtool.text.corpus.classify import classify, suffix_format
 from packtool.text.corpus.file_bytes import in_store, open_raw
 from packtool.text.corpus.records import CorpusFile, shown
+from packtool.warnings import warn
 
 STDIN = "-"
 _STATE = "state.json"
@@ -99,13 +103,13 @@ def find(
     hidden: list[str] = []
     for entry in listed.entries:
         name = shown(entry.name)
-        if (include and not _matches_any(name, include)) or _matches_any(name, exclude):
+        if (include and not matches_any(name, include)) or matches_any(name, exclude):
             continue
         if entry.hidden:
             if suffix_format(name) is not None:
                 hidden.append(name)
             continue
-        if entry.name in saved.known and not include:
+        if entry.name in saved.known and PurePosixPath(name).name not in include:
             continue
         if (listed.searched and not include and suffix_format(name) is None) or entry.name in saved.others:
             skipped.append(name)
@@ -116,16 +120,78 @@ def find(
         wanted.append(entry)
     if not wanted:
         raise _nothing(where, bool(listed.entries), skipped + hidden)
+    _require_no_catalogue(where, listed, wanted)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
     return FoundFiles(files, skipped, hidden, list(map(shown, listed.repeated)))
 
 
-def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
-    """Copy standard input to a file, so that it can be read in blocks like any other."""
-    target = directory / "stdin"
-    with target.open("wb") as out:
-        shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
-    return classify(STDIN, str(target), format)
+def _require_no_catalogue(where: str, listed: _Listed, wanted: Sequence[_Entry]) -> None:
+    """Refuse the files of a folder whose catalogue says which of them count; warn where they were named one by one.
+
+    Raises:
+        DataError: naming the folder.
+    """
+    for folder, catalogue in catalogues_in(entry.name for entry in listed.entries).items():
+        inside = any(_lies_in(entry.name, folder, catalogue) for entry in wanted)
+        if inside and listed.searched:
+            raise _catalogued(f"{where.rstrip('/')}/{folder}".rstrip("/"), catalogue)
+    if is_remote(where):
+        return
+    one_of_each: dict[Path, Path] = {}  # folder
+    for entry in wanted:
+        one_of_each[Path(entry.location).parent] = Path(entry.location)
+    above = dict(filter(None, map(catalogue_above, one_of_each.values())))
+    for place, catalogue in above.items():
+        error = _catalogued(str(place), catalogue)
+        if catalogue.only:
+            raise error
+        what = f"its files are read one by one, but it is {error.what}"
+        warn("catalogue-not-read", what, remedy=error.remedy, where=error.where)
+
+
+def _lies_in(name: str, folder: str, catalogue: Catalogue) -> bool:
+    """Return whether a file is one of those in a folder of which a catalogue tells."""
+    if catalogue.only:
+        return PurePosixPath(name) == PurePosixPath(folder, catalogue.only)
+    return not folder or name.startswith(f"{folder}/")
+
+
+def _catalogued(folder: str, catalogue: Catalogue) -> DataError:
+    place = shown(folder)
+    return DataError("foreign-folder", catalogue.what, remedy=catalogue.remedy.replace("{folder}", place), where=place)
+
+
+def is_pipe(location: str) -> bool:
+    """Return whether a location is a named pipe, as which a shell gives `<(command)`, too."""
+    return not is_remote(location) and Path(location).is_fifo()
+
+
+def copy_stream(location: str, target: Path, format: str | None = None) -> CorpusFile:
+    """Copy standard input or a pipe to a file, so that it can be read in blocks like any other.
+
+    Raises:
+        DataError: standard input is closed.
+    """
+    if location == STDIN and sys.stdin is None:
+        remedy = "pipe the texts in, or name a file"
+        raise DataError("unreadable-input", "standard input is closed", remedy=remedy, where=STDIN)
+    if location == STDIN:
+        stream: AbstractContextManager[Any] = nullcontext(sys.stdin.buffer)  # which stays open
+    else:
+        stream = Path(location).open("rb")  # noqa: SIM115 - closed below
+    with stream as begun, target.open("wb") as out:
+        shutil.copyfileobj(begun, out, 1 << 20)
+    return msgspec.structs.replace(classify(location, str(target), format), copied=True)
+
+
+def _remedy(location: str) -> str:
+    """Return what to do about a path where nothing is."""
+    literal = location.replace("[", "[[]")
+    if literal != location and (Path(location).exists() or glob.glob(literal, recursive=True)):  # noqa: PTH207 - also absolute
+        return f"brackets are a pattern; for these themselves, write {shlex.quote(literal)}"
+    if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", location) and not Path(location).parent.exists():
+        return f"check the path; for a dataset of the Hugging Face hub, give hf://datasets/{location}"
+    return "check the path"
 
 
 def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
@@ -138,7 +204,7 @@ def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
     elif is_remote(where):
         what = "no such file or directory"
     else:
-        what = "an empty directory" if Path(where).is_dir() else "no file matches"
+        what, remedy = "an empty directory" if Path(where).is_dir() else "no file matches", _remedy(where)
     return DataError("missing-input", what, remedy=remedy, where=shown(where))
 
 
@@ -149,7 +215,7 @@ def _local(location: str) -> _Listed:
     if os.path.lexists(location):
         return _Listed([_Entry(path.name, location)])
     if not glob.has_magic(location):
-        raise DataError("missing-input", "no such file or directory", remedy="check the path", where=shown(location))
+        raise DataError("missing-input", "no such file or directory", remedy=_remedy(location), where=shown(location))
     base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
     matches = sorted(glob.glob(location, recursive=True), key=os.fsencode)  # noqa: PTH207 - also absolute
     return _Listed([_Entry(os.path.relpath(path, base), path) for path in matches if not Path(path).is_dir()])
@@ -298,7 +364,7 @@ class _State(msgspec.Struct):
     files: list[_File] = msgspec.field(name="_data_files")
 
 
-def _matches_any(name: str, patterns: Sequence[str]) -> bool:
+def matches_any(name: str, patterns: Sequence[str]) -> bool:
     own = name.rpartition("/")[2]
     return any(_matches(name if "/" in pattern else own, pattern) for pattern in patterns)
 

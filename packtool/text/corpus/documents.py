@@ -112,9 +112,18 @@ def whole(text: str, what: str) -> str:
 
 def _text(values: Mapping[str, Any], name: str) -> str:
     value = values[name]
+    if isinstance(value, list) and set(map(type, value)) == {str}:
+        raise in_parts(name, f"jq -c '.{name} |= join(\"\\n\")'")
     if not isinstance(value, str) or isinstance(value, Literal):
         raise Fault("missing-text", f"text field {name!r} is {KINDS[type(value)]}, not a string")
     return whole(value, f"text field {name!r}")
+
+
+def in_parts(name: str, joined: str) -> Fault:
+    """Return the fault of a field that has the text in parts, lines or paragraphs, with the command that joins them."""
+    what = f"text field {name!r} is a list of strings, such as lines or paragraphs"
+    remedy = f"join them first, here with a newline between: {joined}"
+    return Fault("missing-text", what, remedy)
 
 
 def _ids(value: Any, name: str) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.conversations.layouts import USUAL, RecordLayout
 from packtool.text.corpus import discover
-from packtool.text.corpus.discover import STDIN, copy_stdin
+from packtool.text.corpus.discover import STDIN, copy_stream, is_pipe, matches_any
 from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_left_out
 from packtool.text.corpus.records import CorpusFile, Fields, shown
+from packtool.text.corpus.splits import splits
 from packtool.text.corpus.token_columns import KNOWN
 from packtool.warnings import warn
 
@@ -33,19 +35,24 @@ _PACKED = 9
 
 @dataclass(frozen=True)
 class Once:
-    """Standard input, or the records of a program: it is read once, when the output is begun.
+    """Standard input, a pipe, or the records of a program: it is read once, when the output is begun.
 
     Attributes:
-        records: what a program gave; None for standard input.
+        location: of the pipe; - for standard input.
+        records: what a program gave, if it is that.
     """
 
+    location: str = STDIN
     records: Iterable[Any] | None = None
 
-    def copied(self, directory: Path, format: str | None, fields: Fields) -> CorpusFile:
-        """Return a copy in a directory, which is read in blocks like any other file."""
-        if self.records is None:
-            return copy_stdin(directory, format)
-        return copy_records(self.records, directory, fields)
+    def copied(self, directory: Path, number: int, format: str | None, fields: Fields) -> CorpusFile:
+        """Return a copy in a directory, which is read in blocks like any other file; each input has its number."""
+        if self.records is not None:
+            return copy_records(self.records, directory, fields)
+        target = f"pipe-{number}"
+        if self.location == STDIN:
+            target = "stdin"
+        return copy_stream(self.location, directory / target, format)
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,8 @@ class Texts:
     @property
     def locations(self) -> list[str]:
         """List the inputs as they were named, and the locations of their files."""
-        locations = [name for name in self.inputs if name != STDIN]
+        named = zip(self.inputs, self.found, strict=True)
+        locations = [name for name, found in named if not isinstance(found, Once)]
         for file in self.files:
             locations.append(file.location)
         return locations
@@ -121,9 +129,9 @@ class Texts:
             from_anywhere: name them so that workers with other working directories find them.
         """
         files: list[CorpusFile] = []
-        for found in self.found:
+        for number, found in enumerate(self.found):
             if isinstance(found, Once):
-                files.append(found.copied(directory, format, self.fields))
+                files.append(found.copied(directory, number, format, self.fields))
             else:
                 files += found
         files = _separated(files, self.separator)
@@ -144,14 +152,14 @@ def find(options: TokenizeArguments) -> Texts:
     _check_names(options)
     found: list[Sequence[CorpusFile] | Once] = []
     for path in inputs:
-        if path == STDIN:
-            found.append(Once(records))
+        if _is_once(path):
+            found.append(Once(path, records))
         else:
             found.append(find_files(path, options.format, options.include, options.exclude))
     first, where = first_of(_files(found))
     if records is not None:
         first, records = peek(records)
-        found, where = [Once(records)], "inputs"
+        found, where = [Once(STDIN, records)], "inputs"
     layouts, held = _layouts(options, first, where, _files(found))
     kind: Input = "conversations" if layouts else "texts"
     if options.ids_field is not None:
@@ -246,13 +254,23 @@ def _check_names(options: TokenizeArguments) -> None:
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is given", remedy=remedy)
-    if inputs.count(STDIN) > 1:
-        raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
-    if STDIN in inputs and options.resume:
-        stream, remedy = "standard input", "write it to a file first, or give --overwrite"
-        if options.records is not None:
-            stream = "a stream of records"
+    once = list(filter(_is_once, inputs))
+    stream = "a pipe"
+    if options.records is not None:
+        stream = "a stream of records"
+    elif STDIN in once:
+        stream = "standard input"
+    if len(set(once)) < len(once):
+        raise UsageError(
+            "stdin-twice", f"{stream} is named twice", remedy="name it once", where=max(once, key=once.count)
+        )
+    if once and options.resume:
+        remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
+
+
+def _is_once(path: str) -> bool:
+    return path == STDIN or is_pipe(path)
 
 
 def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
@@ -307,22 +325,31 @@ def find_files(
     """
     _require_text(str(location))
     corpus = discover.find(location, format, include=include, exclude=exclude)
-    if corpus.skipped:
-        names = ", ".join(corpus.skipped[:5]) + ", …" * (len(corpus.skipped) > 5)
-        what = f"not read, since no format has their suffix: {names}"
-        if len(corpus.skipped) > 5:
-            what += f" ({len(corpus.skipped):,} files)"
-        remedy = "name the files to read them, or give --include with a pattern, and --format if needed"
+    not_read = [*corpus.skipped, *corpus.hidden]
+    if not_read:
+        names = ", ".join(not_read[:5]) + ", …" * (len(not_read) > 5)
+        why = "no format has their suffix"
+        if corpus.hidden:
+            why = "their names begin with _ or a dot"
+        if corpus.hidden and corpus.skipped:
+            why = "no format has their suffix, or their names begin with _ or a dot"
+        what = f"not read, since {why}: {names}"
+        if len(not_read) > 5:
+            what += f" ({len(not_read):,} files)"
+        remedy = "name the files to read them"
+        if corpus.skipped:
+            remedy += ", or give --include with a pattern, and --format if needed"
         warn("files-skipped", what, remedy=remedy, where=str(location))
-    if corpus.hidden:
-        names = ", ".join(corpus.hidden[:5]) + ", …" * (len(corpus.hidden) > 5)
-        what = f"not read, since names that begin with _ or a dot are of work in progress: {names}"
-        if len(corpus.hidden) > 5:
-            what += f" ({len(corpus.hidden):,} files)"
-        warn("files-skipped", what, remedy="name the files to read them", where=str(location))
     for link in corpus.repeated:
         what = "leads to a directory that is read under another name, so it is not read again"
         warn("directory-repeated", what, remedy="remove the link unless it is meant", where=link)
+    found = splits(list(map(attrgetter("name"), corpus.files)), lambda name, pattern: matches_any(name, [pattern]))
+    if found is not None:
+        what = f"files of {found.train} lie beside files of {', '.join(found.others)}, and all go into one store"
+        remedy = "name the files of one of them"
+        if found.include:
+            remedy = f"to take those of {found.train} alone, give --include {found.include}"
+        warn("splits-together", what, remedy=remedy, where=str(location))
     return corpus.files
 
 

@@ -101,6 +101,7 @@ _SHAPES = (
     (re.compile(rb"\x80[\x02-\x05]|\([dlt]p\d+\n"), not_read("a pickle of Python", _CONVERT)),
     (re.compile(rb'.{6}\0\0\s*\{\s*"', re.DOTALL), _MODEL),  # of safetensors
     (re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL), not_read("a TFRecord file", _CONVERT)),
+    (re.compile(rb".{2}\0\0[\x01-\x13][\w.$-]+\0", re.DOTALL), not_read("records of BSON, not of JSON", _CONVERT)),
 )
 """What files begin with that have no fixed first bytes."""
 _ZEROS = not_read(
@@ -108,6 +109,12 @@ _ZEROS = not_read(
     "if it is token ids, packtool import reads them; if it is text in UTF-16, convert it with iconv -f utf-16le "
     "-t utf-8; if it is other text, remove them with tr -d '\\0'",
 )
+_PACKED = (
+    ("MessagePack", re.compile(rb"(?:[\x81-\x8f]|\xde..|\xdf.{4})([\xa1-\xbf])", re.DOTALL), 0xA0),
+    ("CBOR", re.compile(rb"[\xa1-\xb7\xbf]([\x61-\x77])"), 0x60),
+)
+"""Notations with the beginning of a map and of its first name, whose length is this byte less that number."""
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _PAGE_REMEDY = "download the raw file: on the hub, /resolve/ instead of /blob/"
 
 
@@ -127,7 +134,11 @@ def foreign(head: bytes, format: str, *, asked: bool) -> Fault | None:
     if marked:
         return marked[0]
     if text.startswith(b"<mediawiki") and not asked:
-        return not_read("a dump of MediaWiki", "extract the text first, for example with WikiExtractor")
+        return not_read("a dump of MediaWiki", "extract the text first, for example with WikiExtractor --json")
+    if text.startswith(b"<doc id=") and not asked:
+        return not_read(
+            "articles of WikiExtractor between tags <doc>", "run it again with --json, which writes records"
+        )
     if text.startswith(b"<") and format not in ("text", "lines"):
         return not_read("a web page or XML, not the file itself", _PAGE_REMEDY)
     return _binary(head, format)
@@ -142,11 +153,36 @@ def _binary(head: bytes, format: str) -> Fault | None:
     for shape, kind in _SHAPES:
         if shape.match(head):
             return kind
+    packed = _packed(head)
+    if packed is not None:
+        return packed
     # Records begin in ASCII, so in UTF-16 and UTF-32 one of their first four bytes is 0 (RFC 4627, 3). With a zero byte
     # further on, a record is damaged.
     if format not in ("text", "lines"):
         head = head[:4]
     return _ZEROS if b"\0" in head else None
+
+
+def _packed(head: bytes) -> Fault | None:
+    """Recognise records of other notations than JSON: a map, whose first name is a short string."""
+    for called, pattern, least in _PACKED:
+        match = pattern.match(head)
+        if match is not None:
+            name = head[match.end() : match.end() + match[1][0] - least]
+            if re.fullmatch(rb"[\w.$-]+", name):
+                return not_read(f"records of {called}, not of JSON", _CONVERT)
+    return None
+
+
+def with_dictionary(raw: bytes) -> Fault | None:
+    """Recognise a zstd file that needs a dictionary (RFC 8878, 3.1.1.1.1.6); None for any other.
+
+    Args:
+        raw: its first bytes, as they lie there.
+    """
+    if raw.startswith(_ZSTD) and raw[4:5] and raw[4] & 3:
+        return not_read("compressed by zstd with a dictionary", "unpack it first with zstd -d -D DICTIONARY")
+    return None
 
 
 def _in_zip(head: bytes, other: Fault) -> Fault:

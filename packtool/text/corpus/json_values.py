@@ -90,6 +90,9 @@ class _Values:
                 continue
             yield self._value()
             if not inside:
+                if self._next() == b",":
+                    what = "objects with commas between, and no array around them"
+                    raise Fault("invalid-json", what, "put [ before the first and ] behind the last")
                 continue
             mark = self._next()
             if mark not in (b",", b"]"):

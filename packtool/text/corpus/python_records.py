@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from packtool.errors import UsageError
 from packtool.formats.paths import top_of
 from packtool.places.url import is_remote, require_no_secret
@@ -45,7 +47,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
             kept = {name: given[name] for name in names if name in given}
             # Where nothing is what was asked for, the names alone: the reader then says what there is.
             out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=_plain) + "\n")
-    return classify(NAME, str(target), "jsonl")
+    return msgspec.structs.replace(classify(NAME, str(target), "jsonl"), copied=True)
 
 
 def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:

@@ -51,6 +51,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
         inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
         fault: why it can't be read; None if nothing is known against it.
         separator: between the documents of a text file; "" where it is one document.
+        copied: it lies there as a copy of what can be read only once.
     """
 
     name: str
@@ -62,6 +63,14 @@ class CorpusFile(msgspec.Struct, frozen=True):
     inode: int = 0
     fault: Fault | None = None
     separator: str = ""
+    copied: bool = False
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        if self.copied:
+            return self.name
+        return shown(self.location)
 
 
 class Span(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.formats.fields import MEDIA
 from packtool.formats.paths import steps, top_of
-from packtool.text.corpus.documents import document_of, listed
+from packtool.text.corpus.documents import document_of, in_parts, listed
 from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
 from packtool.text.corpus.rows import Reader, is_json, reader_of
 from packtool.text.faults import Fault
@@ -66,6 +66,8 @@ class Columns:
             return held
         for name in held:
             _, kind = _find(schema, name, "missing-text")
+            if _is_list(kind) and _holds_text(kind.value_type):
+                raise in_parts(name, f"array_to_string({name}, chr(10)) in DuckDB")
             if not _holds_text(kind):
                 raise Fault("missing-text", f"column {name!r} holds {kind}, not strings")
         return held
@@ -183,8 +185,13 @@ def _holds_text(kind: Any) -> bool:
 def _holds_ids(kind: Any) -> bool:
     from pyarrow import types
 
-    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    return any(check(kind) for check in lists) and types.is_integer(kind.value_type)
+    return _is_list(kind) and types.is_integer(kind.value_type)
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(check(kind) for check in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
 
 def _scalar(schema: Any, column: str) -> Path:

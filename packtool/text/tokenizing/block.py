@@ -23,10 +23,9 @@ from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.planning.plan import I64, Mask
 from packtool.text.conversations.chat import Chat
-from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.read import SpanReader, records_before
-from packtool.text.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span, shown
+from packtool.text.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.text.encoding.encode import EncodedDocuments, encoded, require_ids, require_plain, stored, utf8_of
 from packtool.text.encoding.encoder_choice import load_encoder
 from packtool.text.encoding.encoders import EncoderRecipe
@@ -335,13 +334,8 @@ def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:
     """Name the file and, if it is about one, the record of a reject, with `before` records before its batch."""
-    where = shown_file(file)
+    where = file.shown
     return f"{where}:{records_before(file, span) + before + reject.record}" if reject.record else where
-
-
-def shown_file(file: CorpusFile) -> str:
-    """Name a file as messages do."""
-    return STDIN if file.name == STDIN else shown(file.location)
 
 
 def too_many(limit: int | Fraction, where: str, example: str) -> DataError:

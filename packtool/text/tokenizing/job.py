@@ -221,7 +221,7 @@ class Blocks:
         if sum(span.rejects for span in spans) > most:
             worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
-            raise tasks.too_many(limit, tasks.shown_file(self.files[worst.file]), f"here {reasons}")
+            raise tasks.too_many(limit, self.files[worst.file].shown, f"here {reasons}")
 
 
 def finish(

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import orc
+from pyarrow import orc, parquet
 from tokenizers import Tokenizer
 
 import packtool
@@ -207,6 +207,10 @@ FOREIGN = {
     "UTF-32 text; packtool reads UTF-8": "some words in it".encode("utf-32"),
     "binary data, with zero bytes": bytes(1000),
     "token ids of llm.c": struct.pack("<II", 20240520, 1) + bytes(1016),
+    "articles of WikiExtractor between tags <doc>": b'<doc id="12" url="https://x" title="Ox">\nOx\n\nWords.\n</doc>\n',
+    "records of MessagePack, not of JSON": b"\x81\xa4text\xa5hello\x81\xa4text\xa3abc",
+    "records of CBOR, not of JSON": b"\xa1dtextehello\xa1dtextcabc",
+    "records of BSON, not of JSON": b"\x16\0\0\0\x02text\0\x06\0\0\0hello\0\0",
     "an LZ4 file": b"\x04\x22\x4d\x18d@\xa7",
 }
 
@@ -217,7 +221,7 @@ def test_other_kinds_of_files_are_named_with_the_way_out(tmp_path: Path, name: s
     data = FOREIGN[kind]
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     found = classify(name, str(tmp_path / name), None)
-    web = kind == "a dump of MediaWiki" and name == "a.jsonl"
+    web = data.startswith(b"<") and name == "a.jsonl"
     assert web or found.fault.what == kind
     (tmp_path / "b.txt").write_text("words")
     with pytest.raises(DataError) as error:
@@ -345,3 +349,25 @@ def test_the_summary_says_what_files_were_taken_for(tmp_path: Path, capsys: pyte
     for line in ("read as csv: a.dat\n", "read as jsonl: part-00000\n", "read as text: n.md\n"):
         assert line in said
     assert "b.jsonl" not in said
+
+
+def test_a_file_that_needs_a_dictionary_is_not_called_damaged(tmp_path: Path) -> None:
+    from backports import zstd
+
+    dictionary = zstd.train_dict([b'{"text": "words %d"}\n' % number for number in range(2000)], 4000)
+    (tmp_path / "a.jsonl.zst").write_bytes(zstd.compress(b'{"text": "words 3"}\n', zstd_dict=dictionary))
+    with pytest.raises(DataError, match=r"compressed by zstd with a dictionary\. Unpack it first with zstd -d -D DICT"):
+        packtool.tokenize(tmp_path / "a.jsonl.zst", tmp_path / "s", tokenizer=ASSET)
+
+
+def test_a_text_in_parts_is_named_with_what_joins_them(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": ["one", "two"]}\n')
+    parquet.write_table(pa.table({"text": [["one", "two"]]}), tmp_path / "a.parquet")
+    for name, joined in (
+        ("a.jsonl", r"""jq -c '.text |= join("\n")'"""),
+        ("a.parquet", "array_to_string(text, chr(10)) in DuckDB"),
+    ):
+        with pytest.raises(DataError) as error:
+            packtool.tokenize(tmp_path / name, tmp_path / "s", tokenizer=ASSET)
+        assert "text field 'text' is a list of strings, such as lines or paragraphs" in error.value.what
+        assert f"join them first, here with a newline between: {joined}" in error.value.remedy

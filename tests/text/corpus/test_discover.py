@@ -76,7 +76,9 @@ def test_documents_of_work_in_progress_are_listed(tmp_path: Path) -> None:
     assert [file.name for file in found.files] == ["a.jsonl"]
     hidden = [".c.jsonl", ".git/d.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl"]
     assert (found.skipped, found.hidden) == ([], hidden)
-    with pytest.warns(PacktoolWarning, match=f"work in progress: {', '.join(map(re.escape, hidden))}"):
+    with pytest.warns(
+        PacktoolWarning, match=f"not read, since their names begin with _ or a dot: {', '.join(map(re.escape, hidden))}"
+    ):
         find_files(tmp_path, None)
     assert names(tmp_path / "_part-0.jsonl") == ["_part-0.jsonl"]
 
@@ -107,10 +109,33 @@ def test_a_folder_of_save_to_disk_is_read_by_its_state(tmp_path: Path) -> None:
         find(tmp_path)
 
 
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="Send it to standard input"):
-        files(tmp_path / "pipe")
+def test_a_device_is_refused() -> None:
+    with pytest.raises(DataError, match="or pipe it in, and give -"):
+        files(Path("/dev/null"))
+
+
+def test_all_that_is_not_read_is_one_list(tmp_path: Path) -> None:
+    make(tmp_path, "a.jsonl", "README.md", "_b.jsonl")
+    with pytest.warns(PacktoolWarning, match="or their names begin with _ or a dot: README.md, _b.jsonl") as caught:
+        find_files(tmp_path, None)
+    assert len(caught) == 1
+
+
+def test_a_name_that_is_not_there_is_told_with_what_may_be_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / "data[1]", "a.jsonl")
+    for name, remedy in (
+        ("HuggingFaceFW/fineweb", "for a dataset of the Hugging Face hub, give hf://datasets/HuggingFaceFW/fineweb."),
+        ("data[1]/*.jsonl", "for these themselves, write 'data[[]1]/*.jsonl'."),
+        ("data[2]/*.jsonl", "no file matches. Check the path."),
+        ("none", "Check the path."),
+    ):
+        with pytest.raises(DataError) as error:
+            find_files(name, None)
+        assert str(error.value).endswith(remedy)
+    assert len(find_files("data[[]1]/*.jsonl", None)) == 1
 
 
 def test_each_directory_is_read_once_and_by_its_own_name(tmp_path: Path) -> None:

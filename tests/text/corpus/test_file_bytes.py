@@ -118,7 +118,22 @@ def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file or directory"):
         find(url + "/none.jsonl")
     with pytest.raises(DataError, match="can't open this object store"):
-        find("nonsense://bucket/key")
+        find("az://container/key")
+
+
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("gcs://b/a.jsonl", "Write gs://b."),
+        ("oss://b/a.jsonl", "Write s3://, with the address of its S3 endpoint in AWS_ENDPOINT_URL."),
+        ("hdfs://name/a", "Copy its files to one of them, or to this machine, first."),
+    ],
+)
+def test_a_store_that_is_not_known_is_told_with_those_that_are(url: str, remedy: str) -> None:
+    with pytest.raises(DataError) as error:
+        find(url)
+    assert "there are s3://, gs://, hf://, az://, https://" in error.value.what
+    assert str(error.value).endswith(remedy)
 
 
 def test_the_end_of_a_file_of_a_store_is_its_end(bucket: Bucket) -> None:

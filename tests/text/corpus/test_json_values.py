@@ -71,7 +71,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[{"text": "a"} {"text": "b"}]', ["a"], "at record 1, no comma follows"),
         ('[{"text": "a"},]', ["a"], "at record 2, there is only a comma before the array ends"),
         ('[{"text": "a"}]]', ["a"], "at record 2, it is not JSON"),
-        ('{"text": "a"}, {"text": "b"}', ["a"], "at record 2, it is not JSON"),
+        ('{"text": "a"}, {"text": "b"}', ["a"], "objects with commas between, and no array around them"),
         ('[{"text": "%s"}]' % ("a" * 5_000_000), [], "record 1 has more than 1,000 bytes"),
     ],
 )

@@ -64,7 +64,8 @@ def test_each_bad_line_has_its_reason() -> None:
         b"{}": ("missing-text", "no text field 'text'; there are no fields"),
         b'{"text": null}': ("missing-text", "text field 'text' is null, not a string"),
         b'{"text": true}': ("missing-text", "text field 'text' is true or false, not a string"),
-        b'{"text": ["a"]}': ("missing-text", "text field 'text' is an array, not a string"),
+        b'{"text": ["a"]}': ("missing-text", "text field 'text' is a list of strings, such as lines or paragraphs"),
+        b'{"text": ["a", 1]}': ("missing-text", "text field 'text' is an array, not a string"),
         b'{"text": {}}': ("missing-text", "text field 'text' is an object, not a string"),
         b"[" * 100_000: ("invalid-json", "JSON nested too deeply"),
     }

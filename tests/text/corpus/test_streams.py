@@ -1,0 +1,64 @@
+"""What can be read only once: pipes, as a shell makes them of commands, and standard input."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from packtool.errors import DataError, UsageError
+from packtool.text.corpus.discover import copy_stream
+from tests.stores import load
+from tests.text.tokenizing.runs import documents, fails, reference, stored
+
+TEXTS = ["one", "two words", "three"]
+
+
+def feeding(path: Path, data: bytes) -> threading.Thread:
+    """A thread that writes to a pipe."""
+    os.mkfifo(path)
+    thread = threading.Thread(target=path.write_bytes, args=(data,))
+    thread.start()
+    return thread
+
+
+def test_pipes_are_read_like_files_several_at_once(tmp_path: Path) -> None:
+    threads = [
+        feeding(tmp_path / f"{number}", b"".join(b'{"text": "%s"}\n' % text.encode() for text in TEXTS))
+        for number in range(2)
+    ]
+    (tmp_path / "a.jsonl").write_text('{"text": "file"}\n')
+    inputs = [tmp_path / "0", tmp_path / "a.jsonl", tmp_path / "1"]
+    assert stored(inputs, tmp_path / "s") == reference([*TEXTS, "file", *TEXTS])
+    for thread in threads:
+        thread.join()
+    assert [file["name"] for file in load(tmp_path / "s")["inputs"]] == [f"{inputs[0]}", "a.jsonl", f"{inputs[2]}"]
+
+
+def test_a_shell_gives_commands_as_pipes(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m packtool tokenize <(echo one) <(echo two) -o {tmp_path}/s -q --format lines"
+    subprocess.run(["bash", "-c", command], check=True)
+    assert len(documents(tmp_path / "s")) == 2
+
+
+def test_messages_call_a_pipe_by_its_name(tmp_path: Path) -> None:
+    thread = feeding(tmp_path / "p", b'{"text": "one"}\n{"body": "two"}\n')
+    assert fails(DataError, tmp_path / "p", tmp_path / "s").startswith(f"{tmp_path}/p:2: no text field 'text'")
+    thread.join()
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p")
+    assert "a pipe is named twice" in fails(UsageError, [tmp_path / "p"] * 2, tmp_path / "s")
+    assert "a pipe can't be resumed" in fails(UsageError, tmp_path / "p", tmp_path / "s", resume=True)
+
+
+def test_closed_standard_input_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)  # as Python has it
+    with pytest.raises(DataError, match="standard input is closed"):
+        copy_stream("-", tmp_path / "copy")
