@@ -19,7 +19,7 @@ INTRODUCTION = """# Command line
 
 Written from the commands by `scripts/cli_reference.py`; a test fails when this page and they differ. What each strategy
 does is on its own page ([strategies](strategies.md)), and so are the files ([format](format.md)), configuration files
-([configuration](configuration.md)) and every error and warning ([troubleshooting](troubleshooting.md)).
+([configuration](configuration.md)) and every error and warning ([codes](codes.md)).
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 data or run time (a missing
 file, a bad record, a full disk, `verify` or `info` found damage, `find` found nothing); 2 usage (an unknown option,

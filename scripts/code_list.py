@@ -23,8 +23,8 @@ OPEN = "…"
 HEAD = """# Codes
 
 Every error and warning has a code, which stays the same from version to version. A script writes this list from the
-source: what each says and advises, where the words stand together; `…` stands for names and numbers.
-[Troubleshooting](troubleshooting.md) says more about codes whose cause is not plain.
+source, with the messages that it finds there; `…` stands for names and numbers.
+[Troubleshooting](troubleshooting.md) says more about many of them, and all about those without a message here.
 """
 
 

@@ -464,6 +464,8 @@ def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
     said = ", ".join(parts)
     if waste(report) > WASTE:
         return Judgement(False, f"{said}: more than {percent(WASTE)}; other strategies may waste less.")
+    if metrics.padding_ratio > WASTE:  # of a few rows, the part of one that is not full is a large share
+        return Judgement(True, f"{said}: less than one row, a remainder that more text makes small.")
     return Judgement(True, f"{said}: little is wasted.")
 
 
@@ -496,8 +498,7 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
             if mixing.rows_of_several < mixing.rows / 2:
                 return  # most rows are full of one or two documents: these differ, however the others are mixed
             remedy = (
-                "few groups of them have equal sums, and rows in random order would be more; first-fit-shuffle mixes "
-                "them, for padding"
+                "mixing finds little to exchange; first-fit-shuffle mixes such rows, for some padding"
             )
         yield Judgement(
             False,

@@ -362,6 +362,10 @@ def test_waste_is_held_against_the_limit_of_the_verdict(tmp_path: Path) -> None:
     (good, words), _ = judgements(tmp_path / "more", strategy="concat")
     assert good
     assert words.endswith(": little is wasted.")
+    (tmp_path / "few").mkdir()
+    (good, words), _ = judgements(tmp_path / "few", [40] * 5, strategy="concat")
+    assert good
+    assert words.endswith(": less than one row, a remainder that more text makes small.")
 
 
 @pytest.mark.parametrize("mixed", [True, False])
@@ -388,7 +392,7 @@ def test_rows_that_mixing_leaves_alike_are_told_of_first_fit_shuffle(tmp_path: P
     packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "rows", strategy="bfd", sequence_length=2048)
     *_, (good, words) = [(each.good, each.words) for each in judge(packtool.stats(tmp_path / "rows"))]  # type: ignore[arg-type]
     assert not good
-    assert words.endswith("and rows in random order would be more; first-fit-shuffle mixes them, for padding.")
+    assert words.endswith("mixing finds little to exchange; first-fit-shuffle mixes such rows, for some padding.")
     text = said(advice_for(lengths, [2048], ["bfd", "first-fit-shuffle"]))
     assert "For mixed rows of 2,048 tokens take first-fit-shuffle." in text
     assert re.search(r"though it is mixed\. first-fit-shuffle mixes them in 6\d\d rows instead of 6\d\d\.", text)
