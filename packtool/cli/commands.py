@@ -127,10 +127,11 @@ def export(values: GivenValues, terminal: Terminal) -> None:
     result = packtool.export(**values)
     manifest, lines = result.manifest, []
     if manifest is not None:
-        lines = [
-            f"{plural(manifest.sequences, 'sequence')}, {plural(manifest.tokens, 'token')}, as {values['format']}."
-        ]
-        lines += not_kept(manifest.lost)
+        kind = "document"
+        if manifest.sequence_lengths:
+            kind = "row"
+        held = f"{plural(manifest.sequences, kind)}, {plural(manifest.tokens, 'token')}"
+        lines = [f"{held}, in the format of {values['format']}.", *not_kept(manifest.lost)]
     show_exchange(result, terminal, {"manifest": manifest}, lines)
 
 

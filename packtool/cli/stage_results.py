@@ -147,7 +147,7 @@ def _amounts(result: CommandResult) -> dict[str, int]:
     if isinstance(manifest, StoreManifest):
         return {"documents": manifest.counts["documents"], "tokens": manifest.counts["tokens"], "bytes": size}
     if isinstance(manifest, ExportManifest):
-        return {"tokens": manifest.tokens, "bytes": size}
+        return {"sequences": manifest.sequences, "tokens": manifest.tokens, "bytes": size}
     ledger = manifest.ledger
     return {"documents": manifest.documents, "rows": ledger.rows, "tokens": ledger.output, "bytes": size}
 

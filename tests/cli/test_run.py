@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -138,6 +139,8 @@ def test_stages_say_what_their_commands_say(here: Path, shell: Shell) -> None:
         [line, *_] = [line for line in by_commands.splitlines() if fact in line]
         assert " ".join(line.split()[:9]) in said, fact
     stages = json.loads(shell("run", "c.toml", "-i", "in.jsonl", "-o", "out", "--json"))["stages"]
+    [rows] = re.findall(r"\n(\d+) rows, [\d,]+ tokens, in the format of mds\.\n", by_commands)
+    assert stages[2]["figures"]["sequences"] == int(rows)
     assert stages[0]["counts"]["filtered"] == 10
     assert set(stages[1]["report"]["sources"][0]["left_out"]) == {"not_where", "other_side"}
     assert stages[2]["lost"]
