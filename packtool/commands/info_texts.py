@@ -15,8 +15,9 @@ from packtool.errors import PacktoolError
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.message import known_role
 from packtool.text.corpus.find import find_files
-from packtool.text.corpus.first import FirstRecord, held_by
+from packtool.text.corpus.first import FirstRecord, first_of, held_by
 from packtool.text.corpus.read import SpanReader
+from packtool.text.corpus.read_fields import read_fields_of
 from packtool.text.corpus.records import CorpusFile, Fields, Span
 from packtool.text.faults import Fault
 
@@ -77,10 +78,23 @@ def _advice(path: Path) -> _Advice:
             if len(held.layouts) == 1 and held.layouts[0].prompt:
                 command += f" {held.layouts[0].shown()}"
             if held.layouts:
-                return _advice_for_conversations(command, files[:_TRIED], held)
-            return _advice_for_texts(command, files[:_TRIED], held)
+                following, facts = _advice_for_conversations(command, files[:_TRIED], held)
+            else:
+                following, facts = _advice_for_texts(command, files[:_TRIED], held)
+            return following, _first_record(files, held) | facts
         except PacktoolError as error:
             return [], {_IN_THE_WAY: f"{error.what}: {error.remedy}"}
+
+
+def _first_record(files: Sequence[CorpusFile], held: FirstRecord) -> dict[str, str]:
+    """Return the fact that says what of the first record is read; none if there is no such record, or nothing is."""
+    record, _ = first_of(files)
+    if record is None:
+        return {}
+    found = read_fields_of(record, Fields(layouts=held.layouts))
+    if not found.read:
+        return {}
+    return {"read": found.shown().removeprefix("read: ")}
 
 
 def _advice_for_conversations(command: str, files: Sequence[CorpusFile], held: FirstRecord) -> _Advice:
@@ -124,9 +138,12 @@ def _conversations(path: Path) -> dict[str, Any] | None:
         if path.stat().st_size > MOST_BYTES:
             return {}
         fields, problems = _count(files, held)
+        first = _first_record(files, held)
     except PacktoolError:
         return None
     counted: dict[str, Any] = dict(fields.most_common())
+    if fields:
+        counted |= first
     if problems:
         counted[_OTHERS] = f"{len(problems):,}, such as: {problems[0]}"
     return counted

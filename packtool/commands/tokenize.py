@@ -76,7 +76,7 @@ def _preview(
 ) -> TokenizeResult:
     """Say what would be read, and estimate what would be written, from some places of the files."""
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
-    read = "" if texts.read_fields is None else texts.read_fields.shown()
+    read = texts.read_fields.shown()
     unknown = _not_estimated(texts)
     if unknown or out.preview == "finished":
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)

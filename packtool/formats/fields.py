@@ -98,7 +98,8 @@ REASONING = KINDS["reasoning"][:3]
 """Fields of a message, or beside an answer, that hold the assistant's reasoning."""
 ANSWERS = KINDS["answer"][:8]
 """Fields beside messages that may hold the answer to the last of them."""
-TOOLS, MEDIA, MARKS, LOSS_MASKS, LABEL = (KINDS[kind] for kind in ("tools", "media", "mark", "list of marks", "label"))
+TOOLS, MEDIA = KINDS["tools"], KINDS["media"]
+MARKS, LOSS_MASKS, LABEL = KINDS["mark"], KINDS["list of marks"], KINDS["label"]
 """Fields beside a conversation: functions that may be called, what is no text, and what may say what trains."""
 BESIDE = (
     *(*TOOLS, *SYSTEM, *REASONING, *MEDIA, *KINDS["preference"]),
@@ -118,11 +119,12 @@ def hardly_left_out(name: str) -> str:
     >>> hardly_left_out("answer_id"), hardly_left_out("score")
     ('', '')
     """
-    words = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
-    asked = [name.lower(), *words[-1:]]
+    words = list(map(str.lower, _WORD.findall(name.replace("CoT", "Cot"))))
     for kind in _LEFT_OUT:
-        named = KINDS[kind]
-        spelled = asked + words if kind in ("reasoning", "system") else asked
-        if any(word in named or word.removesuffix("s") in named for word in spelled):
+        asked = [name.lower(), *words[-1:]]
+        if kind in ("reasoning", "system"):
+            asked += words
+        singular = {word.removesuffix("s") for word in asked}
+        if not singular.union(asked).isdisjoint(KINDS[kind]):
             return kind
     return ""

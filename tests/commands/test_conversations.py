@@ -355,6 +355,7 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
         "with conversations": 1,
         "with prompt and completion": 1,
         "records that can't be used": "2, such as: a conversation without messages",
+        "read": "messages",
     }
     (following,) = found.next
     assert following.startswith(

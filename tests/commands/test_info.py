@@ -199,7 +199,7 @@ def test_what_packtool_did_not_write(place: Path, shell: Shell) -> None:
     (place / "corpus").mkdir()
     (place / "corpus" / "a b.jsonl.gz").write_bytes(b'{"text": "xyz"}')
     assert shell("info", "corpus") == (
-        "corpus: not written by packtool\n  files  1\n  bytes  15\n  kinds  1 .jsonl.gz\n"
+        "corpus: not written by packtool\n  files  1\n  bytes  15\n  kinds  1 .jsonl.gz\n  read   text\n"
         "Next:\n  packtool tokenize corpus -o tokens\n"
     )
     assert "  packtool tokenize 'corpus/a b.jsonl.gz' -o tokens\n" in shell("info", "corpus/a b.jsonl.gz")

@@ -135,8 +135,9 @@ class Marked:
         _, closing, answer = text.rpartition(THINK[1])
         if not answer.strip():
             return text
-        thought = f"{THINK[0]}\n.\n{THINK[1]}\n\n" if closing else ""
-        return thought + self._mark(part)
+        if closing:
+            return f"{THINK[0]}\n.\n{THINK[1]}\n\n{self._mark(part)}"
+        return self._mark(part)
 
     def _part(self, item: Mapping[str, Any], part: Unshown) -> dict[str, Any]:
         if isinstance(item.get("text"), str):
@@ -184,7 +185,9 @@ class Marked:
             return tools
         if isinstance(tools.get("function"), Mapping):
             return {**tools, "function": self._names(tools["function"], part)}
-        return {**tools, "name": self._mark(part)} if isinstance(tools.get("name"), str) else tools
+        if isinstance(tools.get("name"), str):
+            return {**tools, "name": self._mark(part)}
+        return tools
 
 
 def _text_of(number: int) -> str:

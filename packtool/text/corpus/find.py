@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ class Texts:
         kind: of what they hold.
         fields: of a record, that are read.
         separator: between the documents of text files; "" where each is one.
-        read_fields: what of the first record is read; None if there is none to look at.
+        read_fields: what of the first record is read.
     """
 
     inputs: Sequence[str]
@@ -73,7 +74,7 @@ class Texts:
     kind: Input
     fields: Fields
     separator: str = ""
-    read_fields: ReadFields | None = None
+    read_fields: ReadFields = field(default_factory=ReadFields)
 
     @property
     def files(self) -> list[CorpusFile]:
@@ -161,18 +162,20 @@ def find(options: TokenizeArguments) -> Texts:
         first, records = peek(records)
         found, where = [Once(STDIN, records)], "inputs"
     layouts, held = _layouts(options, first, where, _files(found))
-    kind: Input = "conversations" if layouts else "texts"
-    if options.ids_field is not None:
+    kind: Input = "texts"
+    if layouts:
+        kind = "conversations"
+    elif options.ids_field is not None:
         kind = "token ids"
     separator = _separator(options)
     fields = _fields(options, layouts)
-    read_fields = None
+    read_fields = ReadFields()
     if first is not None:
         read_fields = read_fields_of(first, fields)
     texts = Texts(inputs, found, kind, fields, separator, read_fields)
     _separated(texts.files, separator)  # raises if it has no effect on one
     _check_held(options, kind, held)
-    if first is not None and read_fields is not None and held is not None and not held.warned:
+    if first is not None and held is not None and not held.warned:
         warn_of_left_out(first, read_fields, where)  # what is named is meant
     return texts
 
@@ -287,21 +290,21 @@ def _fields(options: TokenizeArguments, layouts: tuple[RecordLayout, ...]) -> Fi
     if options.id_field is not None:
         kept.insert(0, options.id_field)
     ids = options.ids_field is not None
-    if layouts:
-        layouts = tuple(_completed(layout, options) for layout in layouts)
     return Fields(
         options.ids_field or options.text_field,
         ids=ids,
         columns=tuple(dict.fromkeys(kept)),
         required=options.id_field or "",
-        layouts=layouts,
+        layouts=tuple(map(partial(_completed, options), layouts)),
         beside=_beside(options) if ids else (),
     )
 
 
-def _completed(layout: RecordLayout, options: TokenizeArguments) -> RecordLayout:
+def _completed(options: TokenizeArguments, layout: RecordLayout) -> RecordLayout:
     """Return a layout with what options say of any."""
-    turn = tuple(options.message_fields) if layout.messages else ()
+    turn: tuple[str, ...] = ()
+    if layout.messages:
+        turn = tuple(options.message_fields)
     return msgspec.structs.replace(layout, reasoning=options.reasoning_field or "", turn=turn)
 
 

@@ -115,7 +115,9 @@ def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
         raise UsageError("unread-layout", what, remedy=remedy, where=where)
     held = [name for name, value in record.items() if value is not None]
     if not lacking(USUAL, held):
-        return USUAL if _is_usual(record) else ()
+        if _is_usual(record):
+            return USUAL
+        return ()
     texts = [name for name, value in record.items() if value is None or holds_text(value)]
     try:
         found = known_layout(list(record), texts=texts)
@@ -134,7 +136,9 @@ def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
 def _is_usual(record: Mapping[str, Any]) -> bool:
     """Return whether what has the name of a conversation may be one; reading it tells what is wrong with it, else."""
     named = [name for name in ("messages", "conversations") if record.get(name) is not None]
-    value = record[named[0]] if named else None
+    if not named:
+        return True
+    value = record[named[0]]
     if not isinstance(value, list) or not value or holds_turns(value):
         return True
     if isinstance(value[0], str):
@@ -239,7 +243,7 @@ def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any
         if hasattr(records, "with_format"):
             first = next(map(_of_table, records.with_format("arrow").iter(batch_size=1)), None)
     elif isinstance(records, Sequence):
-        first = records[0] if len(records) else None
+        first = next(iter(records[:1]), None)
     elif not isinstance(records, Mapping):  # which is refused where it is read
         rest = iter(records)
         some = list(islice(rest, 1))
@@ -285,4 +289,6 @@ def _answers_to(record: Mapping[str, Any], text: str) -> tuple[RecordLayout, ...
         layout = known_layout(names, prompt=(text,))
     except UsageError:
         return ()
-    return () if layout is None else (layout,)
+    if layout is None:
+        return ()
+    return (layout,)

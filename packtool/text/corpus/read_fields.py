@@ -48,7 +48,9 @@ class ReadFields(msgspec.Struct, frozen=True):
         return {"read": self.read, "not_read": list(self.left_out)}
 
     def shown(self) -> str:
-        """Write it as a line."""
+        """Write it as a line; "" if nothing of it is read."""
+        if not self.read:
+            return ""
         more = ", …" * (len(self.left_out) > _SHOWN)
         others = f"; not read: {', '.join(self.left_out[:_SHOWN])}{more}" if self.left_out else ""
         return f"read: {self.read}{others}"

@@ -126,9 +126,11 @@ class Fields(msgspec.Struct, frozen=True):
         """The fields that make a document."""
         if not self.chat:
             return (self.text, *self.texts, *self.beside)
-        named = [path for layout in self.layouts for path in layout.paths]
-        if any(layout.messages for layout in self.layouts):
-            named += ANSWERS
+        named: list[str] = []
+        for layout in self.layouts:
+            named += layout.paths
+            if layout.messages:
+                named += ANSWERS
         return tuple(dict.fromkeys((*named, *BESIDE)))
 
     @property
@@ -149,7 +151,8 @@ class Fields(msgspec.Struct, frozen=True):
         for layout in self.layouts:
             named |= layout.options()
         if len(self.layouts) > 1:
-            named = {name: value for name, value in named.items() if name in ("reasoning_field", "message_fields")}
+            for name in ("conversations", "prompt", "completion"):
+                named.pop(name, None)
         return named
 
     def lacking(self, names: Collection[str]) -> str:

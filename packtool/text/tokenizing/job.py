@@ -244,7 +244,9 @@ def finish(
         total.add(counts)
     files = list(zip(blocks.files, per_file, strict=True))
     facts = _facts(blocks, total)
-    facts |= {name: recipe.options[name] for name in ("read", "not_read") if name in recipe.options}
+    for name in ("read", "not_read"):
+        if name in recipe.options:
+            facts[name] = recipe.options[name]
     of_chats: dict[str, int] = {}
     if recipe.chat is not None:
         of_chats = chat_counts(total, recipe.chat)

@@ -63,7 +63,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             written |= as_recorded({"conversations": AUTO} | tokenizer.chat.recorded() | texts.fields.conversations)
         if tokenizer.fim is not None:
             written |= as_recorded(tokenizer.fim.recorded())
-        if texts.read_fields is not None:
+        if texts.read_fields.read:
             written |= texts.read_fields.recorded()
         limits = {}
         for name in (*OF_TEXTS, *OF_TOKENS):
