@@ -116,7 +116,10 @@ def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus
 
 def warn_of_rows_without_target(tallies: Sequence[Tally], where: str) -> None:
     """Warn of rows in which nothing trains, whatever made them."""
-    without, rows = sum(tally.without_target for tally in tallies), sum(tally.rows for tally in tallies)
+    without = rows = 0
+    for tally in tallies:
+        without += tally.without_target
+        rows += tally.rows
     if without:
         what = f"{without:,} of {plural(rows, 'row')} have no target, so the mean loss of such a row is no number"
         remedy = "sum losses over all targets of a batch, or leave out conversations that would be cut: --too-long drop"
@@ -147,7 +150,9 @@ def _count(
 
 def _counted(source: PackedBucket | Layout, rows: range, step: int, tally: Tally) -> Iterator[Segments]:
     """Yield the segments of some rows, and add them to a tally, with the loss of the rows if it is stored."""
-    loss = source.loss if isinstance(source, PackedBucket) and not source.index_only else None
+    loss = None
+    if isinstance(source, PackedBucket) and not source.index_only:
+        loss = source.loss
     first = rows.start
     for segments in _steps(source, rows, step):
         tally.add(segments)

@@ -344,7 +344,9 @@ class GlobalBatches:
             taken: batches of this iteration that the training loop has received, if workers of a plain `DataLoader`
                 read ahead; by default all batches that were made.
         """
-        return written(self.stream, self.consumed if taken is None else self._after(taken))
+        if taken is None:
+            return written(self.stream, self.consumed)
+        return written(self.stream, self._after(taken))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another run stopped, with any world size, batch size or number of epochs.

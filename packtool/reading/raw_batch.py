@@ -50,7 +50,7 @@ class RawBatch(NamedTuple):
             length = longest(self.segments, length)
         length -= options.get("extra_token", False)
         if self.source is not None:
-            batch["source"] = np.repeat(self.source[:, None], length, axis=1)
+            batch["source"] = np.full((len(self.source), length), self.source[:, None])  # faster than np.repeat
         elif self.segments is not None:
             batch["source"] = stores_of(self.segments, self.documents, self.tokens.shape)[:, :length]
         return batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,26 +63,29 @@ class ValidationLoader:
         self._names_source = blend is not None and options.get("labels") != "same"
         if blend is not None and fields is not None:
             self._names_source = "source" in fields
-            fields = [name for name in fields if name != "source"]
+            fields = list(fields)
+            if self._names_source:
+                fields.remove("source")
             if self._names_source and not set(OF_TOKENS) & set(fields):
                 what = "source has a number for each token, and no other field has one"
                 raise UsageError("bad-option", what, remedy="name input_ids, too", where="fields")
         self._each: list[_Validation] = []
         for path, stores in _datasets(source, blend):
-            given = {"stores": stores, **options} if stores else options
-            loader = Loader(path, shuffle=False, drop_last=drop_last, fill=fill, fields=fields, **given)
+            if stores:
+                options["stores"] = stores
+            loader = Loader(path, shuffle=False, drop_last=drop_last, fill=fill, fields=fields, **options)
+            if self._each:
+                _require_one_tokenizer(loader, self._each[0].loader)
             self._each.append(_Validation(loader, batches, drop_last=drop_last, fill=fill))
         self.sources = self._each[0].loader.sources
         if blend is not None:
             self.sources = list(blend.sources)
-            _require_one_tokenizer(self.sources, [one.loader for one in self._each])
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number, one in enumerate(self._each):
             for batch in one:
                 if self._names_source:
-                    shape = next(batch[name].shape for name in batch if name in OF_TOKENS)
-                    batch["source"] = torch.full(shape, number, dtype=torch.int32)
+                    batch["source"] = torch.full(_shape_of(batch), number, dtype=torch.int32)
                 yield batch
 
     def __len__(self) -> int:
@@ -162,11 +165,17 @@ def _datasets(source: Any, blend: Blend | None) -> Iterator[tuple[str | Path, tu
         yield str(written.path), written.stores
 
 
-def _require_one_tokenizer(names: Sequence[str], loaders: Sequence[Loader]) -> None:
-    """Refuse datasets with tokens of different tokenizers, which one model can't read."""
-    digests = [loader.sampler.stream.source(0).epoch(0).manifest.tokenizer.sha256 for loader in loaders]
-    for name, digest in zip(names, digests, strict=True):
-        if digest != digests[0]:
-            what = f"{name} has other tokens than {names[0]}, by another tokenizer"
-            remedy = "tokenize all sources with one tokenizer"
-            raise UsageError("sources-differ", what, remedy=remedy, where="source")
+def _require_one_tokenizer(loader: Loader, first: Loader) -> None:
+    """Refuse a dataset with tokens of another tokenizer than those of the first, which one model can't read."""
+    mine, other = (each.sampler.stream.source(0).epoch(0).manifest.tokenizer for each in (loader, first))
+    if mine.sha256 != other.sha256:
+        what = f"{loader.sampler.stream.name} has other tokens than {first.sampler.stream.name}, by another tokenizer"
+        raise UsageError("sources-differ", what, remedy="tokenize all sources with one tokenizer", where="source")
+
+
+def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
+    """Return the rows and the tokens in a row of a batch, which has a field of this shape."""
+    for name in OF_TOKENS:
+        if name in batch:
+            return batch[name].shape
+    raise AssertionError
