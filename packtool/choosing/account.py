@@ -71,18 +71,12 @@ def source_of(store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, mix
     )
 
 
-def _taking(asked: Asked) -> str:
-    """Return the option that says how many documents are taken of those that no rule leaves out."""
-    if asked.tokens is not None:
-        return "--tokens"
-    return "--mix"
-
-
 def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     """Return the error for a choice that leaves nothing; it names the option that took the most."""
     total = len(documents)
     counts = counts_of(documents.codes, documents.lengths)[0].tolist()
-    flags = Counter(dict(zip([_taking(asked), *(rule.flag for rule in RULES)], counts, strict=True)))
+    taking = "--mix" if asked.tokens is None else "--tokens"
+    flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
     [(flag, most)] = flags.most_common(1)
     if flag == "--holdout" and asked.part == "holdout":
         what = f"{asked.holdout} holds out none of the {total:,} documents"

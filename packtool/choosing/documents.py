@@ -193,9 +193,10 @@ class Portion:
         for portion in self.documents.after(self):
             origins = portion.origins
             others = np.flatnonzero((origins["file"] != last["file"]) | (origins["record"] != last["record"]))
-            yield origins[: [*others.tolist(), len(origins)][0]]
             if len(others):
+                yield origins[: int(others[0])]
                 return
+            yield origins
 
     def field(self, name: str) -> Any:
         """Return a field that was kept with them: text, null where it is missing."""

@@ -56,6 +56,8 @@ def listed_documents(documents: StoredDocuments, listed: bytes, where: str) -> l
     found: dict[str, set[int]] = {file: set() for file in wanted}
     by_line: list[list[I64]] = [[numbers] for numbers in by_id]
     for portion in documents.portions():
+        if not wanted:
+            break
         origins = portion.origins
         for number, entry in enumerate(portion.store.manifest.inputs):
             if entry.name in wanted:
