@@ -106,3 +106,10 @@ def test_damage_of_a_stream_is_about_all_that_follows(tmp_path: Path, name: str,
     *_, last = SpanReader(file, Span(0), Fields())
     [reject] = last.rejects
     assert (reject.record, reject.fault.code, reject.raw) == (0, "damaged-file", None)
+
+
+def test_a_time_that_python_has_not_is_no_crash(tmp_path: Path) -> None:
+    times = pa.array([1 << 44], pa.timestamp("s"))
+    parquet.write_table(pa.table({"text": ["a"], "at": times}), tmp_path / "a.parquet")
+    run(tmp_path / "a.parquet", tmp_path / "s")
+    assert TokenStore(tmp_path / "s").documents == 1

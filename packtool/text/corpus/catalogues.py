@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-_IN_DUCKDB = "export its rows first: duckdb -c \"COPY (FROM {scan}('{folder}')) TO 'rows.parquet'\""
-_IN_SPARK = 'export its rows first, in Spark: spark.read.format("{format}").load("{folder}").write.parquet("rows")'
+_DUCKDB = "export its rows first: duckdb -c \"COPY (FROM {kind}_scan('{folder}')) TO 'rows.parquet'\""
+_SPARK = 'export its rows first, in Spark: spark.read.format("{kind}").load("{folder}").write.parquet("rows")'
 _SAMPLES = (
     "if they are token ids, packtool import reads them; if they are texts, write them as JSON Lines first: python -c "
-    '"import json; from {module} import StreamingDataset as D; '
-    "[print(json.dumps(sample)) for sample in D({argument}'{folder}')]\" > samples.jsonl"
+    '"import json; from {kind} import StreamingDataset as D; '
+    "[print(json.dumps(sample)) for sample in D('{folder}')]\" > samples.jsonl"
 )
+_OF_MDS = _SAMPLES.replace("D(", "D(batch_size=1, local=")
 
 
 class Catalogue(NamedTuple):
@@ -22,47 +23,33 @@ class Catalogue(NamedTuple):
     Attributes:
         what: it is.
         path: of the files that tell, below the folder.
-        remedy: what to do first; with the place of the folder to be filled in.
+        kind: the name of it, or of the library that reads it.
+        how: to export it first; with the place of the folder, and the kind, to be filled in.
         only: name of the one file that would be read; "" for any.
     """
 
     what: str
     path: str
-    remedy: str
+    kind: str
+    how: str
     only: str = ""
+
+    def remedy(self, folder: str) -> str:
+        """Return what to do first."""
+        return self.how.format(kind=self.kind, folder=folder)
 
 
 CATALOGUES = (
+    Catalogue("a Delta table, whose _delta_log says which rows count", r"_delta_log/.+", "delta", _DUCKDB),
     Catalogue(
-        "a Delta table, whose _delta_log says which rows count",
-        r"_delta_log/.+",
-        _IN_DUCKDB.replace("{scan}", "delta_scan"),
+        "an Iceberg table, whose metadata says which rows count", r"metadata/[^/]*\.metadata\.json", "iceberg", _DUCKDB
     ),
+    Catalogue("a Hudi table, whose .hoodie says which rows count", r"\.hoodie/.+", "hudi", _SPARK),
+    Catalogue("a Paimon table, whose snapshots say which rows count", r"snapshot/snapshot-\d+", "paimon", _SPARK),
     Catalogue(
-        "an Iceberg table, whose metadata says which rows count",
-        r"metadata/[^/]*\.metadata\.json",
-        _IN_DUCKDB.replace("{scan}", "iceberg_scan"),
+        "samples in shards of MosaicML Streaming (MDS)", r"[^/]+\.mds(?:\.\w+)?", "streaming", _OF_MDS, "index.json"
     ),
-    Catalogue(
-        "a Hudi table, whose .hoodie says which rows count", r"\.hoodie/.+", _IN_SPARK.replace("{format}", "hudi")
-    ),
-    Catalogue(
-        "a Paimon table, whose snapshots say which rows count",
-        r"snapshot/snapshot-\d+",
-        _IN_SPARK.replace("{format}", "paimon"),
-    ),
-    Catalogue(
-        "samples in shards of MosaicML Streaming (MDS)",
-        r"[^/]+\.mds(?:\.\w+)?",
-        _SAMPLES.replace("{module}", "streaming").replace("{argument}", "batch_size=1, local="),
-        "index.json",
-    ),
-    Catalogue(
-        "samples in chunks of LitData",
-        r"chunk-\d+-\d+(?:\.\w+)?\.bin",
-        _SAMPLES.replace("{module}", "litdata").replace("{argument}", ""),
-        "index.json",
-    ),
+    Catalogue("samples in chunks of LitData", r"chunk-\d+-\d+(?:\.\w+)?\.bin", "litdata", _SAMPLES, "index.json"),
 )
 
 

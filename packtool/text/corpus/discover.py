@@ -158,7 +158,7 @@ def _lies_in(name: str, folder: str, catalogue: Catalogue) -> bool:
 
 def _catalogued(folder: str, catalogue: Catalogue) -> DataError:
     place = shown(folder)
-    return DataError("foreign-folder", catalogue.what, remedy=catalogue.remedy.replace("{folder}", place), where=place)
+    return DataError("foreign-folder", catalogue.what, remedy=catalogue.remedy(place), where=place)
 
 
 def is_pipe(location: str) -> bool:

@@ -210,7 +210,7 @@ def _of_table(table: Any) -> dict[str, Any]:
         row[name] = None
         try:
             row |= next(records_of(table.select([name]).slice(0, 1)), {})
-        except (Fault, ValueError):
+        except (Fault, ValueError, OverflowError):  # the last: a time that Python has not
             continue
     return row
 
