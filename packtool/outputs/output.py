@@ -57,7 +57,7 @@ class State(msgspec.Struct, frozen=True):
 class Mark(State, frozen=True):
     """The contents of the marker."""
 
-    arguments: dict[str, Any]  # of the command, as `packtool.options.arguments` has them: `info` shows how to go on
+    arguments: dict[str, Any]  # the arguments of the command: `info` shows with them how to go on
     run: str  # identifies this run
     replaces: str  # the digest of the manifest that `--overwrite` lets it remove; "" for none
 
