@@ -32,7 +32,9 @@ def command_again(place: Place) -> str | None:
 def excluded_by(place: Place) -> list[str]:
     """Return the names of the lists and stores whose documents an output excludes; empty where that is unknown."""
     arguments = _run(place).get("arguments")
-    names = arguments.get("exclude") if isinstance(arguments, dict) else None
+    if not isinstance(arguments, dict):
+        return []
+    names = arguments.get("exclude")
     if not isinstance(names, list):
         return []
     return list(map(str, names))

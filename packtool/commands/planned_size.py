@@ -43,7 +43,8 @@ def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: PackRecipe) -> d
         if corpus.chosen is not None:
             size += _array(corpus.documents, _CHOSEN)
     for field in recipe.kept:
-        size += _array(corpus.documents, NUMBER.itemsize if field.number else CATEGORY.itemsize)
+        value = NUMBER if field.number else CATEGORY
+        size += _array(corpus.documents, value.itemsize)
     return {"rows": rows, "tokens": tokens, "bytes": size}
 
 
@@ -53,7 +54,10 @@ def _array(items: int, item_bytes: int) -> int:
 
 def _bucket(corpus: Corpus, plan: Plan, shuffle: AtomShuffle | None, recipe: PackRecipe) -> int:
     """Count the bytes of the shards of a plan's rows."""
-    layout = Layout(plan, None if shuffle is None else shuffle.order())
+    order = None
+    if shuffle is not None:
+        order = shuffle.order()
+    layout = Layout(plan, order)
     size, step = 0, rows_per_shard(plan, recipe.options.shard_tokens)
     for first in range(0, plan.rows, step):
         last = min(first + step, plan.rows)

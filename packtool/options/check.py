@@ -129,7 +129,8 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
     except (ValueError, TypeError):
-        what = f"{value if isinstance(value, Fraction) else shown(value)} can't be used"
+        said = str(value) if isinstance(value, Fraction) else shown(value)
+        what = f"{said} can't be used"
         remedy = f"give {declaration.option.kind.words}"
         raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag) from None
 

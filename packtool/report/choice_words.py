@@ -16,10 +16,10 @@ _REASONS = {
     "duplicates": "copies of earlier ones",
     "other_shard": "of other shards",
     "not_sampled": "not in the sample",
-    "not_drawn": "not drawn",
+    "not_drawn": "more than was asked of the store",
 }
 """Why documents were left out, by the names in manifests; other names say it themselves."""
-_OTHER_SIDE = {"train": "held out for validation", "holdout": "held in for training"}
+_OTHER_SIDE = {"train": "held out for validation", "holdout": "kept for training"}
 """What the documents on the other side of a hold-out are, by the part that was taken."""
 _TOLD_APART = (
     "mix",

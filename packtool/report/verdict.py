@@ -159,7 +159,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
         reason = f"{_both_cut(whole, plain)}."
         close = ""
         if waste(whole) > WASTE / 2:
-            wasted = percent(waste(plain)) if waste(plain) else "nothing"
+            wasted = percent(waste(plain)) if waste(plain) else "no more than a part of one row"
             close = f" A close call: {plain.strategy} wastes {wasted}."
         return whole, f"{reason} {_cost(whole)}{close}"
     free = [entry for entry in affordable if _costs_nothing(entry, plain)]
@@ -178,7 +178,7 @@ def _why_plain(plain: Trial, entries: Sequence[Trial], one_length: Sequence[Tria
         lost = _context(plain, closest)
         reason = (
             f"Keeping documents whole would cost {percent(waste(closest))} of the tokens ({closest.strategy}), more "
-            f"than the {percent(WASTE)} it is taken to be worth. {_cuts(plain)}{lost}. {_cost(plain)}"
+            f"than the {percent(WASTE)} at which this verdict draws the line. {_cuts(plain)}{lost}. {_cost(plain)}"
         )
         if waste(closest) < 2 * WASTE:
             reason += " A close call: decide by what a cut document is worth to you."
@@ -497,9 +497,7 @@ def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
         if report.options.get("mix_rows"):
             if mixing.rows_of_several < mixing.rows / 2:
                 return  # most rows are full of one or two documents: these differ, however the others are mixed
-            remedy = (
-                "mixing finds little to exchange; first-fit-shuffle mixes such rows, for some padding"
-            )
+            remedy = "mixing finds little to exchange; first-fit-shuffle mixes such rows, for some padding"
         yield Judgement(
             False,
             f"Documents that share a row of {count(least.sequence_length)} tokens are more alike in length than in "

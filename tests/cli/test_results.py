@@ -118,7 +118,7 @@ def test_only_what_was_wanted_or_differs_is_told(place: Path, shell: Shell) -> N
         "--part",
         "holdout",
     ]
-    assert re.search(r"  left out: \d+ held in for training\n", shell(*typed))
+    assert re.search(r"  left out: \d+ kept for training\n", shell(*typed))
 
 
 def test_an_exclusion_has_the_name_of_its_list(place: Path, shell: Shell) -> None:

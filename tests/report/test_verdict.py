@@ -212,7 +212,7 @@ def test_just_above_a_part_of_a_row_the_loss_is_told_in_tokens(length: int, shar
 def test_near_the_limit_the_trade_is_named() -> None:
     near = judged(np.full(3000, 505), "concat", "bfd").choice  # four to a row of 2048: 1.4 % padding
     assert near.strategy == "bfd"
-    assert near.reason.endswith("A close call: concat wastes nothing.")
+    assert near.reason.endswith("A close call: concat wastes no more than a part of one row.")
     over = judged(np.full(3000, 500), "concat", "bfd").choice  # 2.3 %
     assert over.strategy == "concat"
     assert over.reason.endswith("A close call: decide by what a cut document is worth to you.")

@@ -81,7 +81,10 @@ class DecompressedStream:
         parts: list[bytes] = []
         held = 0
         try:
-            while held < size and (part := self._next(min(size - held, _STEP))):
+            while held < size:
+                part = self._next(min(size - held, _STEP))
+                if not part:
+                    break
                 parts.append(part)
                 held += len(part)
         except (OSError, EOFError, self._error) as error:

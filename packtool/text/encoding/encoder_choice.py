@@ -71,7 +71,7 @@ def choose(
     if wanted == "tokenizers":
         return recipe(encoder="tokenizers", why="asked for", shape=Shape())
     if wanted == "auto" and text_bytes is not None and text_bytes < LITTLE:
-        return recipe(encoder="tokenizers", why="so little text is not worth loading a faster one", shape=Shape())
+        return recipe(encoder="tokenizers", why="a faster encoder is loaded only for more text", shape=Shape())
     kind = spec["model"].get("type")
     strange = odd(spec, tokenizer.vocab, tokenizer.data) if kind == "BPE" else ""
     reasons: list[str] = []

@@ -47,7 +47,7 @@ def test_little_text_is_encoded_by_the_reference_alone(size: int | None, wanted:
     found = FoundTokenizer({"tokenizer.json": shapes.data(shapes.spec())}, "here")
     recipe = module.choose(found, wanted, text_bytes=size)
     assert recipe.encoder == encoder
-    assert ("little text" in recipe.why) == (encoder == "tokenizers")
+    assert ("only for more text" in recipe.why) == (encoder == "tokenizers")
 
 
 def test_without_the_libraries_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
