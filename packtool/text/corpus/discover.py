@@ -41,15 +41,13 @@ class FoundFiles(msgspec.Struct, frozen=True):
 
     Attributes:
         files: sorted by name.
-        skipped: files in directories that are not read, since their names do not say that they hold documents.
-        hidden: files in directories that are not read, since their names, or those of their folders, begin with a dot
-            or an underscore; those whose suffix says that they hold documents.
+        skipped: files in directories that are not read: their names do not say that they hold documents, or begin with
+            a dot or an underscore, as those of their folders may; of these, those whose suffix is known.
         repeated: links to directories that are read under another name already, and so are not read again.
     """
 
     files: list[CorpusFile]
     skipped: list[str] = []
-    hidden: list[str] = []
     repeated: list[str] = []
 
 
@@ -100,14 +98,13 @@ def find(
     saved = saved_files(listed.entries) if listed.searched else SavedFiles()
     wanted: list[_Entry] = []
     skipped: list[str] = []
-    hidden: list[str] = []
     for entry in listed.entries:
         name = shown(entry.name)
         if (include and not matches_any(name, include)) or matches_any(name, exclude):
             continue
         if entry.hidden:
             if suffix_format(name) is not None:
-                hidden.append(name)
+                skipped.append(name)
             continue
         if entry.name in saved.known and PurePosixPath(name).name not in include:
             continue
@@ -119,10 +116,10 @@ def find(
             raise DataError("unreadable-input", entry.problem, remedy=remedy, where=shown(entry.location))
         wanted.append(entry)
     if not wanted:
-        raise _nothing(where, bool(listed.entries), skipped + hidden)
+        raise _nothing(where, bool(listed.entries), skipped)
     _require_no_catalogue(where, listed, wanted)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return FoundFiles(files, skipped, hidden, list(map(shown, listed.repeated)))
+    return FoundFiles(files, skipped, list(map(shown, listed.repeated)))
 
 
 def _require_no_catalogue(where: str, listed: _Listed, wanted: Sequence[_Entry]) -> None:

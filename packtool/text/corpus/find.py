@@ -328,20 +328,12 @@ def find_files(
     """
     _require_text(str(location))
     corpus = discover.find(location, format, include=include, exclude=exclude)
-    not_read = [*corpus.skipped, *corpus.hidden]
-    if not_read:
-        names = ", ".join(not_read[:5]) + ", …" * (len(not_read) > 5)
-        why = "no format has their suffix"
-        if corpus.hidden:
-            why = "their names begin with _ or a dot"
-        if corpus.hidden and corpus.skipped:
-            why = "no format has their suffix, or their names begin with _ or a dot"
-        what = f"not read, since {why}: {names}"
-        if len(not_read) > 5:
-            what += f" ({len(not_read):,} files)"
-        remedy = "name the files to read them"
-        if corpus.skipped:
-            remedy += ", or give --include with a pattern, and --format if needed"
+    if corpus.skipped:
+        names = ", ".join(corpus.skipped[:5]) + ", …" * (len(corpus.skipped) > 5)
+        what = f"not read, since their names have no known suffix, or begin with _ or a dot: {names}"
+        if len(corpus.skipped) > 5:
+            what += f" ({len(corpus.skipped):,} files)"
+        remedy = "name the files to read them, or give --include with a pattern, and --format if needed"
         warn("files-skipped", what, remedy=remedy, where=str(location))
     for link in corpus.repeated:
         what = "leads to a directory that is read under another name, so it is not read again"
