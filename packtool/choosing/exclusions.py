@@ -22,15 +22,10 @@ from packtool.planning.plan import Mask
 
 @dataclass(frozen=True)
 class Exclusions:
-    """What leaves documents out by name or by text.
+    """What leaves documents out by name or by text."""
 
-    Attributes:
-        lists: contents of lists, by their paths.
-        stores: token stores.
-    """
-
-    lists: dict[str, bytes]
-    stores: Recorded
+    lists: dict[str, bytes]  # contents of lists, by their paths
+    stores: Recorded  # token stores
 
     def __bool__(self) -> bool:
         return bool(self.lists or self.stores.places)

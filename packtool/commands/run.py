@@ -67,23 +67,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PipelineStage:
-    """One step of a pipeline.
+    """One step of a pipeline."""
 
-    Attributes:
-        name: the command.
-        table: where it is configured.
-        inputs: what it reads.
-        output: the directory or URL that it writes; None for `stats`.
-        options: the other arguments of the command's function.
-        needs: outputs of earlier stages among its inputs.
-    """
-
-    name: str
-    table: StageTable
-    inputs: tuple[str, ...]
-    output: Location | None
-    options: dict[str, Any]
-    needs: tuple[Location, ...]
+    name: str  # the command
+    table: StageTable  # where it is configured
+    inputs: tuple[str, ...]  # what it reads
+    output: Location | None  # the directory or URL that it writes; None for `stats`
+    options: dict[str, Any]  # the other arguments of the command's function
+    needs: tuple[Location, ...]  # outputs of earlier stages among its inputs
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the positional arguments of the command's function."""

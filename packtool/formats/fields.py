@@ -7,19 +7,12 @@ from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    """A name under which prompts are known; the case of names does not matter.
+    """A name under which prompts are known; the case of names does not matter."""
 
-    Attributes:
-        prompt: the name.
-        after: fields whose text follows it.
-        answers: names of its answer.
-        turns: the names of the answer if both are one turn in a list of turns.
-    """
-
-    prompt: str
-    after: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ("answer", "response", "solution", "generated_solution", "output")
-    turns: tuple[str, ...] = ()
+    prompt: str  # the name
+    after: tuple[str, ...] = ()  # fields whose text follows it
+    answers: tuple[str, ...] = ("answer", "response", "solution", "generated_solution", "output")  # names of its answer
+    turns: tuple[str, ...] = ()  # the names of the answer if both are one turn in a list of turns
 
 
 KNOWN = (

@@ -365,13 +365,9 @@ def parse_kept(value: Any) -> list[KeptField]:
 
 @dataclass(frozen=True)
 class Records:
-    """What a program gives to `tokenize` in place of names of files: its records, which are read once.
+    """What a program gives to `tokenize` in place of names of files: its records, which are read once."""
 
-    Attributes:
-        items: texts, or mappings with the fields.
-    """
-
-    items: Iterable[Any]
+    items: Iterable[Any]  # texts, or mappings with the fields
 
 
 def parse_inputs(value: Any) -> list[Any] | Records:

@@ -71,15 +71,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class Joined:
-    """Conditions joined by `and` or by `or`; a later condition counts only where the earlier ones do not decide.
+    """Conditions joined by `and` or by `or`; a later condition counts only where the earlier ones do not decide."""
 
-    Attributes:
-        parts: the conditions, in their order.
-        all: whether all must hold.
-    """
-
-    parts: tuple[Condition, ...]
-    all: bool
+    parts: tuple[Condition, ...]  # the conditions, in their order
+    all: bool  # whether all must hold
 
 
 @dataclass(frozen=True)

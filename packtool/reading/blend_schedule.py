@@ -19,15 +19,10 @@ from packtool.options.check import suggest
 
 @dataclass(frozen=True)
 class Extent:
-    """The size of a source.
+    """The size of a source."""
 
-    Attributes:
-        rows: number of rows in the first epoch.
-        limit: number of rows that a run may take from the source; None for no limit.
-    """
-
-    rows: int
-    limit: int | None = None
+    rows: int  # number of rows in the first epoch
+    limit: int | None = None  # number of rows that a run may take from the source; None for no limit
 
 
 def schedule_of(blend: Blend, extents: Mapping[str, Extent], tokens: int) -> Schedule:

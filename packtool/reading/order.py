@@ -78,15 +78,10 @@ class Straight:
 
 
 class Base(NamedTuple):
-    """A sample at which dealing began anew.
+    """A sample at which dealing began anew."""
 
-    Attributes:
-        sample: the first one that is dealt from here.
-        rows: number of rows that each source had given before it, by name.
-    """
-
-    sample: int
-    rows: Mapping[str, int]
+    sample: int  # the first one that is dealt from here
+    rows: Mapping[str, int]  # number of rows that each source had given before it, by name
 
 
 class Dealt:

@@ -317,15 +317,10 @@ def _parts(addresses: I64) -> Iterator[_Part]:
 
 
 class BatchSize(NamedTuple):
-    """Samples in a global batch.
+    """Samples in a global batch."""
 
-    Attributes:
-        samples: number of samples; None if neither the caller nor the blend gives it.
-        said: what a message says before the number, such as "batch_tokens make" before "8".
-    """
-
-    samples: int | None
-    said: str = ""
+    samples: int | None  # number of samples; None if neither the caller nor the blend gives it
+    said: str = ""  # what a message says before the number, such as "batch_tokens make" before "8"
 
 
 def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, several: bool) -> BatchSize:

@@ -39,19 +39,12 @@ def joined(spans: Iterable[TextSpan]) -> list[TextSpan]:
 
 
 class Ended(NamedTuple):
-    """The turns of a rendering that train, with their ends.
+    """The turns of a rendering that train, with their ends."""
 
-    Attributes:
-        turns: spans of the turns, with the tokens that end them.
-        eos: whether the EOS that the store adds trains, because the text has no token that ends the last turn.
-        token: the text of the token that ends the last turn; empty if it has no end.
-        open: number of turns without an end.
-    """
-
-    turns: list[TextSpan]
-    eos: bool
-    token: str
-    open: int
+    turns: list[TextSpan]  # spans of the turns, with the tokens that end them
+    eos: bool  # whether the EOS that the store adds trains, because the text has no token that ends the last turn
+    token: str  # the text of the token that ends the last turn; empty if it has no end
+    open: int  # number of turns without an end
 
 
 class Ends:

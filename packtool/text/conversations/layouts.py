@@ -113,19 +113,12 @@ def lacking(layouts: Collection[RecordLayout], held: Collection[str]) -> str:
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """A record that would be misread by its other fields, and is refused.
+    """A record that would be misread by its other fields, and is refused."""
 
-    Attributes:
-        fits: whether a record is one.
-        what: the words for it, after "the first record is".
-        remedy: what to do first; {options} stands for those that read a part of it.
-        pair: whether it is a preference pair.
-    """
-
-    fits: Callable[[Mapping[str, Any]], bool]
-    what: str
-    remedy: str
-    pair: bool = False
+    fits: Callable[[Mapping[str, Any]], bool]  # whether a record is one
+    what: str  # the words for it, after "the first record is"
+    remedy: str  # what to do first; {options} stands for those that read a part of it
+    pair: bool = False  # whether it is a preference pair
 
 
 def _is_pair(record: Mapping[str, Any]) -> bool:

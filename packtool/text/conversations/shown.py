@@ -31,17 +31,11 @@ _MOST = 10_000
 
 
 class Unshown(NamedTuple):
-    """A part of a conversation that a template does not show.
+    """A part of a conversation that a template does not show."""
 
-    Attributes:
-        what: the part, in words.
-        content: it is the content of a message: as a text, or "parts".
-        of_tools: it is a tool, a call or a result, or lies beside a call.
-    """
-
-    what: str
-    content: str = ""
-    of_tools: bool = False
+    what: str  # the part, in words
+    content: str = ""  # it is the content of a message: as a text, or "parts"
+    of_tools: bool = False  # it is a tool, a call or a result, or lies beside a call
 
 
 def left_out(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
