@@ -71,17 +71,17 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
 
 
 def _keywords(message: str, options: Iterable[Declared]) -> list[str]:
-    """Say how the options that a message names are written in Python, in the order in which it names them.
+    """Say how the switches that a message names are written in Python, in the order in which it names them.
 
-    A traceback shows it below the message, which names options as they are typed; the command line does not.
+    A traceback shows it below the message, which names options as they are typed; the command line does not. Of options
+    with a value, the keyword is what is typed.
 
     >>> from packtool.options.pack import PackArguments
     >>> _keywords("give --overwrite, or --mix a=2 and --no-shuffle", declared(PackArguments).values())
-    ['--overwrite is overwrite=True', '--mix is mix', '--no-shuffle is shuffle=False']
+    ['--overwrite is overwrite=True', '--no-shuffle is shuffle=False']
     """
     written = {}
     for option in options:
-        written[option.flag] = option.name
         if option.option.kind is FLAG:
             written[option.flag] = f"{option.name}=True"
             written[flag(f"no_{option.name}")] = f"{option.name}=False"

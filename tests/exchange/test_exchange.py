@@ -263,7 +263,7 @@ BAD: list[tuple[str, str, bytes, str, str]] = [
     ("llmc", "a.bin", b"nothing", "damaged-input", r"not an llm\.c file"),
     ("nanogpt", "a.bin", b"odd", "damaged-input", "3 bytes of ids are not a multiple of 2"),
     ("parquet", "a.parquet", b"nothing", "damaged-input", "not a readable Parquet file"),
-    ("arrow", "a.arrow", b"nothing", "damaged-input", "not a readable Arrow file"),
+    ("arrow", "a.arrow", b"nothing", "damaged-input", "not a whole Arrow file"),
 ]
 
 
@@ -307,7 +307,7 @@ def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal(tm
     found = iter(read(tmp_path / "ids.arrow", ReadOptions(np.dtype("<u2"))))
     next(found)
     os.truncate(tmp_path / "ids.arrow", 2_000_000)
-    with pytest.raises(DataError, match=r"ids\.arrow: not a readable Arrow file"):
+    with pytest.raises(DataError, match=r"ids\.arrow: not a whole Arrow file"):
         list(found)
 
 

@@ -345,7 +345,9 @@ def test_a_store_that_refuses_a_file_says_how_to_go_on(bucket: Bucket, tmp_path:
     options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 32}
     packtool.pack(store, tmp_path / "packed", **options)
     bucket.refuse = lambda method, key: status if method == "put" and "tokens-00003" in key else None
-    with pytest.raises(DataError, match=r"then run the command again with --resume\.$") as caught:
+    with pytest.raises(
+        DataError, match=r"then run the command again with --resume\.\nIn Python: --resume is resume=True$"
+    ) as caught:
         packtool.pack(store, URL, **options, workers=1, check_input=False)
     assert (caught.value.code, caught.value.where) == (code, f"{URL}/tokens-00003.npy")
     assert "manifest.json" not in bucket.names("set")

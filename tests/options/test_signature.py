@@ -75,8 +75,8 @@ def test_a_traceback_says_how_python_writes_what_an_error_names() -> None:
 
     with pytest.raises(UsageError) as caught:
         refuses("a", "b", epoch="x")
-    assert caught.value.__notes__ == ["In Python: --epoch is epoch"]
+    assert not hasattr(caught.value, "__notes__")
     with pytest.raises(UsageError) as caught:
         refuses("a", "b")
-    assert caught.value.__notes__ == ["In Python: --overwrite is overwrite=True, --batch-size is batch_size"]
+    assert caught.value.__notes__ == ["In Python: --overwrite is overwrite=True"]
     assert "In Python" not in str(caught.value), "the command line does not say it"

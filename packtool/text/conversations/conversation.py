@@ -36,6 +36,10 @@ class Conversation:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     record: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
+    def texts(self) -> list[str]:
+        """List all texts that a template may show."""
+        return texts_of([self.messages, self.tools, self.arguments])
+
     def masked(self, messages: Sequence[bool]) -> Conversation:
         """Return the conversation with some messages that do not train.
 

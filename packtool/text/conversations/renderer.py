@@ -71,7 +71,7 @@ class Renderer:
         if name not in self._templates:
             self._templates[name] = self._compiled(self._sources[name])
         documents = documents_of(talk, self._templates[name], chat.train_on, ends=self._ends, masked=masked)
-        together = "\n".join(texts_of([talk.messages, talk.tools, talk.arguments]))
+        together = "\n".join(talk.texts())
         if any(map(together.__contains__, self._beginnings)):
             self._look_for_tokens(talk, together)
         return documents

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.formats.schema import TokenizerInfo
 from packtool.planning.plan import I64
-from packtool.text.conversations.conversation import texts_of
+from packtool.text.conversations.conversation import Conversation
 from packtool.text.corpus.records import RecordBatch
 from packtool.text.encoding.encoders import U32
 from packtool.text.encoding.long_texts import PIECE, pieces
@@ -160,8 +160,10 @@ def require_plain(batch: RecordBatch, special: re.Pattern[str]) -> None:
     """
     kept = []
     for place, number in enumerate(batch.numbers):
+        document = batch.documents[place]
+        texts = document.texts() if isinstance(document, Conversation) else [document]
         spelled = set()
-        for text in texts_of(batch.documents[place]):
+        for text in texts:
             spelled.update(special.findall(text))
         if spelled:
             batch.reject(number, Fault("special-token", f"spells {', '.join(sorted(spelled))}"))
