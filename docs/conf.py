@@ -20,7 +20,7 @@ exclude_patterns = ["Thumbs.db", ".DS_Store"]
 root_doc = "index"
 
 myst_heading_anchors = 3  # a heading is found by its words, as where the pages are read as files
-autodoc_mock_imports = ["torch"]
+autodoc_mock_imports = ["lightning", "torch", "transformers"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
