@@ -25,7 +25,8 @@ EOS = "<|endoftext|>"
 BODIES = {
     "copied": "{{ m.content }}",
     "stripped": "{{ m['content'] | trim }}",
-    "thinking": "{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1].lstrip() }}{% else %}-{% endif %}",
+    "thinking": "{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1].lstrip() }}{% else %}{{ m.content }}"
+    "{% endif %}",
     "calling": "{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% endif %}{{ (tools or []) | length }}",
     "parts": "{% for p in [m.content] if p is string %}{{ p }}{% endfor %}"
     "{% for p in m.content if m.content is not string %}{{ p.text }}{% endfor %}",
@@ -73,6 +74,8 @@ def test_ids_and_masks_are_those_of_transformers(tmp_path: Path, body: str) -> N
         on_error="quarantine",
     )
     found, eos = stored(tmp_path / "store")
+    rejects = [json.loads(line) for line in (tmp_path / "store" / "rejected.jsonl").read_text().splitlines()]
+    not_shown = {each["record"] for each in rejects if "does not show" in each["reason"]}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(ASSET), eos_token=EOS)
     tokenizer.chat_template = (tmp_path / "chat.jinja").read_text()
     compared = 0
@@ -85,6 +88,9 @@ def test_ids_and_masks_are_those_of_transformers(tmp_path: Path, body: str) -> N
         except Exception:  # whatever a template raises
             assert number not in found
             continue
+        if number in not_shown:  # Transformers renders it all the same, and loses a call or a tool
+            assert {"tools", "tool_calls"} & {*record, *(name for message in messages for name in message)}
+            continue
         ids, mask = list(expected["input_ids"]), list(expected["assistant_masks"])
         if not any(mask):
             assert number not in found
@@ -93,4 +99,5 @@ def test_ids_and_masks_are_those_of_transformers(tmp_path: Path, body: str) -> N
             ids, mask = [*ids, eos], [*mask, 0]
         assert found[number] == (ids, mask)
         compared += 1
-    assert compared >= 120
+    assert compared >= 120 - len(not_shown)
+    assert len(not_shown) < 40
