@@ -25,8 +25,8 @@ EOS = "<|endoftext|>"
 BODIES = {
     "copied": "{{ m.content }}",
     "stripped": "{{ m['content'] | trim }}",
-    "thinking": "{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1].lstrip() }}{% else %}{{ m.content }}"
-    "{% endif %}",
+    "thinking": "{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1].lstrip() }}"
+    "{% else %}{{ m.content }}{% endif %}",
     "calling": "{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% endif %}{{ (tools or []) | length }}",
     "parts": "{% for p in [m.content] if p is string %}{{ p }}{% endfor %}"
     "{% for p in m.content if m.content is not string %}{{ p.text }}{% endfor %}",
