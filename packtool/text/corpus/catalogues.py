@@ -18,21 +18,13 @@ _OF_MDS = _SAMPLES.replace("D(", "D(batch_size=1, local=")
 
 
 class Catalogue(NamedTuple):
-    """A folder whose files are not read one by one.
+    """A folder whose files are not read one by one."""
 
-    Attributes:
-        what: it is.
-        path: of the files that tell, below the folder.
-        kind: the name of it, or of the library that reads it.
-        how: to export it first; with the place of the folder, and the kind, to be filled in.
-        only: name of the one file that would be read; "" for any.
-    """
-
-    what: str
-    path: str
-    kind: str
-    how: str
-    only: str = ""
+    what: str  # it is
+    path: str  # path of the files that tell, below the folder
+    kind: str  # the name of it, or of the library that reads it
+    how: str  # to export it first; with the place of the folder, and the kind, to be filled in
+    only: str = ""  # name of the one file that would be read; "" for any
 
     def remedy(self, folder: str) -> str:
         """Return what to do first."""

@@ -52,19 +52,12 @@ class FoundFiles(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """One thing that is not a directory.
+    """One thing that is not a directory."""
 
-    Attributes:
-        name: relative to the place that was searched.
-        location: local path or URL.
-        problem: why it can't be read: not a regular file, or a link to nothing.
-        hidden: searches leave it out.
-    """
-
-    name: str
-    location: str
-    problem: str = ""
-    hidden: bool = False
+    name: str  # relative to the place that was searched
+    location: str  # local path or URL
+    problem: str = ""  # why it can't be read: not a regular file, or a link to nothing
+    hidden: bool = False  # searches leave it out
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -300,15 +293,10 @@ def _is_hidden(name: str) -> bool:
 
 
 class SavedFiles(msgspec.Struct, frozen=True):
-    """Files in folders that `save_to_disk` of `datasets` wrote, or that lie in its cache.
+    """Files in folders that `save_to_disk` of `datasets` wrote, or that lie in its cache."""
 
-    Attributes:
-        known: files that describe the others.
-        others: .arrow files that are no data of theirs, such as results that it keeps.
-    """
-
-    known: frozenset[str] = frozenset()
-    others: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()  # files that describe the others
+    others: frozenset[str] = frozenset()  # .arrow files that are no data of theirs, such as results that it keeps
 
 
 def saved_files(entries: Sequence[_Entry]) -> SavedFiles:

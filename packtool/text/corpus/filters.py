@@ -57,16 +57,13 @@ class DocumentCounts(msgspec.Struct):
 class Filters(msgspec.Struct, frozen=True):
     """The filters of a run.
 
-    Attributes:
-        limits: by the names of filters; others are not asked.
-
     >>> Filters({"min_words": 2}).of_texts(["two words", "one"])
     array([ True, False])
     >>> Filters({"max_tokens": 3}).of_tokens(np.array([0, 3, 4]))
     array([ True,  True, False])
     """
 
-    limits: dict[str, int] = {}
+    limits: dict[str, int] = {}  # limits of the filters that are asked, by name
 
     @property
     def need_tokens(self) -> bool:

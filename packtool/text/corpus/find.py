@@ -36,15 +36,10 @@ _PACKED = 9
 
 @dataclass(frozen=True)
 class Once:
-    """Standard input, a pipe, or the records of a program: it is read once, when the output is begun.
+    """Standard input, a pipe, or the records of a program: it is read once, when the output is begun."""
 
-    Attributes:
-        location: of the pipe; - for standard input.
-        records: what a program gave, if it is that.
-    """
-
-    location: str = STDIN
-    records: Iterable[Any] | None = None
+    location: str = STDIN  # location of the pipe; - for standard input
+    records: Iterable[Any] | None = None  # what a program gave, if it is that
 
     def copied(self, directory: Path, number: int, format: str | None, fields: Fields) -> CorpusFile:
         """Return a copy in a directory, which is read in blocks like any other file; each input has its number."""
@@ -58,23 +53,14 @@ class Once:
 
 @dataclass(frozen=True)
 class Texts:
-    """What `tokenize` reads.
+    """What `tokenize` reads."""
 
-    Attributes:
-        inputs: as they were named.
-        found: the files of each input.
-        kind: of what they hold.
-        fields: of a record, that are read.
-        separator: between the documents of text files; "" where each is one.
-        read_fields: what of the first record is read.
-    """
-
-    inputs: Sequence[str]
-    found: Sequence[Sequence[CorpusFile] | Once]
-    kind: Input
-    fields: Fields
-    separator: str = ""
-    read_fields: ReadFields = field(default_factory=ReadFields)
+    inputs: Sequence[str]  # names of files, directories, globs and URLs, as given
+    found: Sequence[Sequence[CorpusFile] | Once]  # the files of each input
+    kind: Input  # texts, token ids or conversations
+    fields: Fields  # the fields of a record that are read
+    separator: str = ""  # between the documents of text files; "" where each is one
+    read_fields: ReadFields = field(default_factory=ReadFields)  # what of the first record is read
 
     @property
     def files(self) -> list[CorpusFile]:

@@ -32,16 +32,12 @@ _SHOWN = 12
 class ReadFields(msgspec.Struct, frozen=True):
     """What of the first record is read.
 
-    Attributes:
-        read: its fields, the answer behind an arrow; "" if nothing of it is read.
-        left_out: names of its other fields.
-
     >>> ReadFields("question → answer", ("id", "source")).shown()
     'read: question → answer; not read: id, source'
     """
 
-    read: str = ""
-    left_out: tuple[str, ...] = ()
+    read: str = ""  # fields that are read, the answer behind an arrow; "" if there are none
+    left_out: tuple[str, ...] = ()  # names of the other fields
 
     def recorded(self) -> dict[str, Any]:
         """Return it as manifests have it."""
