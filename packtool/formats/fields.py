@@ -58,6 +58,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "prompt": (*(known.prompt for known in KNOWN), "ctx", "goal", "sentence", "title", "history", "story", "message"),
     "context": ("input", "context", "passage", "article", "document", "documents", "choices", "options"),
+    "question": ("question", "query", "problem"),
     "choices": ("choices", "endings", "options"),
     "right choice": ("answer", "label", "answerKey", "answer_idx", "correct", "gold"),
     "history": ("history", "chat_history"),

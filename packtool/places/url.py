@@ -13,8 +13,10 @@ KNOWN = (*SCHEMES, "hf", "az", "https", "abfs", "abfss", "adl", "azure", "http",
 """Stores that texts are read from; from the sixth on, other names of the same, and those of tests."""
 LIKE_S3 = ("oss", "r2", "cos", "cosn", "b2", "obs", "minio", "tos")
 """Stores that answer as S3 does, too, by the names that other tools give them."""
-_URL = re.compile(r"\s*(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<authority>[^/?#\\]*)(?P<rest>.*)", re.DOTALL)
-"""A URL, also one that lost a slash by becoming a `Path`."""
+_URL = re.compile(
+    r"\s*(?:[\w+.-]+::)*(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<authority>[^/?#\\]*)(?P<rest>.*)", re.DOTALL
+)
+"""A URL, also one that lost a slash by becoming a `Path`, or that stands behind names of caches, as fsspec has them."""
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
 _QUERY = re.compile(r"[?&][\w.~%+-]+=")
 """A parameter of a query. In the URL of a bucket a question mark is a pattern."""
@@ -51,7 +53,7 @@ def require_no_secret(location: str) -> None:
     (None, None)
     >>> require_no_secret("https://TOKEN@host/a.jsonl")
     Traceback (most recent call last):
-    packtool.errors.UsageError: https://…@host holds credentials, which would appear in logs, messages and run.json. \
+    packtool.errors.UsageError: https://… holds credentials, which would appear in logs, messages and run.json. \
 Leave them out; they are read from the environment, or the files of the store's client.
     """
     match = _URL.fullmatch(location)
@@ -63,12 +65,9 @@ Leave them out; they are read from the environment, or the files of the store's 
     signed = scheme not in SCHEMES and _QUERY.search(match["rest"]) is not None
     if plain and not signed and _HOST.fullmatch(host):
         return
-    shown = f"{scheme}://…"
-    if at:
-        shown += f"@{host}"
     raise UsageError(
         "secret-in-url",
-        f"{shown} holds credentials, which would appear in logs, messages and run.json",
+        f"{scheme}://… holds credentials, which would appear in logs, messages and run.json",
         remedy="leave them out; they are read from the environment, or the files of the store's client",
     )
 
@@ -95,4 +94,5 @@ def dataset_url(given: str) -> str:
         what, remedy = "not the URL of a dataset", "write it like s3://bucket/name"
     else:
         return f"{parts.scheme}://{parts.netloc}/{'/'.join(names)}"
-    raise UsageError("unsupported-store", what, remedy=remedy, where=given)
+    plain = re.split(r"[?#]", given, maxsplit=1)[0]  # a query may hold a signature
+    raise UsageError("unsupported-store", what, remedy=remedy, where=plain)

@@ -26,6 +26,8 @@ SECRETS = (
     "tcp://user:k3y@host:8786",
     "abfs://container:k3y@account/a",
     "abfs://container%3Ak3y@account/a",
+    "az://container@account:k3y/a",
+    "simplecache::https://user:k3y@host/a.jsonl",
 )
 NO_SECRETS = (
     "s3://bucket/a@b",
@@ -59,6 +61,12 @@ def test_what_is_not_the_url_of_a_dataset_is_refused(given: str, what: str) -> N
         dataset_url(given)
     assert error.value.code == "unsupported-store"
     assert what in str(error.value)
+
+
+def test_a_signature_behind_the_url_of_a_dataset_is_not_repeated() -> None:
+    with pytest.raises(UsageError, match=r"^s3://bucket/a: the URL of a dataset holds \?") as error:
+        dataset_url("s3://bucket/a?X-Amz-Signature=k3y")
+    assert "k3y" not in str(error.value)
 
 
 def test_a_url_with_credentials_is_refused_without_repeating_them() -> None:

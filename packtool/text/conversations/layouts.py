@@ -201,7 +201,8 @@ def known_layout(
         if known.prompt not in spelled or not answers:
             continue
         asked = [spelled[name] for name in (known.prompt, *known.after) if name in spelled]
-        others = [spelled[name] for name in KINDS["context"] if name in spelled]
+        # A question beside an instruction is the other half of the prompt, as a context is.
+        others = [spelled[name] for name in (*KINDS["context"], *KINDS["question"]) if name in spelled]
         others = [name for name in others if name not in (*asked, *answers)]
         if len(answers) > 1 or others:
             fit = [name for name in (*others, *asked) if texts is None or name in texts]

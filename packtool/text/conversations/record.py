@@ -148,7 +148,7 @@ def _answered(
     """
     last = given[-1]
     if isinstance(last, Mapping) and role_of(last.get("role")) == "assistant":
-        return given
+        return given[:-1] + _reasoned([last], layout, held, beside)
     answers = {}
     for name, value in record.items():
         if name in _ANSWERS and name not in held and isinstance(value, str | list) and value:
@@ -160,7 +160,7 @@ def _answered(
     return given + _reasoned(side_of(answers[name], name, "assistant"), layout, held, beside)
 
 
-def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], beside: Mapping[str, Any]) -> list[Any]:
+def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], beside: dict[str, Any]) -> list[Any]:
     """Return an answer with the reasoning that lies in a field beside, if it does.
 
     Raises:
@@ -170,8 +170,13 @@ def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], 
     thought = joined(held.get(name, beside.get(name)))
     if not isinstance(thought, str) or not thought.strip() or not answer or not isinstance(answer[0], Mapping):
         return answer
+    if thought.strip().isalnum() and not layout.reasoning:  # a mode, as "on" and "high": nobody reasons in a word
+        beside.pop(name, None)
+        return answer
     first = answer[0]
     content = first.get("content")
+    if thought in (first.get(known) for known in REASONING):
+        return answer
     if isinstance(content, str) and thought.strip() in content:
         return answer  # it is told there, too
     if (isinstance(content, str) and THINK[1] in content) or any(map(first.get, REASONING)):

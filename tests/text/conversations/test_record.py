@@ -239,3 +239,24 @@ def test_thoughts_of_gemini_and_mistral_are_reasoning() -> None:
     assert conversation_of(marked(thinking=[{"type": "text", "text": "Hm."}])).messages[1]["reasoning_content"] == "Hm."
     with pytest.raises(Fault, match="a part of a content has a thought that is a string, not true or false"):
         conversation_of(marked(content=[{"text": "Ho", "thought": "Hm."}]))
+
+
+QUESTION, ANSWER = {"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}
+
+
+@pytest.mark.parametrize(
+    ("record", "reasoning"),
+    [
+        ({"messages": [QUESTION, ANSWER], "reasoning_content": "so and so"}, "so and so"),
+        ({"conversations": [{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}], "thinking": "a b"}, "a b"),
+        ({"messages": [QUESTION, {**ANSWER, "reasoning": "so and so"}], "reasoning_content": "so and so"}, "so and so"),
+        ({"prompt": "Q", "completion": "A", "reasoning": "off"}, None),
+        ({"messages": [QUESTION, ANSWER], "reasoning": "high"}, None),
+    ],
+)
+def test_reasoning_beside_the_last_answer_is_its_own_and_a_mode_is_none(
+    record: dict[str, Any], reasoning: str | None
+) -> None:
+    found = conversation_of(record)
+    assert found.messages[-1].get("reasoning_content") == reasoning
+    assert ("reasoning" in found.record) is ("reasoning" in record and reasoning is not None)

@@ -371,7 +371,7 @@ def test_an_answer_beside_a_question_is_read(record: dict[str, Any], last: dict[
         ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
         ({"messages": ASKED, "answer": ["a", "b"]}, r"answer is a list, of which one is to be named, such as --compl"),
         ({"prompt": "q", "completion": "a", "reasoning": "x", "thinking": "y"}, "both thinking and reasoning"),
-        ({"prompt": "q", "completion": "<think>x</think>a", "reasoning": "y"}, "the answer has reasoning of its own"),
+        ({"prompt": "q", "completion": "<think>x</think>a", "reasoning": "y."}, "the answer has reasoning of its own"),
     ],
 )
 def test_what_is_read_twice_is_refused(record: dict[str, Any], message: str) -> None:
