@@ -10,7 +10,7 @@ from typing import TypeAlias
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.places.url import as_typed, dataset_url, is_remote
+from packtool.places.url import as_typed, dataset_url, is_remote, require_no_secret
 
 Typed: TypeAlias = "str | Path | Place"
 """What public functions take for a dataset: a directory, a URL, or a place."""
@@ -28,6 +28,7 @@ def place_of(typed: Typed) -> Place:
     if isinstance(typed, Place):
         return typed
     url = as_typed(typed)
+    require_no_secret(url)  # also in what is no URL of a store, as behind names of caches
     return StorePlace(dataset_url(url)) if is_remote(url) else LocalPlace(typed)
 
 
