@@ -359,6 +359,9 @@ def _warn(place: Place, called: str, manifest: StoreManifest, special: Mapping[s
         if manifest.rejected is not None:
             remedy = f"see {place.where(REJECTED)}"
         what = f"{plural(counts['rejected'], 'record')} could not be used"
+        damaged = counts.get("rejected_damaged_file")
+        if damaged:  # how much that was, an archive that ends early does not say
+            what += f", of which {damaged:,} {'is' if damaged == 1 else 'are'} all that follows the damage in a file"
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
         warn("records-rejected", what, remedy=remedy, where=called)

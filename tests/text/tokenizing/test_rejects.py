@@ -96,3 +96,12 @@ def test_what_is_lost_with_a_file_is_counted(tmp_path: Path) -> None:
             result = run(folder, tmp_path / f"o{workers}", on_error="skip", workers=workers)
         assert result.counts["documents"] == len(TEXTS)
         assert 0 <= lost - result.counts["lost_bytes"] < result.counts["rejected"]
+
+
+def test_what_follows_the_end_of_a_cut_archive_is_told(tmp_path: Path) -> None:
+    whole = gzip.compress(jsonl([f"text {number} of many" for number in range(5000)]))
+    (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) * 2 // 3])
+    said = "1 record could not be used, of which 1 is all that follows the damage in a file"
+    with pytest.warns(PacktoolWarning, match=said):
+        result = run(tmp_path / "a.jsonl.gz", tmp_path / "o", on_error="skip")
+    assert 0 < result.counts["documents"] < 5000
