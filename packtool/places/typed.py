@@ -28,8 +28,10 @@ def place_of(typed: Typed) -> Place:
     if isinstance(typed, Place):
         return typed
     url = as_typed(typed)
-    require_no_secret(url)  # also in what is no URL of a store, as behind names of caches
-    return StorePlace(dataset_url(url)) if is_remote(url) else LocalPlace(typed)
+    if is_remote(url):
+        return StorePlace(dataset_url(url))
+    require_no_secret(url)  # which may stand in what is no URL of a store, as behind names of caches
+    return LocalPlace(typed)
 
 
 def places_of(typed: Typed | Sequence[Typed]) -> list[Place]:

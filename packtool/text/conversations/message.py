@@ -227,7 +227,7 @@ def calls_of(value: Any, number: int) -> list[Any]:
     >>> calls_of('{"name": "add", "arguments": {"a": 1}}', 2)
     [{'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 1}}}]
     """
-    calls = _parsed(value)
+    calls = json_in(value)
     if not isinstance(calls, list):
         calls = [calls]
     if not calls:
@@ -236,7 +236,7 @@ def calls_of(value: Any, number: int) -> list[Any]:
     for call in calls:
         if not isinstance(call, dict) or "name" not in call or "arguments" not in call:
             raise _no_call(number)
-        arguments = _parsed(call["arguments"])  # as OpenAI writes them, in JSON
+        arguments = json_in(call["arguments"])  # as OpenAI writes them, in JSON
         if not isinstance(arguments, dict):
             arguments = call["arguments"]
         written.append({"type": "function", "function": {**call, "arguments": arguments}})
@@ -247,14 +247,18 @@ def _no_call(number: int) -> Fault:
     return bad_conversation(f"message {number} is a {CALL} whose value is not JSON with name and arguments")
 
 
-def _parsed(value: Any) -> Any:
-    """Return a value, parsed if it is a text; None if the text is not JSON."""
+def json_in(value: Any) -> Any:
+    """Return a value, parsed if it is a text that is JSON.
+
+    >>> json_in('{"a": 1}'), json_in("a"), json_in(1)
+    ({'a': 1}, 'a', 1)
+    """
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        return None
+        return value
 
 
 def kind_of(value: Any) -> str:

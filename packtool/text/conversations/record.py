@@ -163,6 +163,9 @@ def _answered(
 def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], beside: dict[str, Any]) -> list[Any]:
     """Return an answer with the reasoning that lies in a field beside, if it does.
 
+    Args:
+        beside: what may say more of the record; a mode such as "off", under a name of reasoning, is taken out of it.
+
     Raises:
         Fault: the answer has reasoning of its own, or several fields have it.
     """

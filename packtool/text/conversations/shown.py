@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from packtool.formats.fields import TOOLS
 from packtool.text.conversations.conversation import Conversation
+from packtool.text.conversations.message import json_in
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
@@ -149,7 +150,7 @@ class Marked:
             marked["name"] = self._mark(part)
         given = call.get("arguments")
         argument = part._replace(what=f"an argument of {part.what}")
-        value = _parsed(given)
+        value = json_in(given)
         if isinstance(given, str) and isinstance(value, Mapping | list):
             marked["arguments"] = json.dumps(self._values(value, argument))
         elif given is not None:
@@ -263,13 +264,3 @@ def _kind_of(text: str) -> int:
     if THINK[1] in text:
         return 3 if text.rpartition(THINK[1])[2].strip() else 2
     return int(text != "" and not text.isspace())
-
-
-def _parsed(value: Any) -> Any:
-    """Return a value, parsed if it is a text that is JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
