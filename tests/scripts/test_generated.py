@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import cli_reference
 import code_list
 import file_list
-import format_table
+import page_tables
 import pytest
 import report_schema
 import rows_picture
@@ -20,7 +21,8 @@ GENERATED: dict[str, Callable[[str], str]] = {
     "cli.md": lambda _: cli_reference.reference(),
     "codes.md": lambda _: code_list.page(),
     "files.md": lambda _: file_list.page(),
-    "coming-from.md": format_table.written,
+    "coming-from.md": partial(page_tables.written, "coming-from.md"),
+    "strategies.md": partial(page_tables.written, "strategies.md"),
     "report-schema.md": lambda _: report_schema.page(),
     "report.schema.json": lambda _: report_schema.schema(),
     "rows.svg": lambda _: rows_picture.picture(),
@@ -44,10 +46,11 @@ def test_the_reference_has_every_command_and_option() -> None:
     assert "\npacktool pack STORE... [OPTIONS]\n" in text
 
 
-def test_a_page_has_one_place_for_the_table_of_formats() -> None:
-    assert format_table.written((DOCS / "coming-from.md").read_text(encoding="utf-8")).count("| `megatron` |") == 1
+def test_a_page_has_one_place_for_its_table() -> None:
+    text = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+    assert page_tables.written("coming-from.md", text).count("| `megatron` |") == 1
     with pytest.raises(ValueError, match="lacks <!-- formats -->"):
-        format_table.written("# A page\n")
+        page_tables.written("coming-from.md", "# A page\n")
 
 
 def test_every_row_is_drawn_whole() -> None:

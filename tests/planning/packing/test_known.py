@@ -11,19 +11,12 @@ from packtool.planning.packing import STRATEGIES
 
 ROOT = Path(__file__).parents[3]
 KEEPING = sorted(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
-MIXING = {name for name, strategy in STRATEGIES.items() if "mix_rows" in strategy.accepts}
 LISTS = [
     # A page, how it lists strategies, and those that belong there by what they declare.
     ("README.md", r"packs\*\* with the strategies(.*?);", list(STRATEGIES)),
     ("docs/conversations.md", r"packed whole: ([^\n]*) keep whole what fits a row", KEEPING),
     ("docs/troubleshooting.md", r"\n([^\n]*) keep whole what fits a row", KEEPING),
     ("docs/strategies.md", r"bin-packing strategies \((.*?)\)", [n for n, s in STRATEGIES.items() if s.windowed]),
-    ("docs/strategies.md", r"`--mix-rows` is on for (.*?), and available", [n for n in MIXING if STRATEGIES[n].mixes]),
-    (
-        "docs/strategies.md",
-        r"`--mix-rows` is on for .*?, and available for (.*?), whose",
-        [n for n in MIXING if not STRATEGIES[n].mixes],
-    ),
 ]
 
 
