@@ -31,7 +31,7 @@ import packtool
 from benchmarks.common import WORK, fresh, lognormal_lengths, save, synthetic_store, table
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
-from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard, listed
+from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard, listed_files
 from packtool.planning.plan import offsets_of
 
 LENGTH = 2048
@@ -244,7 +244,8 @@ def writing(documents: int, rounds: int) -> list[dict[str, Any]]:
                 "planned, CPU s": statistics.median(planned),
                 "in all, CPU s": statistics.median(written),
                 "in all / planned": statistics.median(b / a for a, b in zip(planned, written, strict=True)),
-                "index / token bytes": sum(file.bytes for file in listed(manifest)) / (2 * manifest.ledger.output),
+                "index / token bytes": sum(file.bytes for file in listed_files(manifest))
+                / (2 * manifest.ledger.output),
             }
         )
     return found

@@ -18,14 +18,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from packtool.report.blend_schema import BlendReport
-from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
+from packtool.report.blend_types import BlendReport
+from packtool.report.types import MeasuredReport, PackedReport, StoreReport
 
 PAGE, SCHEMA = "report-schema.md", "report.schema.json"
 ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, BlendReport)
 INTRODUCTION = """# The report
 
-Written from the types in `packtool/report/schema.py` and `packtool/report/blend_schema.py` by
+Written from the types in `packtool/report/types.py` and `packtool/report/blend_types.py` by
 `scripts/report_schema.py`; a test fails when this page and they differ. The same as [JSON Schema](report.schema.json),
 for those who check or generate.
 

@@ -12,8 +12,8 @@ from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import PairDistances
 from packtool.planning.plan import Ints
 from packtool.report.compare import candidates, compare
-from packtool.report.packed import lengths_of
-from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
+from packtool.report.dataset_report import lengths_of
+from packtool.report.types import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER
 
 NOTHING = balance(0, 0, [], [])

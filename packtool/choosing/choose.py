@@ -56,7 +56,7 @@ def check_choice(options: DocumentOptions) -> Exclusions:
     return read_exclusions(options.exclude)
 
 
-def choose(
+def choose_documents(
     corpus: Corpus,
     options: DocumentOptions,
     exclusions: Exclusions,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from packtool.formats.schema import Options, PackedManifest
     from packtool.options.shared import Terminal
     from packtool.planning.metrics.mixing import BatchShares
-    from packtool.report.schema import PackedReport, PackedSourceFigures
+    from packtool.report.types import PackedReport, PackedSourceFigures
 
 
 def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:

@@ -140,10 +140,10 @@ def _figures_of(result: StageResult) -> dict[str, Any]:
 def _amounts(result: CommandResult) -> dict[str, int]:
     """Count what a command wrote, from its manifest."""
     from packtool.formats import manifest as manifests
-    from packtool.formats.schema import ExportManifest, StoreManifest, listed
+    from packtool.formats.schema import ExportManifest, StoreManifest, listed_files
 
     manifest = manifests.read(result.path)
-    size = sum(file.bytes for file in listed(manifest))
+    size = sum(file.bytes for file in listed_files(manifest))
     if isinstance(manifest, StoreManifest):
         return {"documents": manifest.counts["documents"], "tokens": manifest.counts["tokens"], "bytes": size}
     if isinstance(manifest, ExportManifest):

@@ -30,7 +30,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.report.packed import packed_sources, report_of_rows, stages_of
+from packtool.report.dataset_report import packed_sources, report_of_rows, stages_of
 from packtool.writing.shards import write_shards
 from packtool.writing.unit_source import StoreSource
 

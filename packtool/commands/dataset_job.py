@@ -26,8 +26,8 @@ from packtool.outputs.recorded import Recorded
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import I64
-from packtool.report.packed import read_report
-from packtool.report.schema import PackedReport
+from packtool.report.dataset_report import read_report
+from packtool.report.types import PackedReport
 from packtool.support.clock import Clock
 from packtool.support.sizes import memory_granted
 from packtool.support.temporary import discard_runs

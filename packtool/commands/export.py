@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
 from packtool.commands.result import CommandResult
@@ -123,7 +123,7 @@ def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
     """
     exclusions = check_choice(options)
     if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
-        return choose(Corpus(sources), options, exclusions)
+        return choose_documents(Corpus(sources), options, exclusions)
     check_input(options, "packed datasets")
     return EVERYTHING
 

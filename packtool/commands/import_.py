@@ -14,10 +14,10 @@ from packtool.commands.result import StoreResult
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
-from packtool.exchange.columns import rows_not_documents
 from packtool.exchange.files import digest
 from packtool.exchange.imported import ImportedFile, files_of, import_file, say_loss
 from packtool.exchange.model import Format, ReadOptions
+from packtool.exchange.whole_documents import rows_not_documents
 from packtool.formats import manifest as manifests
 from packtool.formats.names import token_dtype
 from packtool.formats.schema import (
@@ -231,9 +231,9 @@ def _require_documents(inputs: list[Path]) -> None:
 def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:
     """Return the tokenizer that was asked for, or that of one of packtool's own exports, with its files."""
     if options.tokenizer is not None:
-        from packtool.text.encoding.load import find, info_of
+        from packtool.text.encoding.load import find_tokenizer, info_of
 
-        found = find(options.tokenizer, options.revision)
+        found = find_tokenizer(options.tokenizer, options.revision)
         return info_of(found, eos_token=options.eos_token), found.files
     for path in inputs:
         if (path / manifests.MANIFEST).is_file():

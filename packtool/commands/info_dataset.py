@@ -26,7 +26,7 @@ from packtool.formats.schema import (
     PackedManifest,
     Shuffle,
     StoreManifest,
-    listed,
+    listed_files,
 )
 from packtool.options.arguments import as_recorded_by, command_line
 from packtool.options.commands import WRITING
@@ -68,7 +68,7 @@ def member_info(path: Path) -> Info | None:
         if not (whole / manifests.MANIFEST).is_file() or not path.resolve().is_relative_to(whole.resolve()):
             continue
         manifest = manifests.read(whole)
-        known = {file.name for file in listed(manifest)} | {manifests.MANIFEST, manifests.RUN}
+        known = {file.name for file in listed_files(manifest)} | {manifests.MANIFEST, manifests.RUN}
         if path.relative_to(whole).as_posix() in known:
             kind = f"file of the {manifest.format.removeprefix('packtool ')} {whole}"
             facts = {"bytes": path.stat().st_size}
@@ -82,7 +82,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     Args:
         there: the bytes of each file that lies in the place.
     """
-    files = list(listed(manifest))
+    files = list(listed_files(manifest))
     missing = [file.name for file in files if there.get(file.name) != file.bytes]
     facts: dict[str, Any] = {}
     following: list[str] = []
@@ -187,7 +187,7 @@ def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
         weighed = "mix" in manifest.choice.options
         facts["chosen by"] = choice_in_words(manifest.choice.options, excluded_by(place)) or None
     if len(manifest.inputs) > 1:
-        from packtool.report.packed import read_report  # it knows every measure: too slow to load for one store
+        from packtool.report.dataset_report import read_report  # it knows every measure: too slow to load for one store
 
         names = manifests.input_names(place, manifest.inputs)
         with suppress(OSError, DataError):  # a report that is missing is said below

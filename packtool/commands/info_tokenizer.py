@@ -7,8 +7,8 @@ from pathlib import Path
 
 from packtool.commands.path_info import Info, free_name
 from packtool.errors import UsageError
-from packtool.text.encoding.encoder_choice import choose
-from packtool.text.encoding.load import find
+from packtool.text.encoding.encoder_choice import choose_encoder
+from packtool.text.encoding.load import find_tokenizer
 from packtool.text.encoding.rebuilt import rebuilt_class
 from packtool.text.encoding.special import candidates, marked, sentinels, special
 
@@ -19,8 +19,8 @@ def tokenizer_info(path: Path) -> Info:
     Raises:
         DataError: it can't be read.
     """
-    found = find(path)
-    recipe = choose(found)
+    found = find_tokenizer(path)
+    recipe = choose_encoder(found)
     try:
         number, text = special("eos", None, found.vocab, found.configs, marked(found.spec))
         eos = f"{text} ({number})"

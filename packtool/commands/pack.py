@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from packtool.choosing.choose import choose
+from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.choosing.documents import StoredDocuments
 from packtool.commands.corpus_rows import write_corpus
@@ -71,7 +71,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arr
         arrays: allocates arrays as long as the corpus.
     """
     longest = longest_conversation(corpus, recipe)
-    chosen = choose(corpus, recipe.options, recipe.exclusions, recipe.longest_row, arrays, longest)
+    chosen = choose_documents(corpus, recipe.options, recipe.exclusions, recipe.longest_row, arrays, longest)
     require_fit(corpus, recipe, chosen.passes)
     if not recipe.ordered_by:
         return chosen

@@ -10,7 +10,7 @@ from packtool.choosing.exclusions import Exclusions
 from packtool.errors import UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept
-from packtool.options.names import listed
+from packtool.options.names import any_of
 from packtool.options.order import OrderKey, order_keys
 from packtool.options.pack import PackArguments
 from packtool.options.record import recorded
@@ -100,7 +100,7 @@ class PackRecipe:
             return
         what = f"{self.strategy.name} does not put documents in a row for being next to each other"
         near = tuple(name for name, each in STRATEGIES.items() if each.neighbours)
-        remedy = f"take {listed(near)} to keep neighbours together, or leave it out"
+        remedy = f"take {any_of(near)} to keep neighbours together, or leave it out"
         warn("order-without-effect", what, remedy=remedy, where="--order-by")
 
 

@@ -18,7 +18,7 @@ from packtool.engines import available_cpus
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import UNFINISHED
-from packtool.formats.schema import InputEntry, listed
+from packtool.formats.schema import InputEntry, listed_files
 from packtool.formats.token_store import Corpus
 from packtool.options.shared import MovingRows
 from packtool.places.cached import Cache, CachedPlace, fetch_all
@@ -137,7 +137,7 @@ def _sizes(stores: Sequence[Place]) -> tuple[int, int]:
     """Return the bytes of all files of some datasets, and the bytes of the largest shard, all its arrays together."""
     files: dict[tuple[str, str], int] = {}
     for place in stores:
-        files |= {(str(place), file.name): file.bytes for file in listed(manifests.read(place))}
+        files |= {(str(place), file.name): file.bytes for file in listed_files(manifests.read(place))}
     shards: Counter[tuple[str, ...]] = Counter()
     for (url, name), size in files.items():
         match = _SHARD_FILE.fullmatch(name)
@@ -184,7 +184,7 @@ def _least_limit(places: Sequence[Place]) -> int | None:
 
 
 def _arrays(place: Place) -> list[InputEntry]:
-    return [file for file in listed(manifests.read(place)) if file.name.endswith(".npy")]
+    return [file for file in listed_files(manifests.read(place)) if file.name.endswith(".npy")]
 
 
 def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:

@@ -11,7 +11,7 @@ from packtool.choosing.documents import StoredDocuments
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, offsets_of
-from packtool.report.schema import ListedDocument, RepeatedText
+from packtool.report.types import ListedDocument, RepeatedText
 
 
 def longest(corpus: Corpus, most: int) -> list[ListedDocument]:
@@ -27,7 +27,7 @@ def longest(corpus: Corpus, most: int) -> list[ListedDocument]:
         order = np.argsort(-lengths[rivals].astype(np.int64), kind="stable")
         best = rivals[order[:most]]
     stores = _Stores(corpus)
-    return list(map(stores.listed, best.tolist()))
+    return list(map(stores.document, best.tolist()))
 
 
 def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
@@ -49,7 +49,7 @@ def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
     stores = _Stores(corpus)
     found = []
     for text in order[times[order] > 1].tolist():
-        first = stores.listed(int(taken[firsts[text]]))
+        first = stores.document(int(taken[firsts[text]]))
         found.append(RepeatedText(documents=int(times[text]), **msgspec.structs.asdict(first)))
     return found
 
@@ -63,7 +63,7 @@ class _Stores:
         self._lengths = corpus.stored_lengths()
         self._firsts: I64 = offsets_of(np.array([store.documents for store in corpus.stores], np.int64))
 
-    def listed(self, number: int) -> ListedDocument:
+    def document(self, number: int) -> ListedDocument:
         """Say what is known of a document."""
         source = int(np.searchsorted(self._firsts, number, side="right")) - 1
         store, document = self._stores[source], number - int(self._firsts[source])

@@ -49,7 +49,7 @@ from packtool.places.typed import place_of, places_of
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.planning.selecting.weights import by_store, weights_in
 from packtool.support.clock import Clock
-from packtool.text.encoding.load import find, info_of
+from packtool.text.encoding.load import find_tokenizer, info_of
 from packtool.warnings import PacktoolWarning
 
 DEFAULT_OUTPUT = {
@@ -225,7 +225,7 @@ def _tokenizer(store: str, stage: PipelineStage | None) -> TokenizerInfo:
     options = {name: stage.options[name] for name in names if name in stage.options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PacktoolWarning)  # tokenize will say it
-        found = find(stage.options.get("tokenizer"), options.pop("revision", None))
+        found = find_tokenizer(stage.options.get("tokenizer"), options.pop("revision", None))
         return info_of(found, **options)
 
 

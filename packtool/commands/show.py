@@ -202,14 +202,14 @@ def _decoder(tokenizer: Tokenizer | None) -> Decode:
 
 def _tokenizer(dataset: PackedDataset | TokenStore, source: str | Path | None) -> Tokenizer | None:
     from packtool.text.encoding.encoders import reference_tokenizer
-    from packtool.text.encoding.load import find, info_of
+    from packtool.text.encoding.load import find_tokenizer, info_of
 
     made_with = dataset.manifest.tokenizer
     if source is None:
         kept = read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)
         if kept:
             return reference_tokenizer(kept[TOKENIZER])
-    found = find(source)
+    found = find_tokenizer(source)
     info = info_of(found, eos_token=None if source is None else made_with.eos_id)
     if info.sha256 == made_with.sha256:
         return reference_tokenizer(found.data)

@@ -21,7 +21,7 @@ from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, is_remote
-from packtool.report.blend_schema import Report
+from packtool.report.blend_types import Report
 from packtool.report.compare import Candidate
 from packtool.report.page import page
 from packtool.support.temporary import discard_runs

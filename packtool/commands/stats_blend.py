@@ -20,7 +20,7 @@ from packtool.reading.blend_schedule import lengths_schedule
 from packtool.reading.dataset import BucketDataset
 from packtool.reading.order import Dealt
 from packtool.reading.stream import Stream
-from packtool.report.blend_schema import BlendedSource, BlendReport, BlendStage, StageShare, WeightPoint
+from packtool.report.blend_types import BlendedSource, BlendReport, BlendStage, StageShare, WeightPoint
 
 _TAKEN = ("path", "html", "quiet", "workers", "scheduler")
 

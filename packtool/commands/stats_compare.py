@@ -17,7 +17,7 @@ from packtool.options.stats import StatsArguments
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.plan import Ints
 from packtool.report.compare import Candidate, PlannedDocuments, candidates, compare
-from packtool.report.schema import (
+from packtool.report.types import (
     Comparison,
 )
 from packtool.support.progress import Progress
@@ -38,7 +38,7 @@ def strategies_tried(options: StatsArguments) -> list[Candidate]:
         return []
     chosen = {name: getattr(options, name) for name in _OF_PLANS}
     asked = {name: value for name, value in chosen.items() if value is not None}
-    tried = candidates(listed(options.compare), listed(options.sequence_length), asked)
+    tried = candidates(without_repeats(options.compare), without_repeats(options.sequence_length), asked)
     return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
 
 
@@ -71,5 +71,5 @@ def comparison_of(
         )
 
 
-def listed(values: Any) -> list[Any]:
+def without_repeats(values: Any) -> list[Any]:
     return list(dict.fromkeys(values or ()))

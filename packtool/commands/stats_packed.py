@@ -16,8 +16,8 @@ from packtool.places.place import Place
 from packtool.planning.metrics.mixing import BatchShares, PairDistanceCounter, PairDistances
 from packtool.planning.metrics.tally import Tally
 from packtool.report.compare import spread_rows
-from packtool.report.packed import packed_sources, read_report, report_of_rows, sample_rows
-from packtool.report.schema import (
+from packtool.report.dataset_report import packed_sources, read_report, report_of_rows, sample_rows
+from packtool.report.types import (
     MeasuredReport,
     PackedSourceFigures,
     SampleRow,

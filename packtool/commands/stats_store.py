@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.exclusions import Exclusions
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
-from packtool.commands.stats_compare import CHOOSING, comparison_of, listed
+from packtool.commands.stats_compare import CHOOSING, comparison_of, without_repeats
 from packtool.engines import Engine
 from packtool.errors import UsageError
 from packtool.formats.token_store import Corpus
@@ -33,8 +33,8 @@ from packtool.planning.plan import Ints, offsets_of
 from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.selecting.subsets import first_of_each
 from packtool.report.compare import Candidate, PlannedDocuments
-from packtool.report.packed import lengths_of
-from packtool.report.schema import (
+from packtool.report.dataset_report import lengths_of
+from packtool.report.types import (
     StoredSourceFigures,
     StoreReport,
 )
@@ -66,7 +66,7 @@ def store_report(
     for store in corpus.stores:
         known.update(store.manifest.counts)
     rows = {candidate.options.sequence_length or max(candidate.options.buckets) for candidate in tried}
-    chosen = choose(corpus, options, exclusions, rows.pop() if len(rows) == 1 else None)
+    chosen = choose_documents(corpus, options, exclusions, rows.pop() if len(rows) == 1 else None)
     if chosen.passes is not None:
         corpus.choose([passes.documents() for passes in chosen.passes])
         known["documents"], known["tokens"] = corpus.documents, corpus.tokens
@@ -129,7 +129,7 @@ def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[
     """
     keeping = [name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos]
     for candidate in tried:
-        if candidate.strategy.name not in keeping and candidate.strategy.name in listed(options.compare):
+        if candidate.strategy.name not in keeping and candidate.strategy.name in without_repeats(options.compare):
             cuts = "cuts" if candidate.strategy.keeps_eos else "leaves out the EOS of"
             what = f"{candidate.strategy.name} {cuts} documents that would fit a row, and these are conversations"
             remedy = f"give --too-long cut, or strategies that keep documents whole: {', '.join(keeping)}"

@@ -15,13 +15,13 @@ from packtool.commands.tokenize import tokenized
 from packtool.engines import Engine
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.options.arguments import as_flags
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.report.compare import Candidate
-from packtool.report.schema import StoreReport
+from packtool.report.types import StoreReport
 from packtool.support.temporary import temporary_directory
 
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
@@ -64,5 +64,5 @@ def texts_report(location: str, tried: Sequence[Candidate], options: StatsArgume
         if made.counts["rejected"]:
             command += ["--on-error", "skip"]
         report = store_report([store], tried, options, engine, f"{shlex.join(command)} && ", exclusions)
-        room = sum(map(attrgetter("bytes"), listed(manifests.read(store))))
+        room = sum(map(attrgetter("bytes"), listed_files(manifests.read(store))))
         return msgspec.structs.replace(report, path=location, temporary_bytes=room)

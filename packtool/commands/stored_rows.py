@@ -33,8 +33,8 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing.strategy import draws
 from packtool.planning.plan import I64
 from packtool.planning.shuffling.atom import AtomShuffle
-from packtool.report.packed import packed_sources, read_report, report_of_rows
-from packtool.report.schema import PackedReport
+from packtool.report.dataset_report import packed_sources, read_report, report_of_rows
+from packtool.report.types import PackedReport
 from packtool.support.version import __version__
 from packtool.writing.shards import write_shards
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles

@@ -18,7 +18,7 @@ from packtool.support.clock import Clock
 from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.blocks import plan
-from packtool.text.corpus.find import Texts, find
+from packtool.text.corpus.find import Texts, find_texts
 from packtool.text.corpus.records import shown
 from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
@@ -56,7 +56,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
 def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> TokenizeResult:
     """Tokenize with an engine that the caller has; `called` is what warnings call the store."""
     clock = Clock()
-    texts = find(options)
+    texts = find_texts(options)
     tokenizer = load(options, texts.kind, texts.most_bytes)
     recipe = StoreRecipe.of(options, texts, tokenizer)
     place = place_of(options.output)

@@ -20,7 +20,7 @@ from packtool.planning.plan import I64
 from packtool.support.sizes import plural
 from packtool.text.encoding.added import with_special
 from packtool.text.encoding.encoders import ReferenceEncoder
-from packtool.text.encoding.load import FoundTokenizer, find
+from packtool.text.encoding.load import FoundTokenizer, find_tokenizer
 
 SAMPLE = 1000
 """Documents to draw from a store, besides one of each file."""
@@ -77,7 +77,7 @@ def check_tokenizer(store: TokenStore, source: str | Path) -> TokenizerCheck:
     if TOKENIZER not in kept:
         what, remedy = f"{where} does not hold its own tokenizer, so no text is known", "tokenize again"
         raise UsageError("texts-not-known", what, remedy=remedy, where="--tokenizer")
-    own, other = _encoder(store, FoundTokenizer(kept, where)), _encoder(store, find(source))
+    own, other = _encoder(store, FoundTokenizer(kept, where)), _encoder(store, find_tokenizer(source))
     drawn = _sample(store)
     told = equal = 0
     problem = None

@@ -25,7 +25,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.kept_columns import is_absent
 from packtool.formats.names import ORIGIN
 from packtool.formats.packed import PackedBucket, PackedDataset
-from packtool.formats.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed
+from packtool.formats.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed_files
 from packtool.formats.token_store import Corpus, TokenStore, count_trained, document_lengths
 from packtool.options.check import check_input
 from packtool.options.inspecting import VerifyArguments
@@ -38,8 +38,8 @@ from packtool.planning.arrays import blocks
 from packtool.planning.metrics.ledger import require_counted
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
-from packtool.report.packed import packed_sources
-from packtool.report.schema import SCHEMA_VERSION
+from packtool.report.dataset_report import packed_sources
+from packtool.report.types import SCHEMA_VERSION
 from packtool.support.progress import Progress
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
 from packtool.writing.kept_columns import kept_values
@@ -93,11 +93,11 @@ def verify(options: VerifyArguments) -> VerifyResult:
         manifest = manifests.read(place)
         if not isinstance(manifest, StoreManifest):
             check_input(options, "packed datasets")
-        files, stores = [(place, file) for file in listed(manifest)], given
+        files, stores = [(place, file) for file in listed_files(manifest)], given
         if isinstance(manifest, PackedManifest) and manifest.index_only:
             stores = store_places(PackedDataset(place), given)
             for store in stores:
-                files += [(store, file) for file in listed(manifests.read(store))]
+                files += [(store, file) for file in listed_files(manifests.read(store))]
         size = sum(file.bytes for _, file in files)
         problems: list[PacktoolError] = []
         with Progress(size, "verify", quiet=options.quiet) as bar:
@@ -443,7 +443,7 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
         first_fresh = begin + rows.repeated[real]  # repeated tokens are a segment's first ones
         fresh.add(first_fresh, end)
         again.add(begin, first_fresh)
-    begin, end = fresh.joined()
+    begin, end = fresh.intervals()
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
     # If any two intervals overlap, two that are neighbours in this order do.
@@ -451,7 +451,7 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
     if twice.size:
         raise _placed(dataset, starts, int(begin[twice[0] + 1]), "is placed twice, without being marked as repeated")
     covered = offsets_of(end - begin)
-    first, last = again.joined()
+    first, last = again.intervals()
     covered_inside = _before(last, begin, end, covered) - _before(first, begin, end, covered)
     lost = np.flatnonzero(covered_inside != last - first)
     if lost.size:
@@ -475,7 +475,7 @@ class _Intervals:
         self._begins.append(begin[inside])
         self._ends.append(end[inside])
 
-    def joined(self) -> tuple[I64, I64]:
+    def intervals(self) -> tuple[I64, I64]:
         """Return the begins and the ends of all intervals, in the order in which they were added."""
         none = np.empty(0, np.int64)
         return np.concatenate([none, *self._begins]), np.concatenate([none, *self._ends])

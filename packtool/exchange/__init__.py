@@ -15,7 +15,7 @@ from importlib import import_module
 from packtool.errors import UsageError
 from packtool.exchange.model import Contents, Format
 from packtool.options.check import suggest
-from packtool.options.names import EXPORTS, IMPORTS, listed
+from packtool.options.names import EXPORTS, IMPORTS, any_of
 
 FORMATS: dict[str, Format] = {
     name: import_module(f"packtool.exchange.formats.{name}".replace("-", "_")).FORMAT
@@ -45,7 +45,7 @@ def require_held(format: Format, contents: Contents) -> None:
     if reject is None:
         return
     able = tuple(sorted(name for name in EXPORTS if FORMATS[name].reject(contents) is None))
-    choices = [f"choose {listed(able)}"] if able else []
+    choices = [f"choose {any_of(able)}"] if able else []
     remedy = ", or ".join([*choices, *([reject.otherwise] if reject.otherwise else [])])
     what = reject.told(format, contents)
     raise UsageError(reject.code, what, remedy=remedy or "choose other contents", where="--format")

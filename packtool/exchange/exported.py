@@ -16,7 +16,7 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.exchange.model import Contents, Part, SequenceBlock, groups
 from packtool.formats import manifest as manifests
-from packtool.formats.on_demand import joined
+from packtool.formats.on_demand import joined_contents
 from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus, TokenStore
@@ -70,8 +70,8 @@ class _Stored:
 
     def __init__(self, stores: Sequence[TokenStore]) -> None:
         self.stores = stores
-        self.shards = joined([store.shards for store in stores])
-        self.offsets = joined([store.offsets for store in stores])
+        self.shards = joined_contents([store.shards for store in stores])
+        self.offsets = joined_contents([store.offsets for store in stores])
         self.firsts = offsets_of(np.array([store.documents for store in stores], np.int64))
         begins, shards = [], []
         for number, store in enumerate(stores):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from packtool.engines import Threads
 from packtool.errors import DataError
-from packtool.exchange.model import Format, Found, ReadOptions
+from packtool.exchange.model import Format, ReadDocuments, ReadOptions
 from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import write_loss, write_shard
 from packtool.outputs.output import Output
@@ -96,7 +96,9 @@ def say_loss(files: Iterable[Path], chosen: Format, options: ReadOptions) -> boo
     return False
 
 
-def _first(file: Path, read: Callable[[Path, ReadOptions], Iterator[Found]], options: ReadOptions) -> Found | None:
+def _first(
+    file: Path, read: Callable[[Path, ReadOptions], Iterator[ReadDocuments]], options: ReadOptions
+) -> ReadDocuments | None:
     """Return the first documents of a file; None where there are none, or reading them will fail with the reason.
 
     The first row is enough, unless it alone has a column that is refused where all rows have it.
@@ -141,7 +143,7 @@ def import_file(
 
     read_as: dict[str, None] = {}
 
-    def noted() -> Iterator[Found]:
+    def noted() -> Iterator[ReadDocuments]:
         for found in read(file, options):
             read_as.update(dict.fromkeys(found.read_as))
             yield found
@@ -170,7 +172,9 @@ class Documents(NamedTuple):
         return np.ones(len(self.ids), np.uint8) if self.loss is None else self.loss
 
 
-def documents(parts: Iterable[Found], info: TokenizerInfo, where: str, counts: Counter[str]) -> Iterator[Documents]:
+def documents(
+    parts: Iterable[ReadDocuments], info: TokenizerInfo, where: str, counts: Counter[str]
+) -> Iterator[Documents]:
     """Yield whole documents, each ended by EOS. Where boundaries are not known, a document ends with each EOS.
 
     Args:
@@ -207,7 +211,7 @@ def documents(parts: Iterable[Found], info: TokenizerInfo, where: str, counts: C
         yield _ended(ids, np.array([len(ids)]), info.eos_id, counts)
 
 
-def _begins_with_eos(part: Found, eos_id: int) -> bool:
+def _begins_with_eos(part: ReadDocuments, eos_id: int) -> bool:
     """Return whether EOS begins each document of a file, as llm.c and nanochat write it, and not ends it.
 
     Then it is the first token of the file, and not the last.

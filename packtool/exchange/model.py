@@ -155,7 +155,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadDocuments:
     """Sequences that a reader yields from a file.
 
     Attributes:
@@ -246,7 +246,7 @@ class Format:
     inside: Callable[[Path], list[Path] | None] | None = None
     part: Callable[[Path, Contents, Part], list[ExportedFile]] | None = None
     finish: Callable[[Path, Contents, list[ExportedFile]], list[ExportedFile]] | None = None
-    read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
+    read: Callable[[Path, ReadOptions], Iterator[ReadDocuments]] | None = None
 
     def read_with(self, path: Path) -> list[Path]:
         """List a file that is read, and its companions."""

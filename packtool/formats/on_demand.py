@@ -95,7 +95,7 @@ def open_arrays(
     return open_all([entry.shape[0] for entry in entries], open_one, place, keep)
 
 
-def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
+def joined_contents(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
     """Join the contents of several datasets, one after another."""
     if all(map(_is_held, parts)):
         return list(chain.from_iterable(parts))

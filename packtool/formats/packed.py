@@ -20,12 +20,12 @@ import numpy.typing as npt
 
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
-from packtool.formats.batches import read_batches
+from packtool.formats.batch_table import read_batches
 from packtool.formats.files import WRITE_BYTES, NpyWriter, write_array
 from packtool.formats.kept_columns import KeptColumns
 from packtool.formats.names import LOSS, OFFSET, SEGMENT, shard_file
 from packtool.formats.on_demand import held, open_all, open_arrays, slice_reader
-from packtool.formats.schema import Bucket, PackedManifest, PackedShard, listed
+from packtool.formats.schema import Bucket, PackedManifest, PackedShard, listed_files
 from packtool.formats.segment_table import (
     from_table,
     no_segments,
@@ -380,7 +380,7 @@ class PackedDataset:
         ]
         if keep is not None:
             kept = ("tokens", "loss", "segments", "segment_offsets", "column", "categories")
-            files = listed(manifest)
+            files = listed_files(manifest)
             self.place.require([file for file in files if PurePosixPath(file.name).name.partition("-")[0] in kept])
 
     @property

@@ -535,7 +535,7 @@ def _ending(shard: TokenShard | PackedShard) -> str | None:
 Manifest = StoreManifest | PackedManifest | ExportManifest
 
 
-def listed(manifest: Manifest) -> Iterator[InputEntry]:
+def listed_files(manifest: Manifest) -> Iterator[InputEntry]:
     """Yield every file that a manifest lists, by its name relative to the manifest."""
     files: list[FileEntry | InputEntry | None] = []
     if isinstance(manifest, StoreManifest):

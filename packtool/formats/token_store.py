@@ -21,7 +21,7 @@ from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import NpyWriter, write_array, write_listed
 from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.formats.on_demand import held, joined, open_arrays
+from packtool.formats.on_demand import held, joined_contents, open_arrays
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.options.kinds import shown
 from packtool.places.npy import FileEntry
@@ -436,7 +436,7 @@ class Corpus:
     @cached_property
     def shards(self) -> Sequence[np.ndarray[Any, Any]]:
         """The tokens of all stores."""
-        return joined([store.shards for store in self.stores])
+        return joined_contents([store.shards for store in self.stores])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the places of the stores, and the arrays computed from their offsets."""

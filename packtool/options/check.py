@@ -13,7 +13,7 @@ from packtool.errors import UsageError
 from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag, given
 from packtool.options.kinds import GLOBS, LOCATION, OF_FIELDS, OF_PLACES, shown
-from packtool.options.names import listed
+from packtool.options.names import any_of
 from packtool.options.values import read_value
 from packtool.options.where import WHERE
 
@@ -78,7 +78,7 @@ def _require(arguments: object, declaration: Declared, needs: Needs) -> None:
     """Refuse an option without the one that it needs."""
     value = getattr(arguments, needs.name)
     if not needs.values and not given(arguments, needs.names):
-        raise _no_effect(declaration, f"without {listed(tuple(map(flag, needs.names)))}", needs)
+        raise _no_effect(declaration, f"without {any_of(tuple(map(flag, needs.names)))}", needs)
     if needs.values and value not in needs.values:
         raise _no_effect(declaration, f"while {flag(needs.name)} is {value}", needs)
 
@@ -156,7 +156,7 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
     for declaration in given(arguments, options):
         if declaration.taken(chosen) or _atoms_are_rows(arguments, declaration):
             continue
-        remedy = declaration.option.instead or f"leave it out, or use {chooser} {listed(declaration.option.taken_by)}"
+        remedy = declaration.option.instead or f"leave it out, or use {chooser} {any_of(declaration.option.taken_by)}"
         what = f"{chooser} {chosen} does not take this option"
         raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
     needed = [each for each in options.values() if each.option.required and each.taken(chosen)]

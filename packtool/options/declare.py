@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal
 
 from packtool.options.kinds import Kind
-from packtool.options.names import listed
+from packtool.options.names import any_of
 
 Group = Literal[
     "Input",
@@ -71,8 +71,8 @@ class Needs:
         >>> Needs("on_error", "give it", ("skip", "quarantine")).help
         'Needs --on-error skip or quarantine.'
         """
-        values = f" {listed(self.values)}" if self.values else ""
-        return f"Needs {listed(tuple(map(flag, self.names)))}{values}."
+        values = f" {any_of(self.values)}" if self.values else ""
+        return f"Needs {any_of(tuple(map(flag, self.names)))}{values}."
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Excludes:
         >>> Excludes(("ids_field", "conversations")).help
         'Not with --ids-field or --conversations.'
         """
-        return f"Not with {listed(tuple(map(flag, self.names)))}."
+        return f"Not with {any_of(tuple(map(flag, self.names)))}."
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Only:
         >>> Only(("texts", "conversations")).help
         'Only for texts or conversations.'
         """
-        return f"Only for {listed(self.inputs)}."
+        return f"Only for {any_of(self.inputs)}."
 
 
 @dataclass(frozen=True)

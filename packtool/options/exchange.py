@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from packtool.options.declare import Only, Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import FLAG, LOCATION, PATHS, PLACES, TEXT
-from packtool.options.names import EXPORTS, IMPORTS, listed
+from packtool.options.names import EXPORTS, IMPORTS, any_of
 from packtool.options.shared import CheckInput, EosToken, Many, OutputOption, Revision, StoresMoved, Writing
 
 
@@ -21,7 +21,7 @@ class ImportArguments(Writing):
     ]
     output: OutputOption
     _: KW_ONLY
-    format: Annotated[str, Option(TEXT, f"Format: {listed(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
+    format: Annotated[str, Option(TEXT, f"Format: {any_of(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
     tokenizer: Annotated[
         str | Path | None,
         Option(
@@ -66,7 +66,7 @@ class ExportArguments(DocumentOptions, Writing):
     output: OutputOption
     _: KW_ONLY
     format: Annotated[
-        str, Option(TEXT, f"Format: {listed(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
+        str, Option(TEXT, f"Format: {any_of(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
     ]
     store: StoresMoved = ()
     check_input: CheckInput = True

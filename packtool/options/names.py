@@ -81,10 +81,10 @@ OTHER_OPTIONS = {
 """Names of options in other tools, and here."""
 
 
-def listed(names: tuple[str, ...]) -> str:
+def any_of(names: tuple[str, ...]) -> str:
     """List names as a sentence does.
 
-    >>> listed(METHODS)
+    >>> any_of(METHODS)
     'atom, partial or bucket'
     """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

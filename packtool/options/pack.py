@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Excludes, Option
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACES, TEXT, TEXT_OR_ID
-from packtool.options.names import STRATEGIES, listed
+from packtool.options.names import STRATEGIES, any_of
 from packtool.options.order import ORDER
 from packtool.options.plans import PackOptions
 from packtool.options.shared import (
@@ -35,11 +35,11 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         str,
         Option(
             TEXT,
-            f"Strategy: {listed(STRATEGIES)}.",
+            f"Strategy: {any_of(STRATEGIES)}.",
             "Rows",
             metavar="NAME",
             suggestions=STRATEGIES,
-            missing=f"give {listed(STRATEGIES)}; packtool stats STORE --compare all says what each would make of it",
+            missing=f"give {any_of(STRATEGIES)}; packtool stats STORE --compare all says what each would make of it",
         ),
     ]
     shuffle: Annotated[

@@ -27,7 +27,7 @@ import xxhash
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_begun, is_ours
-from packtool.formats.schema import FORMAT_VERSION, listed
+from packtool.formats.schema import FORMAT_VERSION, listed_files
 from packtool.options.arguments import changed, plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
@@ -221,7 +221,7 @@ def preview(place: Place, state: State) -> Occupancy:
     try:
         there = look(place)
         if isinstance(there, Finished) and state.same(there.by):
-            place.require(list(listed(manifests.read(place))))
+            place.require(list(listed_files(manifests.read(place))))
             return "finished"
     except (OSError, PacktoolError):
         return "other"  # a dry run never fails because of its output: the run itself reports what is wrong there
@@ -428,7 +428,7 @@ def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
 
 def _require_whole(place: Place) -> None:
     """Require all files of a finished output to be there with the sizes that they were written with."""
-    files = list(listed(manifests.read(place)))
+    files = list(listed_files(manifests.read(place)))
     try:
         place.require(files)
     except DataError as error:
@@ -511,7 +511,7 @@ def _known(place: Place) -> set[str]:
         UsageError: its manifest can't be read.
     """
     try:
-        return {entry.name for entry in listed(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}
+        return {entry.name for entry in listed_files(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}
     except PacktoolError as error:
         what = f"holds a manifest that does not tell which files are packtool's: {error.what}"
         remedy = "remove the directory yourself, or choose another output"

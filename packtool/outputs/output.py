@@ -30,7 +30,7 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
-from packtool.formats.schema import Manifest, OtherFile, listed
+from packtool.formats.schema import Manifest, OtherFile, listed_files
 from packtool.outputs.delivery import Delivery, require_mark, taken
 from packtool.outputs.lock import Lock
 from packtool.places.local import PARTIAL, LocalPlace
@@ -173,7 +173,7 @@ class Output:
 
     def _keep(self, manifest: Manifest) -> None:
         """Require the files of a manifest, and the output to be still this run's; remove all but these files."""
-        files = {each.name: each.bytes for each in listed(manifest)}
+        files = {each.name: each.bytes for each in listed_files(manifest)}
         there = self.place.names()
         for name, size in files.items():
             found = there.get(name)

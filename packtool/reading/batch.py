@@ -22,7 +22,7 @@ from packtool.errors import UsageError
 from packtool.formats.kept_columns import absent
 from packtool.options.check import suggest
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
-from packtool.reading.columns import PREFIX, Values, columns_in, require_columns
+from packtool.reading.column_fields import PREFIX, Values, columns_in, require_columns
 
 IGNORED = -100
 """The label of places without a target, as PyTorch's losses expect it."""

@@ -102,7 +102,7 @@ class GlobalBatches:
     Attributes:
         even: without `drop_last`, make all batches of a pass as equal as possible, rather than the last one small.
         place: behind the last global batch, the same on every rank.
-        moves: a number that changes whenever anything but the present iteration moves the place.
+        generation: a number that changes whenever anything but the present iteration moves the place.
     """
 
     def __init__(
@@ -138,15 +138,15 @@ class GlobalBatches:
         self._named = False  # `set_epoch` named the pass, and nothing was read since
         self._read = False
         self._empty = 0  # loops without a batch, one after another
-        self.moves = 0
+        self.generation = 0
         self._take_rank(rank, world_size)
 
     def __iter__(self) -> Iterator[Turn]:
         """Iterate over the rest of this pass, or over the next if this one came to its end."""
         turns = self.begin()
-        moves = self.moves
+        generation = self.generation
         for turn in turns:
-            self.require_unmoved(moves)
+            self.require_unmoved(generation)
             self.take(turn)
             self._ahead = turn.ahead
             yield turn._replace(addresses=turn.addresses[: len(turn.addresses) - turn.filled], filled=0)
@@ -227,17 +227,17 @@ class GlobalBatches:
         _require(not self._read, what, "make the loader anew, or give it rank and world_size", "rank")
         self._take_rank(rank, world_size)
 
-    def require_unmoved(self, moves: int) -> None:
+    def require_unmoved(self, generation: int) -> None:
         """Refuse to continue an iteration after another one, `set_epoch`, `skip` or a loaded state moved the place.
 
         Args:
-            moves: the number in `moves` when the iteration began.
+            generation: the number in `generation` when the iteration began.
 
         Raises:
             UsageError: it is another number now.
         """
         what = "another loop, set_epoch, skip or load_state_dict has moved the loader since this loop began"
-        _require(moves == self.moves, what, "finish or break out of the loop first", "loader")
+        _require(generation == self.generation, what, "finish or break out of the loop first", "loader")
 
     def reset(self) -> None:
         """Begin with the first sample again."""
@@ -294,7 +294,7 @@ class GlobalBatches:
         self.place = self._begun = self._next_place()
         self._resumed = self._named = False
         self._read = True
-        self.moves += 1
+        self.generation += 1
         self._count_empty_loops()
         return self._turns(self.consumed, self._end)
 
@@ -415,7 +415,7 @@ class GlobalBatches:
 
     def _go_to(self, place: RunPlace) -> None:
         """Move to a place, of which nothing is read yet."""
-        self.moves += 1
+        self.generation += 1
         self.place = self._begun = place
         self._ahead = place.samples
         self._resumed = self._named = False

@@ -11,7 +11,7 @@ import numpy as np
 from packtool.blending.blend import Blend
 from packtool.planning.plan import I64
 from packtool.reading.batch import Batch
-from packtool.reading.columns import Names
+from packtool.reading.column_fields import Names
 from packtool.reading.dataset import BucketDataset, open_recipe
 from packtool.reading.order import Dealt
 from packtool.reading.rows import Index, RowArray, number_of, numbers_of

@@ -14,7 +14,7 @@ from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
 from packtool.planning.plan import I64, Segments, cut_off
 from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
-from packtool.reading.columns import Values, columns_in, require_columns
+from packtool.reading.column_fields import Values, columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, OpenedRows, Recipe, read, single
 from packtool.reading.rows import Index, RowArray, Rows, number_of, numbers_of
@@ -23,7 +23,7 @@ from packtool.support.sizes import plural
 Result = TypeVar("Result")
 
 
-class _Packed:
+class _OpenedDataset:
     """The common parts of opened datasets.
 
     It is pickled as its path and epoch: a worker process opens it again, and no tokens are sent.
@@ -254,7 +254,7 @@ class _Packed:
         return "" if recipe.epoch is None else f", epoch {recipe.epoch.number} of seed {recipe.epoch.seed}"
 
 
-class Dataset(_Packed):
+class Dataset(_OpenedDataset):
     """A packed dataset of one sequence length: a sequence of rows.
 
     Attributes:
@@ -328,7 +328,7 @@ class Dataset(_Packed):
         return other
 
 
-class BucketDataset(_Packed):
+class BucketDataset(_OpenedDataset):
     """A packed dataset of several sequence lengths: a sequence of batches, each with rows of one length.
 
     Attributes:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.planning.plan import I64, Segments, offsets_of, ranges
 from packtool.reading.batch import FIELDS, IGNORED, Batch, longest, make_batch
-from packtool.reading.columns import Values
+from packtool.reading.column_fields import Values
 from packtool.reading.rows import RowArray
 from packtool.reading.stores import stores_of
 
@@ -85,7 +85,7 @@ def of_no_rows(length: int) -> RawBatch:
     return RawBatch(np.empty((0, length), np.uint16), _whole(0, length), None)
 
 
-def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
+def joined_rows(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
     """Join rows that were read in parts.
 
     A part without segments has rows of one segment each; rows with padding always have segments.
@@ -95,7 +95,7 @@ def joined(rows: int, parts: Iterable[tuple[I64, RawBatch]]) -> RawBatch:
         parts: the places of a part's rows among all rows, and the part.
 
     >>> one, two = (RawBatch(np.array([[number, 9]]), None, None) for number in (5, 6))
-    >>> joined(2, [(np.array([1]), one), (np.array([0]), two)]).tokens.tolist()
+    >>> joined_rows(2, [(np.array([1]), one), (np.array([0]), two)]).tokens.tolist()
     [[6, 9], [5, 9]]
     """
     read: list[tuple[I64, RawBatch]] = []

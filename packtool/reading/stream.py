@@ -20,9 +20,9 @@ from packtool.errors import UsageError
 from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
-from packtool.reading.columns import BlendedColumns, Names, columns_in
+from packtool.reading.column_fields import BlendedColumns, Names, columns_in
 from packtool.reading.order import Dealt, Order, Straight
-from packtool.reading.raw_batch import RawBatch, joined, of_no_rows
+from packtool.reading.raw_batch import RawBatch, joined_rows, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
 from packtool.reading.source import Source
 from packtool.reading.sources import Kept, open_sources
@@ -229,7 +229,7 @@ class Stream:
             self._all_columns.require(options["fields"])
         if len(addresses):
             parts = ((part.places, self._read(part, wanted, options)) for part in _parts(addresses))
-            raw = joined(len(addresses), parts)
+            raw = joined_rows(len(addresses), parts)
         else:
             if length is None:
                 length = self._length

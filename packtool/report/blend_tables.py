@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from packtool.report.blend_schema import BlendedSource, BlendReport, StageShare, WeightPoint
+from packtool.report.blend_types import BlendedSource, BlendReport, StageShare, WeightPoint
 from packtool.report.charts import Series, abridged
 from packtool.report.figures import count, number, percent
 from packtool.report.tables import Table, TableColumn, table_of

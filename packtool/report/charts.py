@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from packtool.report.figures import count, percent, short
-from packtool.report.schema import SampleRow
+from packtool.report.types import SampleRow
 
 WIDTH, HEIGHT = 360, 240
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 30, 40

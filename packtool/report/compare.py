@@ -32,8 +32,8 @@ from packtool.planning.packing.strategy import mixes
 from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.permutation import COMPARED, keys
-from packtool.report import packed
-from packtool.report.schema import Comparison, StrategyOptions, Timing, Trial
+from packtool.report import dataset_report
+from packtool.report.types import Comparison, StrategyOptions, Timing, Trial
 from packtool.report.verdict import advise, verdicts
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import Layout
@@ -346,10 +346,10 @@ def _try(
         metrics=metrics,
         attention=ratio(metrics.attention_full, stream_pairs),
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
-        buckets=packed.bucket_figures(tallies, measures.buckets),
-        documents_per_row=packed.documents_per_row(measures.documents_in_row),
-        stages=packed.stages_of(plans) or None,
-        sample_rows=packed.sample_rows(rows_to_draw(lengths, candidate), lengths),
+        buckets=dataset_report.bucket_figures(tallies, measures.buckets),
+        documents_per_row=dataset_report.documents_per_row(measures.documents_in_row),
+        stages=dataset_report.stages_of(plans) or None,
+        sample_rows=dataset_report.sample_rows(rows_to_draw(lengths, candidate), lengths),
     )
     return trial, timing
 

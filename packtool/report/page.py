@@ -13,12 +13,13 @@ from packtool.outputs.tokenizer_files import is_default
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.summary import Metrics
 from packtool.report import charts, tables
-from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import left_out, often_repeated, sources_table, stages_table, weight_lines
+from packtool.report.blend_types import BlendReport, Report
 from packtool.report.charts import Bin, Series
 from packtool.report.choice_words import choice_in_words
 from packtool.report.figures import count, number, options_in_words, percent, short
-from packtool.report.schema import (
+from packtool.report.tables import Cell, Table, TableColumn, name_of
+from packtool.report.types import (
     Advice,
     ChosenStrategy,
     Comparison,
@@ -30,7 +31,6 @@ from packtool.report.schema import (
     Trial,
     Verdict,
 )
-from packtool.report.tables import Cell, Table, TableColumn, name_of
 from packtool.report.verdict import Judgement, judge
 from packtool.report.written import has_all
 from packtool.support.sizes import plural

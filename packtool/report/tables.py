@@ -14,7 +14,7 @@ from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics
 from packtool.report.choice_words import reason_in_words
 from packtool.report.figures import UNKNOWN, count, number, percent, short, times, times_random
-from packtool.report.schema import (
+from packtool.report.types import (
     BucketFigures,
     Comparison,
     ListedDocument,

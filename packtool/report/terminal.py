@@ -19,10 +19,11 @@ from rich.text import Text
 from packtool.errors import visible
 from packtool.outputs.tokenizer_files import is_default
 from packtool.report import tables
-from packtool.report.blend_schema import BlendReport, Report
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
+from packtool.report.blend_types import BlendReport, Report
 from packtool.report.figures import count, number, short
-from packtool.report.schema import (
+from packtool.report.tables import Cell, Table, TableColumn
+from packtool.report.types import (
     Advice,
     ChosenStrategy,
     Comparison,
@@ -32,7 +33,6 @@ from packtool.report.schema import (
     StoreReport,
     Verdict,
 )
-from packtool.report.tables import Cell, Table, TableColumn
 from packtool.report.verdict import judge
 from packtool.report.written import figures
 from packtool.support.sizes import plural, show_bytes

@@ -16,7 +16,7 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import Metrics
 from packtool.planning.packing import STRATEGIES
 from packtool.report.figures import count, number, percent, times, times_random
-from packtool.report.schema import (
+from packtool.report.types import (
     Advice,
     ChosenStrategy,
     PackedReport,

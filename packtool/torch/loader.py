@@ -29,7 +29,7 @@ from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.reading.batch import IGNORED, check_options, make_batch
 from packtool.reading.batches import GlobalBatches, Turn
-from packtool.reading.columns import Names
+from packtool.reading.column_fields import Names
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.stream import LENGTH, Stream
 from packtool.torch.labels import KINDS
@@ -161,7 +161,7 @@ class Loader:
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
         returned, sent = tee(self.sampler.begin())
-        moves = self.sampler.moves
+        generation = self.sampler.generation
         if self._workers["num_workers"]:
             turns = (turn for (turn,) in self.sampler.together(sent, 0))
             # Type: ignore[arg-type,unused-ignore].
@@ -171,7 +171,7 @@ class Loader:
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
         targets = counted = 0  # of the global batch that ends before this sample
         for batch, turn in zip(batches, returned, strict=True):
-            self.sampler.require_unmoved(moves)
+            self.sampler.require_unmoved(generation)
             if turn.filled:
                 ignore_last(batch, turn.filled)
             if self._counts_targets:

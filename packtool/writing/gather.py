@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from packtool.errors import DataError
 from packtool.formats.names import LOSS
-from packtool.formats.on_demand import OnDemand, joined, sizes_of
+from packtool.formats.on_demand import OnDemand, joined_contents, sizes_of
 from packtool.places.bucket import REQUESTS
 from packtool.places.slices import SliceReader
 from packtool.places.store import RangedArray
@@ -66,7 +66,7 @@ class Gatherer:
         self._read = read
         self._dtype = dtype
         self._fills = [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]
-        self._copy = copier(joined([shards, self._fills]), dtype)
+        self._copy = copier(joined_contents([shards, self._fills]), dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, as one 1-D array."""
@@ -133,7 +133,7 @@ class LossGatherer:
         longest: int,
         read: SliceReader | None = None,
     ) -> None:
-        columns = joined([store for store in stores if store is not None])
+        columns = joined_contents([store for store in stores if store is not None])
         known = np.repeat([store is not None for store in stores], shards)
         ones = len(columns) + 1  # the array that is filled for inserted EOS serves every token of other stores
         number = np.where(known, np.cumsum(known) - 1, ones)

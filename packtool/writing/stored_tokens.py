@@ -20,7 +20,7 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LOSS, OFFSET
-from packtool.formats.on_demand import OnDemand, joined, sizes_of, slice_reader
+from packtool.formats.on_demand import OnDemand, joined_contents, sizes_of, slice_reader
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
@@ -186,8 +186,8 @@ class StoredTokens:
                 tokens_at.append((store.place, shard.tokens))
                 if shard.loss:
                     loss_at.append((store.place, shard.loss))
-        shards = joined([store.shards for store in self.stores])
-        offsets = joined([store.offsets for store in self.stores])
+        shards = joined_contents([store.shards for store in self.stores])
+        offsets = joined_contents([store.offsets for store in self.stores])
         self._longest = max(bucket.sequence_length for bucket in manifest.buckets)
         self._bounds = _bounds(offsets)
         self._tokens = np.array(sizes_of(shards), np.int64)

@@ -14,7 +14,7 @@ import packtool
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions, plan
-from packtool.report.packed import report_of_rows
+from packtool.report.dataset_report import report_of_rows
 from packtool.report.page import page
 from packtool.writing.layout import Layout
 from tests.browser.browser import open_page

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import packtool
-from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.exclusions import NOTHING
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
@@ -119,7 +119,10 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
     assert dataset.manifest.choice is not None
     behind = Corpus(stores)
     behind.choose(
-        [each.documents() for each in choose(behind, PackArguments(stores, "nowhere", **options), NOTHING).passes]
+        [
+            each.documents()
+            for each in choose_documents(behind, PackArguments(stores, "nowhere", **options), NOTHING).passes
+        ]
     )
     stored = behind.chosen + np.repeat([0, 1 << 32], behind.store_documents)
     (bucket,) = dataset.buckets
@@ -148,7 +151,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
         gc.collect()
         tracemalloc.start()
         with budget.arrays_for(corpus.documents, tmp_path) as made:
-            chosen = choose(corpus, options, NOTHING, 16, made)
+            chosen = choose_documents(corpus, options, NOTHING, 16, made)
             with planning.planned(STRATEGIES["concat"], corpus, options, budget, tmp_path, chosen.passes):
                 found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -272,7 +275,7 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
         options = PackArguments(
             pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
         )
-        chosen = choose(Corpus(pool), options, NOTHING)
+        chosen = choose_documents(Corpus(pool), options, NOTHING)
         return chosen.choice.sources
 
     shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -302,7 +305,7 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
     threading.Thread(target=edited, daemon=True).start()
     options = PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe)
-    chosen = choose(Corpus(stores), options, check_choice(options))
+    chosen = choose_documents(Corpus(stores), options, check_choice(options))
     assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
     left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
     assert [document for document in range(4) if document not in left] == [2]

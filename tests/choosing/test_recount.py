@@ -20,7 +20,7 @@ import pytest
 import xxhash
 
 import packtool
-from packtool.choosing.choose import check_choice, choose
+from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import Corpus, TokenStore
@@ -280,7 +280,7 @@ def recount(cases: int, seed: int, place: Path) -> int:
         corpus = Corpus(stores.paths)
         chosen: Chosen | None = None
         with suppress(PacktoolError):
-            chosen = choose(corpus, given, check_choice(given))
+            chosen = choose_documents(corpus, given, check_choice(given))
         assert (chosen is None) == (wanted is None), (case, options)
         if chosen is None or wanted is None:
             refused += 1

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from packtool.report.schema import MeasuredReport
+from packtool.report.types import MeasuredReport
 
 
 def as_json(report: msgspec.Struct) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.support.sizes import show_bytes
 from tests.shell import Shell
 from tests.stores import write_store
@@ -70,7 +70,7 @@ def test_pack_says_what_it_will_write(place: Path, options: dict[str, Any]) -> N
     said = dict(preview.written)
     assert said.pop("rows") == manifest.ledger.rows
     assert said.pop("tokens") == manifest.ledger.output
-    arrays = sum(file.bytes for file in listed(manifest) if file.name.endswith(".npy"))
+    arrays = sum(file.bytes for file in listed_files(manifest) if file.name.endswith(".npy"))
     assert said.pop("bytes") == arrays + sum(file.bytes for file in manifest.tokenizer_files)
     assert not said
 

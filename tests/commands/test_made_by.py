@@ -16,7 +16,7 @@ from packtool.formats import manifest as manifests
 from packtool.options.arguments import command_line, plain_arguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.report.page import page
-from packtool.report.schema import MeasuredReport
+from packtool.report.types import MeasuredReport
 from tests.shell import Shell
 from tests.stores import contents
 

@@ -12,7 +12,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from tests.interrupting import flip
 from tests.stores import contents, rewrite, write_store
 
@@ -59,7 +59,7 @@ def test_a_run_tries_orders_without_tokens_and_writes_them_last(place: Path) -> 
 def test_info_counts_its_shards_and_weighs_it(place: Path) -> None:
     facts = packtool.info(place / "index").facts
     assert facts["shards"] == packtool.info(place / "packed").facts["shards"] > 1
-    size = sum(file.bytes for file in listed(manifests.read(place / "index")))
+    size = sum(file.bytes for file in listed_files(manifests.read(place / "index")))
     assert facts["bytes"] == size < packtool.info(place / "packed").facts["bytes"]
     assert facts["rows gathered from"] == "../store"
 

@@ -11,7 +11,7 @@ import pytest
 from packtool.commands.places import _staging_cache, in_part
 from packtool.errors import UsageError
 from packtool.formats.manifest import read
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.options.pack import PackArguments
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.place import Place
@@ -34,7 +34,7 @@ def limit_of(places: list[Place], limit: int | None, scheduler: str | None = Non
 
 
 def sizes(places: list[Place]) -> list[int]:
-    return [each.bytes for place in places for each in listed(read(place))]
+    return [each.bytes for place in places for each in listed_files(read(place))]
 
 
 def test_what_fits_is_kept_whole(places: list[Place], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.planning.packing import STRATEGIES
 from packtool.report.compare import candidates
-from packtool.report.packed import read_report
+from packtool.report.dataset_report import read_report
 from packtool.report.page import page
 from tests.commands.counted import as_json, count_by_hand
 from tests.examples import examples

@@ -17,7 +17,7 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
-from packtool.report.blend_schema import BlendReport
+from packtool.report.blend_types import BlendReport
 from packtool.report.page import page
 from packtool.report.terminal import print_answer, print_stats
 from tests.stores import TOKENIZER, write_store

@@ -15,7 +15,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.outputs.output import Output
 from packtool.warnings import PacktoolWarning
 from tests.shell import Shell
@@ -39,7 +39,7 @@ def test_equals_tokenizing_then_measuring(corpus: Path, tmp_path: Path, workers:
     for name in ("kind", "counts", "lengths", "tokenizer", "dtype"):
         assert getattr(from_text, name) == getattr(from_store, name)
     assert from_text.path == str(corpus)
-    assert from_text.temporary_bytes == sum(file.bytes for file in listed(manifests.read(tmp_path / "store")))
+    assert from_text.temporary_bytes == sum(file.bytes for file in listed_files(manifests.read(tmp_path / "store")))
     assert from_store.temporary_bytes is None
     for one, other in zip(from_text.comparison.entries, from_store.comparison.entries, strict=True):
         assert one == msgspec.structs.replace(other, command=one.command)

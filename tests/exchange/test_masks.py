@@ -12,7 +12,7 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.exchange import FORMATS
 from packtool.formats.token_store import TokenStore
-from packtool.options.names import listed
+from packtool.options.names import any_of
 from tests.exchange.tables import WRITE, as_jsonl, rows_of
 from tests.stores import contents, document_loss, write_store
 
@@ -128,7 +128,7 @@ def test_formats_that_would_lose_it_are_refused(store: Path, tmp_path: Path, nam
         packtool.export(store, tmp_path / name, format=name)
     assert error.value.code == "format-without-loss"
     able = sorted(other for other, each in FORMATS.items() if each.part and each.loss)
-    assert error.value.remedy == f"choose {listed(tuple(able))}"
+    assert error.value.remedy == f"choose {any_of(tuple(able))}"
 
 
 @pytest.mark.parametrize("options", [{"strategy": "ffd"}, {"strategy": "padding", "atom_size": 16}])

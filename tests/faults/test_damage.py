@@ -20,7 +20,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, PacktoolError
 from packtool.formats.manifest import MANIFEST, read
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.places.npy import npy_header
 from tests.faults.harness import LENGTHS, in_memory
 from tests.stores import reseal, write_store
@@ -176,7 +176,7 @@ def damage_files(made: dict[str, Path], tmp_path: Path, count: int) -> Counter[s
         damage = DAMAGES[number % len(DAMAGES)]
         copy = tmp_path / f"copy-{number}"
         shutil.copytree(made[kind], copy)
-        names = [each.name for each in listed(read(copy))] + [MANIFEST]
+        names = [each.name for each in listed_files(read(copy))] + [MANIFEST]
         name = chance.choice(names)
         damage(copy / name, chance)
         if (copy / name).is_file() and (copy / name).read_bytes() == (made[kind] / name).read_bytes():

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.formats.on_demand import OnDemand, flat, held, joined, open_all, sizes_of
+from packtool.formats.on_demand import OnDemand, flat, held, joined_contents, open_all, sizes_of
 from packtool.places.local import LocalPlace
 
 
@@ -41,12 +41,12 @@ def test_several_datasets_are_opened_one_file_at_a_time() -> None:
         return np.full((number + 1, 2), number)
 
     there = OnDemand([1, 2], make, keep=0)
-    both = joined([[np.zeros((3, 2))], flat(there, 2)])
+    both = joined_contents([[np.zeros((3, 2))], flat(there, 2)])
     assert sizes_of(both) == [3, 2, 4]
     assert opened == []
     assert both[2].tolist() == [1, 1, 1, 1]
     assert opened == [1]
-    assert isinstance(joined([[1], OnDemand([1], lambda n: n, keep=None)]), list)
+    assert isinstance(joined_contents([[1], OnDemand([1], lambda n: n, keep=None)]), list)
 
 
 def test_those_that_were_made_last_are_kept() -> None:

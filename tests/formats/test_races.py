@@ -14,7 +14,7 @@ import packtool
 from packtool.engines import Threads
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.outputs import claim
 from packtool.outputs.output import Output
 from packtool.places.typed import place_of
@@ -158,7 +158,7 @@ def test_the_late_manifest_of_another_run_finishes_nothing(bucket: Bucket, tmp_p
     assert (again.resumed, again.finished) == (True, False)
     again.finish(manifest_of(*pieces_of(again).recorded(range(2)).values()))
     assert bucket.names("set") == FILES
-    assert [place_of(URL).problem(file) for file in listed(manifests.read(URL))] == [None] * 4
+    assert [place_of(URL).problem(file) for file in listed_files(manifests.read(URL))] == [None] * 4
     assert bucket.get("set/tokens-00001.npy")[4096:] == bytes(2)
 
 

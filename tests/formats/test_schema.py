@@ -9,7 +9,7 @@ import xxhash
 
 import packtool
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 
 BESIDE = {manifests.MANIFEST, manifests.RUN}
 
@@ -21,7 +21,7 @@ def test_every_file_is_listed_with_its_bytes(made: Path, kind: str) -> None:
     if kind == "export":
         packtool.export(made / "packed", made / kind, format="megatron")
     there = {str(file.relative_to(made / kind)) for file in (made / kind).rglob("*") if file.is_file()}
-    found = list(listed(manifests.read(made / kind)))
+    found = list(listed_files(manifests.read(made / kind)))
     assert sorted(each.name for each in found) == sorted(there - BESIDE)
     for each in found:
         raw = (made / kind / each.name).read_bytes()

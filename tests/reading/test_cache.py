@@ -10,7 +10,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from packtool.reading.stream import Stream
 from tests.places.s3_server import Bucket
 from tests.reading.opening import batch_of
@@ -47,7 +47,7 @@ def test_rows_of_a_url_are_those_of_the_directory(bucket: Bucket, packed: Path, 
         assert np.array_equal(there.batch(rows)[name], values), name
     assert (there.epoch(4)[:] == here.epoch(4)[:]).all()
     manifest = manifests.read(packed)
-    tokens = {each.xxh3_128 for each in listed(manifest) if "tokens-" in each.name or "segments-" in each.name}
+    tokens = {each.xxh3_128 for each in listed_files(manifest) if "tokens-" in each.name or "segments-" in each.name}
     kept = {file.name for file in (tmp_path / "cache").rglob("*")}
     assert bool(kept & tokens) == (fetch == "shards")
 

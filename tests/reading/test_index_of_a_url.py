@@ -11,7 +11,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import listed
+from packtool.formats.schema import listed_files
 from tests.places.s3_server import Bucket
 from tests.stores import contents, document_loss, write_store
 from tests.writing.test_stored_tokens import require_same
@@ -65,7 +65,7 @@ def test_rows_of_a_url_are_those_with_tokens(bucket: Bucket, here: Path, fetch: 
     require_same(there, whole)
     require_same(there.epoch(4), whole.epoch(4))
     of_store = manifests.read(here / "store")
-    tokens = {each.xxh3_128 for each in listed(of_store) if "tokens-" in each.name}
+    tokens = {each.xxh3_128 for each in listed_files(of_store) if "tokens-" in each.name}
     kept = {file.name for file in (here / "cache").rglob("*")}
     assert bool(kept & tokens) == (fetch == "shards")
 

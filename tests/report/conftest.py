@@ -9,8 +9,8 @@ from packtool.formats.schema import Shuffle
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing.plans import Bins, RowsPlan
-from packtool.report.packed import report_of_rows
-from packtool.report.schema import PackedReport
+from packtool.report.dataset_report import report_of_rows
+from packtool.report.types import PackedReport
 from packtool.writing.layout import Layout
 
 LENGTHS = np.random.default_rng(7).integers(100, 2000, 500).astype(np.uint32)

@@ -11,7 +11,7 @@ from packtool.planning.packing import PackOptions, plan
 from packtool.report import charts
 from packtool.report.charts import LEFT, WIDTH, Bin, horizontal, log_ticks, round_ticks, row_picture
 from packtool.report.compare import PICTURED, spread_rows
-from packtool.report.packed import sample_rows
+from packtool.report.dataset_report import sample_rows
 from packtool.writing.layout import Layout
 
 

@@ -33,9 +33,9 @@ from packtool.report.compare import (
     spread_rows,
     tallied,
 )
-from packtool.report.schema import Comparison
 from packtool.report.tables import caveats
 from packtool.report.terminal import print_stats
+from packtool.report.types import Comparison
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).lognormal(3, 1, 600).astype(np.int64) + 2

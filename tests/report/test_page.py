@@ -12,11 +12,11 @@ import pytest
 
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.tally import Tally
+from packtool.report.dataset_report import lengths_of, report_of_rows
 from packtool.report.figures import percent
-from packtool.report.packed import lengths_of, report_of_rows
 from packtool.report.page import facts, lengths_figure, page, section, tiles
-from packtool.report.schema import PackedReport, PackedSourceFigures
 from packtool.report.tables import Table, TableColumn, table_of
+from packtool.report.types import PackedReport, PackedSourceFigures
 from tests.reports import NOTHING, measured, store_report
 
 VOID = {"meta", "br", "hr", "link", "img"}

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from packtool.planning.metrics.tally import Tally
 from packtool.report.console import results_console
-from packtool.report.packed import report_of_rows
-from packtool.report.schema import PackedReport
+from packtool.report.dataset_report import report_of_rows
 from packtool.report.tables import Table, TableColumn
 from packtool.report.terminal import bars, print_stats, print_table
+from packtool.report.types import PackedReport
 from tests.reports import NOTHING, measured, store_report
 
 LENGTHS = np.clip(np.random.default_rng(4).lognormal(6, 1.2, 3000), 2, 50_000).astype(np.int64)

@@ -15,10 +15,10 @@ import packtool
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import I64
 from packtool.report.compare import candidates, compare
+from packtool.report.dataset_report import report_of_rows
 from packtool.report.figures import number
-from packtool.report.packed import report_of_rows
-from packtool.report.schema import Comparison, Verdict
 from packtool.report.tables import strategies_table
+from packtool.report.types import Comparison, Verdict
 from packtool.report.verdict import NOTABLE, WASTE, Advice, avoidably_cut, degenerate, judge, waste
 from tests.reports import NOTHING, store_report
 from tests.stores import write_store

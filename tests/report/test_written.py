@@ -17,7 +17,7 @@ import xxhash
 import packtool
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
-from packtool.report.schema import PackedReport
+from packtool.report.types import PackedReport
 from packtool.report.written import figures, has_all
 from tests.shell import Shell
 from tests.stores import amended, write_store

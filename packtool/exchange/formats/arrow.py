@@ -13,7 +13,7 @@ from xxhash import xxh3_64_hexdigest
 from packtool.errors import DataError
 from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.records import in_words
@@ -43,7 +43,7 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
     return [write_json(directory / "dataset_info.json", about), write_json(directory / "state.json", state)]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     return tables.documents(_batches(path), options, path)
 
 

@@ -14,10 +14,20 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.columns import bad_mask
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import bare_ids, read_ids, write_ids
-from packtool.exchange.model import READ_TOKENS, Contents, Format, Found, Part, ReadOptions, damaged, groups, pieces
+from packtool.exchange.model import (
+    READ_TOKENS,
+    Contents,
+    Format,
+    Part,
+    ReadDocuments,
+    ReadOptions,
+    damaged,
+    groups,
+    pieces,
+)
+from packtool.exchange.whole_documents import bad_mask
 from packtool.formats.names import LOSS
 from packtool.formats.schema import ExportedFile
 
@@ -40,7 +50,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [ids.finish(sequences, tokens), *companions]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     index, mask = _companion(path, "index"), None
     if not options.ids_only and _companion(path, "loss").exists():
         mask = _companion(path, "loss")
@@ -69,7 +79,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             if masks is not None and mask is not None:
                 loss = read_ids(masks, LOSS, len(tokens), mask)
                 _require_loss(loss, int(near[0]), mask)
-            yield Found(tokens, np.diff(near), loss)
+            yield ReadDocuments(tokens, np.diff(near), loss)
 
 
 def _require_loss(loss: np.ndarray[Any, Any], before: int, path: Path) -> None:

@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange import columns
+from packtool.exchange import whole_documents
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.support.decoding import decode
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
@@ -36,12 +36,12 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [out.finish(sequences, tokens)]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     """Read the documents of a file, plain or compressed."""
-    return columns.documents(_records(path, options), options)
+    return whole_documents.documents(_records(path, options), options)
 
 
-def _records(path: Path, options: ReadOptions) -> Iterator[columns.ForeignRow]:
+def _records(path: Path, options: ReadOptions) -> Iterator[whole_documents.ForeignRow]:
     try:
         with path.open("rb") as raw:
             kind = sniff(raw.read(16))
@@ -72,12 +72,12 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
-def _record(line: bytes, options: ReadOptions, where: str) -> columns.ForeignRow:
+def _record(line: bytes, options: ReadOptions, where: str) -> whole_documents.ForeignRow:
     try:
         record = decode(line, dict[str, Any])
     except ValueError as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
-    name = columns.id_column(record, options, where)
+    name = whole_documents.id_column(record, options, where)
     ids = record[name]
     if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < _LARGEST for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
@@ -85,13 +85,13 @@ def _record(line: bytes, options: ReadOptions, where: str) -> columns.ForeignRow
     for other, values in record.items():
         if options.ids_only or other == name or values is None:
             continue
-        if not columns.beside(other, is_list=isinstance(values, list)):
+        if not whole_documents.beside(other, is_list=isinstance(values, list)):
             continue
         if _are_numbers(values):
             found[other] = _array(values)
         elif other in KNOWN:
-            raise columns.bad_mask(f"{other} is not a list of numbers", where)
-    return columns.ForeignRow(where, _array(ids), found)
+            raise whole_documents.bad_mask(f"{other} is not a list of numbers", where)
+    return whole_documents.ForeignRow(where, _array(ids), found)
 
 
 def _are_numbers(values: Any) -> bool:

@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.columns import IDS
 from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import samples
-from packtool.exchange.model import FILE_BYTES, Contents, Format, Found, Part, ReadOptions, cut, damaged
+from packtool.exchange.model import FILE_BYTES, Contents, Format, Part, ReadDocuments, ReadOptions, cut, damaged
+from packtool.exchange.whole_documents import IDS
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
 from packtool.support.decoding import decode
@@ -106,7 +106,7 @@ def inside(directory: Path) -> list[Path] | None:
     return [named_file(directory, chunk.filename) for chunk in read_json(directory / _INDEX, _Index).chunks]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     index = read_json(path.with_name(_INDEX), _Index)
     chunk = next((chunk for chunk in index.chunks if chunk.filename == path.name), None)
     if chunk is None:

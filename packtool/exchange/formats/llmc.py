@@ -14,7 +14,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import ids_in, write_ids
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 
 _HEADER = 256
@@ -34,7 +34,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 
 
-def read(path: Path, _: ReadOptions) -> Iterator[Found]:
+def read(path: Path, _: ReadOptions) -> Iterator[ReadDocuments]:
     with path.open("rb") as file:
         header = np.frombuffer(file.read(4 * _HEADER).ljust(4 * _HEADER, b"\0"), "<i4")
     names = [name for name, kind in _KINDS.items() if kind == tuple(header[:2].tolist())]

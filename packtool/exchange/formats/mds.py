@@ -16,21 +16,21 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.exchange.columns import IDS
 from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import samples
 from packtool.exchange.model import (
     FILE_BYTES,
     Contents,
     Format,
-    Found,
     Part,
+    ReadDocuments,
     ReadOptions,
     SequenceBlock,
     cut,
     damaged,
     pieces,
 )
+from packtool.exchange.whole_documents import IDS
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
 from packtool.support.decoding import decode
@@ -193,7 +193,7 @@ def inside(directory: Path) -> list[Path] | None:
     return files
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     shard = _known(path)
     compression, size = None, None
     if shard is not None:

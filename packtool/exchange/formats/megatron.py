@@ -16,7 +16,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import FileWriter, missing, publish
 from packtool.exchange.formats.raw import fill, shortened
-from packtool.exchange.model import READ_TOKENS, Contents, Format, Found, Part, ReadOptions, damaged, groups
+from packtool.exchange.model import READ_TOKENS, Contents, Format, Part, ReadDocuments, ReadOptions, damaged, groups
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import I64, offsets_of
 
@@ -48,7 +48,7 @@ def finish(directory: Path, contents: Contents, written: list[ExportedFile]) -> 
         return [ids, out.finish()]
 
 
-def read(path: Path, _: ReadOptions) -> Iterator[Found]:
+def read(path: Path, _: ReadOptions) -> Iterator[ReadDocuments]:
     """Read the documents of an index and its file of ids."""
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -89,7 +89,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
             sizes = np.diff(ends[first[begin : end + 1]])
             if len(data) != int(sizes.sum()) * dtype.itemsize:
                 raise shortened(ids)
-            yield Found(np.frombuffer(data, dtype), sizes, None)
+            yield ReadDocuments(np.frombuffer(data, dtype), sizes, None)
 
 
 def _require_tiled(ids: Path, pointers: I64, sizes: I64) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from packtool.exchange.files import publish
 from packtool.exchange.formats.raw import bare_ids, fill
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions
 from packtool.formats.schema import ExportedFile
 
 _IDS = np.dtype("<u2")
@@ -23,7 +23,7 @@ def finish(directory: Path, _: Contents, written: list[ExportedFile]) -> list[Ex
     return [publish(directory / "train.bin", written)]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     return bare_ids(path, options)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import bare_ids, write_ids
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions
 from packtool.formats.schema import ExportedFile
 
 
@@ -16,7 +16,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [out.finish(*write_ids(out, contents.blocks(part), FORMAT.dtype(contents)))]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     return bare_ids(path, options)
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.records import in_words
 
@@ -24,7 +24,7 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
         return [out.finish(*counts)]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     return tables.documents(_batches(path, options), options, path)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.errors import DataError
 from packtool.exchange.files import FileWriter
-from packtool.exchange.model import READ_TOKENS, Contents, Found, Part, ReadOptions, SequenceBlock, damaged
+from packtool.exchange.model import READ_TOKENS, Contents, Part, ReadDocuments, ReadOptions, SequenceBlock, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.records import in_words
 
@@ -36,7 +36,7 @@ def write_ids(out: FileWriter, blocks: Iterable[SequenceBlock], dtype: np.dtype[
     return sequences, tokens
 
 
-def bare_ids(path: Path, options: ReadOptions) -> Iterator[Found]:
+def bare_ids(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     """Read the ids of a file without boundaries that does not say of which type they are; a NumPy file does.
 
     Raises:
@@ -78,7 +78,7 @@ def _numpy_header(path: Path) -> tuple[np.dtype[Any], int]:
     return dtype, first
 
 
-def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0, *, check_size: bool = False) -> Iterator[Found]:
+def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0, *, check_size: bool = False) -> Iterator[ReadDocuments]:
     """Read ids from byte `first` of a file without boundaries.
 
     Args:
@@ -107,7 +107,7 @@ def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0, *, check_size: bool
             ids = read_ids(file, dtype, end - begin, path)
             if check_size and begin == 0:
                 _require_size(ids, path)
-            yield Found(ids, None, last=last)
+            yield ReadDocuments(ids, None, last=last)
 
 
 def _require_size(ids: np.ndarray[Any, np.dtype[Any]], path: Path) -> None:

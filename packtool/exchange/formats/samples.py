@@ -19,10 +19,10 @@ import pyarrow as pa
 import xxhash
 
 from packtool.errors import DataError
-from packtool.exchange.columns import ForeignRow, beside, id_column
-from packtool.exchange.columns import documents as of_rows
 from packtool.exchange.formats.raw import shortened
-from packtool.exchange.model import Found, ReadOptions, damaged, groups
+from packtool.exchange.model import ReadDocuments, ReadOptions, damaged, groups
+from packtool.exchange.whole_documents import ForeignRow, beside, id_column
+from packtool.exchange.whole_documents import documents as of_rows
 from packtool.planning.plan import I64
 from packtool.text.corpus.decompress import open_stream, read_whole
 from packtool.text.corpus.records import in_words
@@ -161,7 +161,7 @@ def columns_to_read(leaves: Iterable[Leaf], options: ReadOptions, path: Path) ->
 
 def documents(
     samples: Iterable[Mapping[str, bytes]], leaves: list[Leaf], options: ReadOptions, path: Path
-) -> Iterator[Found]:
+) -> Iterator[ReadDocuments]:
     """Yield the documents of samples.
 
     Args:

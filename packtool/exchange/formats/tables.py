@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
-from packtool.exchange.columns import Column, RowReader, beside, id_column
-from packtool.exchange.model import Contents, Found, Part, ReadOptions, SequenceBlock, damaged
+from packtool.exchange.model import Contents, Part, ReadDocuments, ReadOptions, SequenceBlock, damaged
+from packtool.exchange.whole_documents import Column, RowReader, beside, id_column
 from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED, make_batch
 from packtool.text.corpus.records import in_words
@@ -104,7 +104,7 @@ def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -
     return pa.ListArray.from_arrays(pa.array(offsets_of(lengths).astype(np.int32)), pa.array(values.astype(dtype)))
 
 
-def documents(batches: Iterable[pa.RecordBatch], options: ReadOptions, path: Path) -> Iterator[Found]:
+def documents(batches: Iterable[pa.RecordBatch], options: ReadOptions, path: Path) -> Iterator[ReadDocuments]:
     """Yield the documents of record batches, and which of their tokens train.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from packtool.errors import UsageError
 from packtool.options.kinds import shown
-from packtool.options.names import listed
+from packtool.options.names import any_of
 
 
 class StoreNames:
@@ -37,10 +37,10 @@ class StoreNames:
             return fits[0]
         if fits:
             what = f"{shown(name)} is the name of {len(fits)} stores"
-            remedy = f"name it {listed(tuple(self.shortest[number] for number in fits))}"
+            remedy = f"name it {any_of(tuple(self.shortest[number] for number in fits))}"
         else:
             what = f"there is no store {shown(name)} among the inputs"
-            remedy = f"name it as its path ends: {listed(tuple(self.shortest))}"
+            remedy = f"name it as its path ends: {any_of(tuple(self.shortest))}"
         raise UsageError("store-name", what, remedy=remedy, where=where)
 
     @property

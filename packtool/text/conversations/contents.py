@@ -11,7 +11,7 @@ from packtool.text.conversations.template import ChatTemplate, Rendered
 from packtool.text.faults import Fault, unsuited
 
 
-def render(
+def render_messages(
     conversation: Conversation, template: ChatTemplate, count: int | None = None, *, prompt: bool = False
 ) -> Rendered:
     """Render the first `count` messages, or all."""
@@ -35,7 +35,7 @@ def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conver
     fault: Fault | None = None
     for form in forms:
         try:
-            whole = render(form, template)
+            whole = render_messages(form, template)
         except Fault as error:
             fault = error
             continue
@@ -70,7 +70,7 @@ def _takes_parts(conversation: Conversation, template: ChatTemplate) -> bool:
     """
     in_parts = replace(conversation, messages=tuple(map(_in_parts, conversation.messages)))
     try:
-        render(in_parts, template)
+        render_messages(in_parts, template)
     except Fault:
         return False
     return left_out(in_parts, template) is None

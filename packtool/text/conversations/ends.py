@@ -21,10 +21,10 @@ TextSpan = tuple[int, int]
 """(begin, end) in characters of a rendering."""
 
 
-def joined(spans: Iterable[TextSpan]) -> list[TextSpan]:
+def merged_spans(spans: Iterable[TextSpan]) -> list[TextSpan]:
     """Leave out empty spans, and join spans that touch or overlap.
 
-    >>> joined([(0, 2), (2, 5), (6, 6), (7, 9)])
+    >>> merged_spans([(0, 2), (2, 5), (6, 6), (7, 9)])
     [(0, 5), (7, 9)]
     """
     out: list[TextSpan] = []
@@ -73,7 +73,7 @@ class Ends:
             marked: the template marks exactly what is generated, so no stop is added to it.
         """
         text, apart = rendering.text, rendering.apart
-        spoken = joined(turns)  # a template may mark a text and its end as two spans: they are one turn
+        spoken = merged_spans(turns)  # a template may mark a text and its end as two spans: they are one turn
         if not marked:
             spoken = [self.with_stop(text, turn, apart) for turn in spoken]
         tokens = [self.own(text, turn, apart) for turn in spoken]

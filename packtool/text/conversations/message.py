@@ -54,16 +54,16 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     named = [name for name in REASONING if name in kept]
     if named:
         # Templates ask for either name. If the message has `thinking`, it keeps its value.
-        reasoning = joined(kept[named[0]])
+        reasoning = text_of_parts(kept[named[0]])
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
 
 
-def joined(value: Any) -> Any:
+def text_of_parts(value: Any) -> Any:
     """Return the text in parts, as Anthropic, Bedrock and Gemini write a system, Mistral a thought; else the value.
 
-    >>> joined([{"text": "Be brief."}]), joined({"parts": [{"text": "Be "}, {"text": "brief."}]})
+    >>> text_of_parts([{"text": "Be brief."}]), text_of_parts({"parts": [{"text": "Be "}, {"text": "brief."}]})
     ('Be brief.', 'Be brief.')
     """
     parts = value
@@ -93,7 +93,7 @@ def _part(part: Any) -> Any:
         return part
     kept = _without_marks(part)
     if kept.get("type") == "thinking":
-        return {**kept, "thinking": joined(kept.get("thinking"))}  # Mistral's has parts of its own
+        return {**kept, "thinking": text_of_parts(kept.get("thinking"))}  # Mistral's has parts of its own
     if "text" not in kept or kept.get("type", "text") not in ("text", "input_text", "output_text"):
         return kept
     thought = kept.pop("thought", False)  # Gemini's

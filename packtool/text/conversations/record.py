@@ -12,7 +12,7 @@ from packtool.formats.paths import values_at
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.layouts import USUAL, RecordLayout, lacking
 from packtool.text.conversations.marks import marks_of_messages, require_trained
-from packtool.text.conversations.message import is_plain, joined, kind_of, message_of, require_may_train, role_of
+from packtool.text.conversations.message import is_plain, kind_of, message_of, require_may_train, role_of, text_of_parts
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.turns import messages_in, parsed, past_of, side_of
 from packtool.text.faults import Fault, bad_conversation
@@ -54,7 +54,7 @@ def conversation_of(record: Mapping[str, Any], layouts: Sequence[RecordLayout] =
     messages, trains = _checked(given, beside)
     if layout.system in held:
         beside["system"] = held[layout.system]
-    system = joined(_one_of(beside, SYSTEM))
+    system = text_of_parts(_one_of(beside, SYSTEM))
     if system:
         messages, trains = (_system(system, messages[0]), *messages), (True, *trains)
         if prompt is not None:
@@ -170,7 +170,7 @@ def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], 
         Fault: the answer has reasoning of its own, or several fields have it.
     """
     name = layout.reasoning or _one_name(beside, REASONING)
-    thought = joined(held.get(name, beside.get(name)))
+    thought = text_of_parts(held.get(name, beside.get(name)))
     if not isinstance(thought, str) or not thought.strip() or not answer or not isinstance(answer[0], Mapping):
         return answer
     if thought.strip().isalnum() and not layout.reasoning:  # a mode, as "on" and "high": nobody reasons in a word

@@ -39,8 +39,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     Attributes:
         marks: whether the template marks what is generated.
-        key: the text that marks are made of. It is random, so a message contains it only by chance, and `render` checks
-            that; it is digits between characters that Unicode reserves for programs, which text filters leave alone.
+        key: the text that marks are made of. It is random, so a message contains it only by chance, and
+            `render_messages` checks that; it is digits between characters that Unicode reserves for programs, which
+            text filters leave alone.
         deadline: the `time.thread_time` until which a template may run. That is CPU time of this thread, so other work
             on the machine does not shorten it.
     """

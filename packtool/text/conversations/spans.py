@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from packtool.text.conversations.contents import render, rendered
+from packtool.text.conversations.contents import render_messages, rendered
 from packtool.text.conversations.conversation import Conversation, Trained
-from packtool.text.conversations.ends import Ends, TextSpan, joined
+from packtool.text.conversations.ends import Ends, TextSpan, merged_spans
 from packtool.text.conversations.reasoning import Tags
 from packtool.text.conversations.shown import owners_of_marks
 from packtool.text.conversations.template import ChatTemplate, Rendered
@@ -95,7 +95,7 @@ def documents_of(
     """
     template.begin()  # one limit of time holds for all renderings of the conversation
     # `rendered` gives the template contents in the form that it takes, and all later renderings need that form, too:
-    # `render` renders the conversation as it is, all of it or the first `count` messages.
+    # `render_messages` renders the conversation as it is, all of it or the first `count` messages.
     conversation, whole = rendered(conversation, template)
     if train_on == "each":
         found = _each(conversation, template, whole, masked)
@@ -128,9 +128,9 @@ def _without(turns: Sequence[TextSpan], thoughts: Iterable[TextSpan]) -> Spans:
             # the two is the whole turn, and the other ends before it begins.
             pieces += [(begin, min(end, first)), (max(begin, last), end)]
         left = [piece for piece in pieces if piece[0] < piece[1]]
-    # `joined` leaves out empty pieces, and joins those that touch: at a thought that the template shows as no text, or
-    # where a turn's end reaches the next turn.
-    return tuple(joined(left))
+    # `merged_spans` leaves out empty pieces, and joins those that touch: at a thought that the template shows as no
+    # text, or where a turn's end reaches the next turn.
+    return tuple(merged_spans(left))
 
 
 def _whole(
@@ -179,7 +179,7 @@ def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, m
             messages=conversation.messages[: number + 1],
             trains=conversation.trains[: number + 1],
         )
-        upto = render(until, template)
+        upto = render_messages(until, template)
         if template.marks:
             turns = _of_marks(upto, _said(until), [number])
         else:
@@ -284,7 +284,7 @@ def _begin_of_greeting(conversation: Conversation, template: ChatTemplate, text:
     behind it.
     """
     asked = replace(conversation, messages=({"role": "user", "content": "?"},))
-    before, asking = render(asked, template).text, render(asked, template, prompt=True).text
+    before, asking = render_messages(asked, template).text, render_messages(asked, template, prompt=True).text
     prompt = asking.removeprefix(before)
     # If `prompt` is all of `asking`, it does not begin with `before`: the template renders a question otherwise once it
     # asks for the answer, so the prompt can't be told from the question.
@@ -313,7 +313,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     '<b>Ho</b>'
     """
     try:
-        before = render(conversation, template, count=number, prompt=True).text
+        before = render_messages(conversation, template, count=number, prompt=True).text
     except Fault:
         if number:
             raise
@@ -326,7 +326,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     if opened and _CLOSES.match(before, shared):
         shared = opened.start()
     # All earlier messages must lie in the common prefix, or the answer would begin in the middle of one of them.
-    if shared < len(render(conversation, template, count=number).text):
+    if shared < len(render_messages(conversation, template, count=number).text):
         raise unsuited(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
             "can't be told which tokens train"
@@ -358,7 +358,7 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     """
     upto = text
     if number < len(conversation.messages) - 1:
-        upto = render(conversation, template, count=number + 1).text
+        upto = render_messages(conversation, template, count=number + 1).text
     # Before the check below, since its error says more: where it fails, `--train-on each` would fail, too.
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from packtool.text.conversations.contents import render
+from packtool.text.conversations.contents import render_messages
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.ends import TextSpan
 from packtool.text.conversations.reasoning import Tags, Thought, thoughts_of, with_thought
@@ -46,7 +46,7 @@ def _places(
     mark = _mark_for(text)
     messages = list(conversation.messages)
     messages[number] = with_thought(message, thought, mark)
-    marked = render(replace(conversation, messages=tuple(messages)), template).text
+    marked = render_messages(replace(conversation, messages=tuple(messages)), template).text
     first, *others = marked.split(mark)
     if not others and marked == text:
         return []  # the template leaves it out

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from packtool.support.sizes import plural
-from packtool.text.corpus.documents import document_of, listed, scalars_of
+from packtool.text.corpus.documents import document_of, fields_there, scalars_of
 from packtool.text.corpus.records import RECORD_BYTES, Fields, MadeDocument, Readable, RecordBatch
 from packtool.text.faults import Fault
 
@@ -136,10 +136,10 @@ def _require(header: list[str], fields: Fields) -> None:
     held = [name for name in fields.document if name in header]
     lacking = fields.lacking(held)
     if lacking:
-        raise Fault("missing-text", f"{lacking}; {listed(header)}")
+        raise Fault("missing-text", f"{lacking}; {fields_there(header)}")
     for name in fields.columns:
         if name not in header:
-            raise Fault("bad-field", f"no column {name!r}; {listed(header)}")
+            raise Fault("bad-field", f"no column {name!r}; {fields_there(header)}")
     for name in (*held, *fields.columns):
         times = header.count(name)
         if times > 1:

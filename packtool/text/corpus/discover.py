@@ -68,7 +68,7 @@ class _Listed(msgspec.Struct, frozen=True):
     repeated: list[str] = []
 
 
-def find(
+def discover_files(
     location: Path | str, format: str | None = None, *, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> FoundFiles:
     """Find the files that one argument names.

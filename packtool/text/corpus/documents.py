@@ -53,7 +53,7 @@ def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str])
     except Fault as fault:
         if fault.code != "missing-text":
             raise
-        raise Fault("missing-text", f"{fault.what}; {listed(known)}{advice(known)}") from None
+        raise Fault("missing-text", f"{fault.what}; {fields_there(known)}{advice(known)}") from None
     if fields.ids:
         ids = _ids(values[fields.text], fields.text)
         for name in fields.beside:
@@ -79,15 +79,15 @@ def scalars_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str]) 
     for name in fields.columns:
         value = scalar(values.get(name), name)
         if value is None and name == fields.required:
-            raise Fault("bad-field", f"no field {name!r}; {listed(known)}")
+            raise Fault("bad-field", f"no field {name!r}; {fields_there(known)}")
         kept.append(None if value is None else whole(value, f"field {name!r}"))
     return kept
 
 
-def listed(names: Iterable[str]) -> str:
+def fields_there(names: Iterable[str]) -> str:
     """List the fields that there are, for a message about a field that is missing.
 
-    >>> listed(["id", "body"]), listed([])
+    >>> fields_there(["id", "body"]), fields_there([])
     ('there are id, body', 'there are no fields')
     """
     shown = [name[:40] if name == name.strip() else repr(name[:40]) for name in names]

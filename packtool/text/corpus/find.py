@@ -128,7 +128,7 @@ class Texts:
         return files
 
 
-def find(options: TokenizeArguments) -> Texts:
+def find_texts(options: TokenizeArguments) -> Texts:
     """Find the input of `tokenize`, and tell what it holds: by the options, else by its first record.
 
     Raises:
@@ -313,7 +313,7 @@ def find_files(
         UsageError: a dataset, whose text is tokens already.
     """
     _require_text(str(location))
-    corpus = discover.find(location, format, include=include, exclude=exclude)
+    corpus = discover.discover_files(location, format, include=include, exclude=exclude)
     if corpus.skipped:
         names = ", ".join(corpus.skipped[:5]) + ", …" * (len(corpus.skipped) > 5)
         what = f"not read, since their names have no known suffix, or begin with _ or a dot: {names}"

@@ -17,7 +17,7 @@ from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import first_row
-from packtool.text.corpus.documents import listed
+from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.json_values import json_values
 from packtool.text.corpus.nearest import described, nearest, options_for
@@ -164,7 +164,7 @@ def completed(prompt: Sequence[str], completion: str | None, record: Mapping[str
     names = list(record)
     found = known_layout(names, prompt=tuple(prompt), completion=completion)
     if found is None:
-        what = f"by its well-known names, the other part is not found: in the first record, {listed(names)}"
+        what = f"by its well-known names, the other part is not found: in the first record, {fields_there(names)}"
         remedy = "name both with --prompt and --completion"
         raise UsageError("unclear-fields", what, remedy=remedy, where="--prompt" if prompt else "--completion")
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.formats.fields import MEDIA
 from packtool.formats.paths import steps, top_of
-from packtool.text.corpus.documents import document_of, in_parts, listed
+from packtool.text.corpus.documents import document_of, fields_there, in_parts
 from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
 from packtool.text.corpus.rows import Reader, is_json, reader_of
 from packtool.text.faults import Fault
@@ -61,7 +61,7 @@ class Columns:
         held = [name for name in fields.document if _is_there(schema, name)]
         lacking = fields.lacking(held)
         if lacking:
-            raise Fault("missing-text", f"{lacking}; {listed(schema.names)}")
+            raise Fault("missing-text", f"{lacking}; {fields_there(schema.names)}")
         if fields.chat:
             return held
         for name in held:
@@ -226,7 +226,7 @@ def _find(schema: Any, column: str, code: str) -> tuple[Path, Any]:
             continue
         places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
         if not places:
-            raise Fault(code, f"no column {column!r}; {listed(schema.names)}")
+            raise Fault(code, f"no column {column!r}; {fields_there(schema.names)}")
         if len(places) > 1:
             raise Fault(code, f"{len(places)} columns are called {part!r}")
         kind = kind.field(places[0]).type

@@ -43,7 +43,7 @@ The ids are the same by what a fast encoder is held to. Measured on prose and co
 and 1.5 MB (cl100k)."""
 
 
-def choose(
+def choose_encoder(
     tokenizer: FoundTokenizer, wanted: str = "auto", *, special_as_text: bool = False, text_bytes: int | None = None
 ) -> EncoderRecipe:
     """Choose the encoder, and give the reason, from the tokenizer.json, the amount of text and what is installed; no

@@ -85,8 +85,8 @@ class FoundTokenizer:
             raise self._bad("its model has no vocabulary")
         ids = _with_added(vocab, added)
         if ids is None:
-            find = shared_reference(self.data).token_to_id
-            added_ids = {token["content"]: find(token["content"]) for token in added}
+            number_of = shared_reference(self.data).token_to_id
+            added_ids = {token["content"]: number_of(token["content"]) for token in added}
             ids = vocab | {text: number for text, number in added_ids.items() if number is not None}
         if not ids:
             raise self._bad("its vocabulary is empty")
@@ -186,7 +186,7 @@ def info_of(
     return TokenizerInfo(sha256, tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
 
 
-def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
+def find_tokenizer(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
     """Find a tokenizer.
 
     Args:

@@ -51,8 +51,8 @@ class Conversations:
         self._trained = TrainedTokens(data, reference)
 
     def render(self, batch: RecordBatch) -> None:
-        """See `render`."""
-        render(self._renderer, batch)
+        """See `render_conversations`."""
+        render_conversations(self._renderer, batch)
 
     def masked(
         self, batch: RecordBatch, utf8: Sequence[bytes], documents: EncodedDocuments, eos_id: int
@@ -109,7 +109,7 @@ class Conversations:
         return spelled
 
 
-def render(renderer: Renderer, batch: RecordBatch) -> None:
+def render_conversations(renderer: Renderer, batch: RecordBatch) -> None:
     """Render the conversations of a batch, and mark the text that trains; reject conversations that can't be rendered.
 
     A conversation may become several documents, of the same number.

@@ -31,7 +31,7 @@ from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
 from packtool.text.corpus import blocks as corpus_blocks
 from packtool.text.corpus.classify import taken_for
-from packtool.text.corpus.documents import listed
+from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.find import Texts
 from packtool.text.corpus.first import first_record
 from packtool.text.corpus.records import Block, CorpusFile
@@ -291,7 +291,7 @@ def warn_of_columns(total: SpanCounts, files: Sequence[CorpusFile]) -> None:
     known = next(filter(None, map(first_record, files)), None)
     remedy = "check the name: a.b is the field b of an object a"
     if known is not None:
-        remedy += f"; in the first record, {listed(known)}"
+        remedy += f"; in the first record, {fields_there(known)}"
     what = f"{', '.join(map(repr, empty))}: missing or null in all of {plural(total.documents, 'document')}"
     warn("column-empty", what, remedy=remedy, where="--columns")
 
@@ -379,12 +379,12 @@ def _warn(place: Place, called: str, manifest: StoreManifest, special: Mapping[s
     if special:
         names = {number: text for text, number in manifest.tokenizer.added_tokens.items()}
         most = sorted(special.items(), key=lambda item: (-item[1], int(item[0])))
-        listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:_NAMED])
+        named = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:_NAMED])
         if len(most) > _NAMED:
-            listed += ", …"
+            named += ", …"
         hold, remedy = "texts hold", "give --special-tokens text to encode them as plain text"
         if manifest.conversations:
             hold = "messages spell"
             remedy = "give --special-tokens text to encode them as plain text, or clean the messages"
-        what = f"{hold} special tokens, which are encoded as such: {listed}"
+        what = f"{hold} special tokens, which are encoded as such: {named}"
         warn("special-tokens", what, remedy=remedy, where=called)

@@ -12,9 +12,9 @@ from packtool.options.tokenize import TokenizeArguments
 from packtool.text.conversations.chat import Chat
 from packtool.text.encoding.added import with_special
 from packtool.text.encoding.alphabet import Alphabet, alphabet_of, warn_of_gaps
-from packtool.text.encoding.encoder_choice import choose
+from packtool.text.encoding.encoder_choice import choose_encoder
 from packtool.text.encoding.encoders import EncoderRecipe
-from packtool.text.encoding.load import find, info_of
+from packtool.text.encoding.load import find_tokenizer, info_of
 from packtool.text.tokenizing.fim import FillInTheMiddle, choose_fim
 from packtool.warnings import warn
 
@@ -61,7 +61,7 @@ def load(options: TokenizeArguments, kind: Input, text_bytes: int | None = None)
         from packtool.text.conversations.choose import check_conversations, choose_chat, with_template
 
         check_conversations(options)
-    found = find(options.tokenizer, options.revision)
+    found = find_tokenizer(options.tokenizer, options.revision)
     info = info_of(found, eos_token=options.eos_token, bos=options.bos, bos_token=options.bos_token, chats=chats)
     # Of a conversation, what the template writes is encoded as special tokens in any case; `chat` tells what a message
     # spells from it.
@@ -76,7 +76,7 @@ def load(options: TokenizeArguments, kind: Input, text_bytes: int | None = None)
     encodes = found
     if as_text:  # encoders know special tokens by the file alone
         encodes = replace(found, files={**found.files, TOKENIZER: with_special(found.data, special)})
-    encoder = choose(encodes, options.encoder, special_as_text=as_text, text_bytes=text_bytes)
+    encoder = choose_encoder(encodes, options.encoder, special_as_text=as_text, text_bytes=text_bytes)
     files, chat = found.files, None
     if chats:
         stops = found.stops(info.eos_token)

@@ -26,7 +26,7 @@ from pyarrow import parquet
 
 import packtool
 from packtool.errors import PacktoolError
-from packtool.text.corpus.discover import find
+from packtool.text.corpus.discover import discover_files
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
 from tests.text.corpus.archives import COMPRESS, zstd_checked
@@ -198,7 +198,7 @@ def table(draw: random.Random) -> Case:
 def check(case: Case, path: Path) -> tuple[int, int]:
     """Read one file and compare; the numbers of its texts and rejects."""
     try:
-        [file] = find(path).files
+        [file] = discover_files(path).files
     except PacktoolError:
         return -1, 0
     batches = list(SpanReader(file, Span(0), Fields(), limit=LIMIT))

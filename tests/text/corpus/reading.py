@@ -39,7 +39,7 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 
 
 def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
-    return discover.find(location, format).files
+    return discover.discover_files(location, format).files
 
 
 def read(file: CorpusFile, span: Span, text_field: str, **options: Any) -> Iterator[RecordBatch]:

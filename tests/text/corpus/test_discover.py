@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from packtool.errors import DataError
-from packtool.text.corpus.discover import find
+from packtool.text.corpus.discover import discover_files
 from packtool.text.corpus.find import find_files
 from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import find as files
@@ -29,24 +29,24 @@ def make(top: Path, *names: str) -> Path:
 
 
 def names(top: Path, **options: object) -> list[str]:
-    return [file.name for file in find(top, **options).files]  # type: ignore[arg-type]
+    return [file.name for file in discover_files(top, **options).files]  # type: ignore[arg-type]
 
 
 def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
     make(tmp_path, "a.jsonl", "b.JSONL", "README.md", "t.xml", "d/dataset_info.json", "d/e.txt.gz", "LICENSE", "x.gz")
-    found = find(tmp_path)
+    found = discover_files(tmp_path)
     assert [file.name for file in found.files] == ["a.jsonl", "b.JSONL", "d/e.txt.gz"]
     assert found.skipped == ["LICENSE", "README.md", "d/dataset_info.json", "t.xml", "x.gz"]
     assert names(tmp_path, include=["*.md", "d/*"]) == ["README.md", "d/dataset_info.json", "d/e.txt.gz"]
     assert names(tmp_path, exclude=["*.JSONL", "d/**"]) == ["a.jsonl"]
     assert names(tmp_path / "README.md") == ["README.md"]
     with pytest.raises(DataError, match=r"no file is left\. Check --include and --exclude"):
-        find(tmp_path, include=["*.nothing"])
+        discover_files(tmp_path, include=["*.nothing"])
     (tmp_path / "a.jsonl").unlink()
     (tmp_path / "b.JSONL").unlink()
     (tmp_path / "d" / "e.txt.gz").unlink()
     with pytest.raises(DataError, match=r"no file has a known name and suffix; there are LICENSE, README\.md"):
-        find(tmp_path)
+        discover_files(tmp_path)
 
 
 def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_bytes(gzip.compress(b"[1]") if name.endswith("gz") else plain)
     kinds = [(file.name, file.format, file.compression) for file in files(tmp_path / "in")]
     assert kinds == [("a/y.json.gz", "json", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
-    assert find(tmp_path / "in").skipped == ["c"]
+    assert discover_files(tmp_path / "in").skipped == ["c"]
     assert [file.format for file in files(tmp_path / "in" / "c")] == ["jsonl"]
     assert [file.name for file in files(tmp_path / "in" / "**" / "*.json*")] == ["a/y.json.gz", "b.jsonl"]
     monkeypatch.chdir(tmp_path / "in")
@@ -72,7 +72,7 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_documents_of_work_in_progress_are_listed(tmp_path: Path) -> None:
     make(tmp_path, "a.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl", ".c.jsonl", ".git/d.jsonl", "_SUCCESS", ".crc")
-    found = find(tmp_path)
+    found = discover_files(tmp_path)
     assert [file.name for file in found.files] == ["a.jsonl"]
     hidden = [".c.jsonl", ".git/d.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl"]
     assert found.skipped == hidden
@@ -97,7 +97,7 @@ def test_a_folder_of_save_to_disk_is_read_by_its_state(tmp_path: Path) -> None:
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
     (tmp_path / "train" / "dataset_info.json").write_text("{}")
     (tmp_path / "train" / "state.json").write_text('{"_data_files": [{"filename": "data-0.arrow"}], "_split": null}')
-    found = find(tmp_path)
+    found = discover_files(tmp_path)
     assert [(file.name, file.format) for file in found.files] == [
         ("other/x.arrow", "arrow"),
         ("train/data-0.arrow", "arrow"),
@@ -105,7 +105,7 @@ def test_a_folder_of_save_to_disk_is_read_by_its_state(tmp_path: Path) -> None:
     assert found.skipped == ["other/cache-9.arrow", "train/cache-0.arrow", "train/old.arrow"]
     (tmp_path / "train" / "data-0.arrow").unlink()
     with pytest.raises(DataError, match=r"state\.json: it names train/data-0\.arrow, which is not there"):
-        find(tmp_path)
+        discover_files(tmp_path)
 
 
 def test_a_device_is_refused() -> None:
@@ -143,7 +143,7 @@ def test_each_directory_is_read_once_and_by_its_own_name(tmp_path: Path) -> None
     (top / "z" / "round").symlink_to("..", target_is_directory=True)
     (top / "a").symlink_to("z", target_is_directory=True)
     make(tmp_path, "beside/b.jsonl")
-    found = find(top)
+    found = discover_files(top)
     assert [file.name for file in found.files] == ["up/beside/b.jsonl", "y.jsonl", "z/x.jsonl"]
     assert found.repeated == [str(top / each) for each in ("a", "up/top", "z/round")]
 
@@ -153,7 +153,7 @@ def test_a_directory_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
     make(tmp_path, "a.jsonl", "closed/b.jsonl")
     (tmp_path / "closed").chmod(0)
     with pytest.raises(DataError, match=r"closed: the directory can't be read \(permission denied\)"):
-        find(tmp_path)
+        discover_files(tmp_path)
 
 
 def test_a_listing_error_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,28 +167,28 @@ def test_a_listing_error_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(DataError, match=r"closed: the directory can't be read \(permission denied\)"):
-        find(tmp_path)
+        discover_files(tmp_path)
 
 
 def test_links_to_nothing_and_pipes_are_errors_unless_left_out(tmp_path: Path) -> None:
     make(tmp_path, "a.jsonl")
     (tmp_path / "gone.jsonl").symlink_to("nowhere")
     with pytest.raises(DataError, match=r"gone\.jsonl: a link that leads nowhere \(no such file or directory\)"):
-        find(tmp_path)
+        discover_files(tmp_path)
     with pytest.raises(DataError, match=r"gone\.jsonl: can't be read"):
-        find(tmp_path / "gone.jsonl")
+        discover_files(tmp_path / "gone.jsonl")
     assert names(tmp_path, exclude=["gone*"]) == ["a.jsonl"]
     (tmp_path / "gone.jsonl").unlink()
     (tmp_path / "self.jsonl").symlink_to("self.jsonl")
     with pytest.raises(DataError, match=r"self\.jsonl: a link that leads nowhere"):
-        find(tmp_path)
+        discover_files(tmp_path)
     (tmp_path / "self.jsonl").unlink()
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(DataError, match=r"pipe\.jsonl: not a regular file but a pipe"):
-        find(tmp_path)
+        discover_files(tmp_path)
     (tmp_path / "pipe.jsonl").rename(tmp_path / "pipe")
     assert names(tmp_path) == ["a.jsonl"]
-    assert find(tmp_path).skipped == ["pipe"]
+    assert discover_files(tmp_path).skipped == ["pipe"]
 
 
 SCRIPT = """
@@ -209,5 +209,5 @@ def test_names_are_the_same_in_every_locale(tmp_path: Path) -> None:
         command = [sys.executable, "-c", SCRIPT, str(tmp_path / "in")]
         outputs.append(subprocess.check_output(command, env={**os.environ, **variables}))
     assert outputs[0] == outputs[1]
-    found = [file.name for file in find(tmp_path / "in").files]
+    found = [file.name for file in discover_files(tmp_path / "in").files]
     assert found == ["caf\\xe9.jsonl", "z.jsonl", "\\x80\\xff.jsonl", "日本.jsonl"]

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from packtool.text.encoding.encoder_choice import FAST, choose, installed, load_encoder
+from packtool.text.encoding.encoder_choice import FAST, choose_encoder, installed, load_encoder
 from packtool.text.encoding.encoders import EncoderRecipe, ReferenceEncoder
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.load import FoundTokenizer
@@ -22,12 +22,12 @@ needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there i
 
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     found = FoundTokenizer({"tokenizer.json": data}, "t")
-    recipe = choose(found, encoder, special_as_text=special_as_text)
+    recipe = choose_encoder(found, encoder, special_as_text=special_as_text)
     return load_encoder(recipe, data)
 
 
 def chosen(spec: dict[str, Any], encoder: str = "auto") -> EncoderRecipe:
-    return choose(FoundTokenizer({"tokenizer.json": json.dumps(spec).encode()}, "t"), encoder)
+    return choose_encoder(FoundTokenizer({"tokenizer.json": json.dumps(spec).encode()}, "t"), encoder)
 
 
 def recipe(encoder: str, shape: Shape | None = None, cut: str = "") -> EncoderRecipe:

@@ -13,7 +13,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.formats.token_store import TokenStore
 from packtool.outputs.tokenizer_files import default_tokenizer
-from packtool.text.encoding.load import find, info_of
+from packtool.text.encoding.load import find_tokenizer, info_of
 from packtool.warnings import PacktoolWarning
 
 START = {"content": "<|im_start|>", "special": True, "normalized": False}
@@ -28,7 +28,9 @@ def written(place: Path, **files: Any) -> Path:
 
 
 def ids(place: Path, text: str) -> list[int]:
-    found: list[int] = Tokenizer.from_str(find(place).data.decode()).encode(text, add_special_tokens=False).ids
+    found: list[int] = (
+        Tokenizer.from_str(find_tokenizer(place).data.decode()).encode(text, add_special_tokens=False).ids
+    )
     return found
 
 
@@ -39,7 +41,7 @@ def test_the_decoder_of_the_configuration_is_read(tmp_path: Path) -> None:
     place = written(tmp_path, tokenizer_config=config, added_tokens={"<other>": SIZE})
     assert ids(place, "<|im_start|><think> ") == [SIZE, SIZE + 1]
     assert len(ids(place, "<other>")) > 1
-    found = find(place)
+    found = find_tokenizer(place)
     info = info_of(found)
     assert info.added_tokens["<|im_start|>"] == SIZE
     assert {"<|im_start|>"} <= set(found.special)
@@ -56,14 +58,14 @@ def test_another_id_than_the_configuration_says_is_told(tmp_path: Path) -> None:
     place = written(tmp_path, tokenizer_config=config)
     told = rf"<\|im_start\|> is {SIZE}, as in Transformers, but tokenizer_config\.json says 300 \(1 such token\)\."
     with pytest.warns(PacktoolWarning, match=told):
-        assert info_of(find(place)).added_tokens["<|im_start|>"] == SIZE
+        assert info_of(find_tokenizer(place)).added_tokens["<|im_start|>"] == SIZE
 
 
 def test_older_files_have_tokens_by_text(tmp_path: Path) -> None:
     special = {"eos_token": "<|endoftext|>", "pad_token": {"content": "<pad>"}, "additional_special_tokens": ["<s1>"]}
     place = written(tmp_path, special_tokens_map=special, added_tokens={"<b>": SIZE + 1, "<a>": SIZE})
     assert ids(place, "<a><b><pad><s1>") == [SIZE, SIZE + 1, SIZE + 2, SIZE + 3]
-    found = find(place)
+    found = find_tokenizer(place)
     info_of(found)
     assert {"<pad>", "<s1>"} <= set(found.special)
     assert "<a>" not in found.special
@@ -72,14 +74,14 @@ def test_older_files_have_tokens_by_text(tmp_path: Path) -> None:
 
 def test_a_file_that_lacks_nothing_stays_as_it_is(tmp_path: Path) -> None:
     known = {"eos_token": "<|endoftext|>", "added_tokens_decoder": {"0": {"content": "<|endoftext|>", "special": True}}}
-    assert find(written(tmp_path, tokenizer_config=known)).data == default_tokenizer()
+    assert find_tokenizer(written(tmp_path, tokenizer_config=known)).data == default_tokenizer()
 
 
 @pytest.mark.parametrize("decoder", [[1], {"x": START}, {"1": 3}, {"1": {"special": True}}])
 def test_what_is_no_decoder_is_one_error(tmp_path: Path, decoder: Any) -> None:
     place = written(tmp_path, tokenizer_config={"added_tokens_decoder": decoder})
     with pytest.raises(DataError) as error:
-        find(place)
+        find_tokenizer(place)
     assert error.value.code == "bad-tokenizer-config"
     assert error.value.what.startswith("its added tokens can't be read")
 
@@ -107,7 +109,7 @@ def test_flags_of_the_configuration_come_first(tmp_path: Path, there: dict[str, 
     expected = Tokenizer.from_file(str(place / "tokenizer.json"))
     expected.add_tokens([AddedToken("<x>", **said)])
     token = expected.get_added_tokens_decoder()[SIZE]
-    (found,) = [token for token in find(place).spec["added_tokens"] if token["content"] == "<x>"]
+    (found,) = [token for token in find_tokenizer(place).spec["added_tokens"] if token["content"] == "<x>"]
     assert found["special"] == (token.special or bool(there.get("special")))
     assert {name: found[name] for name in FLAGS[:4]} == {name: getattr(token, name) for name in FLAGS[:4]}
     assert ids(place, "a <x> b") == expected.encode("a <x> b", add_special_tokens=False).ids
@@ -118,7 +120,7 @@ def test_flags_of_the_configuration_come_first(tmp_path: Path, there: dict[str, 
 def test_a_token_is_special_by_its_role(tmp_path: Path, role: str) -> None:
     """Command R+ ends documents with a token that its tokenizer.json calls ordinary."""
     place = with_token(tmp_path / "m", {}, **{role: "<x>"})
-    assert "<x>" in find(place).special
+    assert "<x>" in find_tokenizer(place).special
     options: dict[str, Any] = {"tokenizer": place, "workers": 1, "eos_token": "<x>" if role == "eos_token" else None}
     for encoder in ("auto", "tokenizers"):
         packtool.tokenize([{"text": "a<x>b"}], tmp_path / encoder, special_tokens="text", encoder=encoder, **options)

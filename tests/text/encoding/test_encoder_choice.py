@@ -45,7 +45,7 @@ def test_unknown_encoder() -> None:
 )
 def test_little_text_is_encoded_by_the_reference_alone(size: int | None, wanted: str, encoder: str) -> None:
     found = FoundTokenizer({"tokenizer.json": shapes.data(shapes.spec())}, "here")
-    recipe = module.choose(found, wanted, text_bytes=size)
+    recipe = module.choose_encoder(found, wanted, text_bytes=size)
     assert recipe.encoder == encoder
     assert ("only for more text" in recipe.why) == (encoder == "tokenizers")
 

@@ -101,7 +101,7 @@ def test_other_files_are_named_with_the_way_out(name: str, data: bytes, what: st
     (tmp_path / name).write_bytes(data)
     for source in (tmp_path / name, tmp_path):
         with pytest.raises(DataError) as caught:
-            load.find(source)
+            load.find_tokenizer(source)
         assert (caught.value.code, caught.value.where) == ("bad-tokenizer", str(tmp_path / name))
         assert what in caught.value.what
         assert remedy in caught.value.remedy
@@ -109,7 +109,7 @@ def test_other_files_are_named_with_the_way_out(name: str, data: bytes, what: st
 
 def test_an_encoding_of_tiktoken_is_no_hub_id() -> None:
     with pytest.raises(DataError, match=r"an encoding of tiktoken.* Give Xenova/gpt-4, which has the same ids"):
-        load.find("cl100k_base")
+        load.find_tokenizer("cl100k_base")
     for name in ("p50k_base", "p50k_edit", "o300k_base"):
         with pytest.raises(DataError, match=r"an encoding of tiktoken.* Call convert_tiktoken_to_fast of transformers"):
-            load.find(name)
+            load.find_tokenizer(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.text.encoding.encoder_choice import choose, load_encoder
+from packtool.text.encoding.encoder_choice import choose_encoder, load_encoder
 from packtool.text.encoding.encoders import ReferenceEncoder
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.long_texts import AT, cut_of, pieces
@@ -57,7 +57,7 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
     data = fetch.tokenizer(name)
     found = FoundTokenizer({"tokenizer.json": data}, name)
     spec = found.spec
-    chosen = choose(found)
+    chosen = choose_encoder(found)
     if name in SLOW:
         assert SLOW[name] in chosen.why
         return
@@ -87,7 +87,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
     data = fetch.tokenizer(name)
     spec = parse(data)
     cut = cut_of(spec)
-    assert cut or name in SLOW or choose(FoundTokenizer({"tokenizer.json": data}, name)).encoder == "fastokens"
+    assert cut or name in SLOW or choose_encoder(FoundTokenizer({"tokenizer.json": data}, name)).encoder == "fastokens"
     monkeypatch.setattr("packtool.text.encoding.long_texts.PIECE", 40)
     library = ReferenceEncoder(data)
     for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.text.encoding.load import find, info_of
+from packtool.text.encoding.load import find_tokenizer, info_of
 from packtool.text.encoding.special import CANDIDATES, ENDS_OF_TURNS, candidates, marked
 from packtool.warnings import PacktoolWarning
 from tests.text.encoding import shapes
@@ -36,11 +36,11 @@ def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:
     path.write_text(json.dumps(shapes.spec(added_tokens=[])).replace("<|endoftext|>", "<|im_end|>"))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|im_end|>"}}))
     with pytest.warns(PacktoolWarning, match=r"EOS is '<\|im_end\|>', which ends a turn of a chat") as caught:
-        assert info_of(find(path)).eos_token == "<|im_end|>"
+        assert info_of(find_tokenizer(path)).eos_token == "<|im_end|>"
     assert str(caught[0].message).endswith("To pretrain, name another with --eos-token.")
     with pytest.warns(PacktoolWarning, match="which ends a turn of a chat"):
-        info_of(find(path), eos_token="<|im_end|>")
-    info_of(find(path), chats=True)  # of conversations it may be the end: a warning would be an error
+        info_of(find_tokenizer(path), eos_token="<|im_end|>")
+    info_of(find_tokenizer(path), chats=True)  # of conversations it may be the end: a warning would be an error
 
 
 def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) -> None:
@@ -58,16 +58,18 @@ def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) ->
         ("<end_of_turn>", "which ends a turn of a chat"),
     ):
         with pytest.warns(PacktoolWarning, match=f"EOS is '{eos}', {why}. To pretrain, give --eos-token '<eos>'"):
-            info_of(find(path), eos_token=eos)
-    info_of(find(path), eos_token="<eos>")  # a warning would be an error
+            info_of(find_tokenizer(path), eos_token=eos)
+    info_of(find_tokenizer(path), eos_token="<eos>")  # a warning would be an error
 
 
 def test_a_bos_that_the_model_expects_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(shapes.spec()))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True}))
     with pytest.warns(PacktoolWarning, match="add_bos_token, but documents begin without a BOS. Give --bos"):
-        info_of(find(tmp_path))
-    info_of(find(tmp_path), chats=True)  # the chat template says what begins them: a warning would be an error
+        info_of(find_tokenizer(tmp_path))
+    info_of(
+        find_tokenizer(tmp_path), chats=True
+    )  # the chat template says what begins them: a warning would be an error
 
 
 def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
     with pytest.warns(PacktoolWarning, match="give --eos-token '<|endoftext|>'"):
-        info_of(find(tmp_path))
+        info_of(find_tokenizer(tmp_path))
 
 
 def test_no_candidate_ends_turns() -> None:

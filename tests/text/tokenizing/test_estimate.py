@@ -19,7 +19,7 @@ from pyarrow import parquet
 import packtool
 from packtool.options.check import checked
 from packtool.options.tokenize import TokenizeArguments
-from packtool.text.corpus.find import find
+from packtool.text.corpus.find import find_texts
 from packtool.text.tokenizing.estimate import Estimate, estimate
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import load
@@ -76,7 +76,7 @@ WAYS: list[Callable[[Path, list[list[str]]], None]] = [one_file, a_file_a_kind, 
 
 def estimated(place: Path, **options: Any) -> Estimate:
     arguments = checked(TokenizeArguments(str(place), "unused", **options))
-    found = find(arguments)
+    found = find_texts(arguments)
     tokenizer = load(arguments, found.kind)
     return estimate(StoreRecipe.of(arguments, found, tokenizer), tokenizer, found.files, fall_back=True)
 

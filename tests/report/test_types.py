@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.report.blend_schema import Report
-from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
+from packtool.report.blend_types import Report
+from packtool.report.types import MeasuredReport, PackedReport, StoreReport
 from tests.stores import write_store
 
 

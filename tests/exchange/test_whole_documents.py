@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import DataError
-from packtool.exchange.columns import Column, RowReader
+from packtool.exchange.whole_documents import Column, RowReader
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import of_row
 from tests.exchange.tables import WRITE

@@ -9,8 +9,8 @@ from packtool.formats.schema import Shuffle
 from packtool.planning.metrics.summary import measure
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
-from packtool.report.packed import report_of_rows, sample_rows
-from packtool.report.schema import PackedReport
+from packtool.report.dataset_report import report_of_rows, sample_rows
+from packtool.report.types import PackedReport
 from tests.reports import NOTHING
 
 

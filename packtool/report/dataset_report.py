@@ -24,7 +24,7 @@ from packtool.planning.metrics.summary import Metrics, measure_rows
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
 from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, offsets_of
-from packtool.report.schema import (
+from packtool.report.types import (
     SCHEMA_VERSION,
     BucketFigures,
     DocumentsBin,

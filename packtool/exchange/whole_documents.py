@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
-from packtool.exchange.model import Found, ReadOptions
+from packtool.exchange.model import ReadDocuments, ReadOptions
 from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED
 from packtool.support.sizes import plural
@@ -72,7 +72,7 @@ class ForeignRow(NamedTuple):
     columns: Mapping[str, npt.NDArray[Any]]
 
 
-def documents(rows: Iterable[ForeignRow], options: ReadOptions) -> Iterator[Found]:
+def documents(rows: Iterable[ForeignRow], options: ReadOptions) -> Iterator[ReadDocuments]:
     """Yield the documents of rows, some at a time.
 
     Raises:
@@ -100,7 +100,7 @@ def _require_same_columns(row: ForeignRow, first: ForeignRow) -> None:
         raise bad_mask(f"{what} first record", row.where)
 
 
-def _documents(reader: RowReader, held: list[ForeignRow]) -> Found:
+def _documents(reader: RowReader, held: list[ForeignRow]) -> ReadDocuments:
     """Return the documents of rows; an unknown column that not all of them have can't be about every token."""
     shared = set(held[0].columns)
     for row in held:
@@ -126,7 +126,7 @@ class RowReader:
         self._read_as: dict[str, None] = {}
         """What numbers in columns were taken for, in words, each once."""
 
-    def documents(self, ids: Column, columns: Mapping[str, Column], place: Callable[[int], str]) -> Found:
+    def documents(self, ids: Column, columns: Mapping[str, Column], place: Callable[[int], str]) -> ReadDocuments:
         """Return the documents of a block of rows, and which of their tokens train.
 
         Args:
@@ -143,7 +143,7 @@ class RowReader:
         (array([5, 6, 7]), array([2, 1]), 1, 1)
         """
         if not columns:
-            return Found(ids.values, ids.lengths)
+            return ReadDocuments(ids.values, ids.lengths)
         block = _Block(ids, columns, place)
         kept = np.ones(len(ids.values), np.bool_)
         for name in block.of(token_columns.PADDING):
@@ -167,7 +167,7 @@ class RowReader:
         loss = block.trained(kept)
         rows = np.bincount(block.row[begins], minlength=len(ids.lengths))
         empty = np.zeros(int(np.count_nonzero(rows == 0)), np.int64)
-        return Found(
+        return ReadDocuments(
             tokens=ids.values[kept],
             lengths=np.concatenate([lengths, empty]),
             loss=loss,
