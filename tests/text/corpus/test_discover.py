@@ -193,10 +193,10 @@ def test_links_to_nothing_and_pipes_are_errors_unless_left_out(tmp_path: Path) -
 
 SCRIPT = """
 import sys
-from packtool.text.corpus.discover import find
+from packtool.text.corpus.discover import discover_files
 from packtool.text.corpus.find import find_files
 from packtool.warnings import PacktoolWarning
-print([ascii(file.name) for file in find(sys.argv[1]).files])
+print([ascii(file.name) for file in discover_files(sys.argv[1]).files])
 """
 
 
