@@ -108,11 +108,11 @@ THREADS = """
 import os
 import numpy
 from packtool.text.encoding.encoder_choice import choose, installed, load_encoder
-from packtool.text.encoding.load import find
+from packtool.text.encoding.load import find_tokenizer
 def threads():
     return len(os.listdir("/proc/self/task"))
 before = threads()
-found = find()
+found = find_tokenizer()
 load_encoder(choose(found, "gigatoken"), found.data).encode(["one", "two"])
 assert threads() == before, "loading or encoding starts a thread"
 child = os.fork()
