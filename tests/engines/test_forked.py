@@ -107,13 +107,13 @@ def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
 THREADS = """
 import os
 import numpy
-from packtool.text.encoding.encoder_choice import choose, installed, load_encoder
+from packtool.text.encoding.encoder_choice import choose_encoder, installed, load_encoder
 from packtool.text.encoding.load import find_tokenizer
 def threads():
     return len(os.listdir("/proc/self/task"))
 before = threads()
 found = find_tokenizer()
-load_encoder(choose(found, "gigatoken"), found.data).encode(["one", "two"])
+load_encoder(choose_encoder(found, "gigatoken"), found.data).encode(["one", "two"])
 assert threads() == before, "loading or encoding starts a thread"
 child = os.fork()
 if child == 0:
