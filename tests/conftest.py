@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.examples import examples
+from tests.making import Make
 from tests.shell import Shell
 
 # A busy machine is no reason for a test to fail. A law that does not say how many cases it needs has Hypothesis' 100.
@@ -63,3 +64,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of the test, where it works."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Stores and datasets, made once for all tests."""
+    return Make(tmp_path_factory.mktemp("made"))

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores import write_store
+from tests.making import Make
 
 
 @pytest.fixture
-def place(here: Path) -> Path:
-    write_store(Path("store"), [5, 9, 70])
-    return here
+def place(here: Path, make: Make) -> Path:
+    return make([5, 9, 70], at=here)

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import packtool
+from tests.making import Make
 from tests.shell import Shell
-from tests.stores import write_store
 
 
 @pytest.fixture
-def place(here: Path) -> Path:
-    write_store(Path("store"), [5, 9, 70])
-    packtool.pack("store", "rows", strategy="concat", sequence_length=8)
-    packtool.pack("store", "buckets", strategy="buckets", buckets=(8, 16))
-    return here
+def place(here: Path, make: Make) -> Path:
+    rows, buckets = {"strategy": "concat", "sequence_length": 8}, {"strategy": "buckets", "buckets": (8, 16)}
+    return make([5, 9, 70], rows=rows, buckets=buckets, at=here)
 
 
 def test_the_result_as_json(place: Path, shell: Shell) -> None:

@@ -15,13 +15,13 @@ from packtool.engines import Engine, Processes, Threads, Worker
 from packtool.formats.packed import PackedDataset
 from packtool.planning.metrics.mixing import PairDistanceCounter
 from packtool.planning.metrics.tally import Tally
-from tests.stores import write_store
+from tests.making import Make
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    top = tmp_path_factory.mktemp("stores")
-    return [write_store(top / "web", [9, 3, 14, 40] * 60), write_store(top / "wiki", [5, 70] * 30)]
+@pytest.fixture
+def stores(make: Make) -> list[Path]:
+    place = make({"web": [9, 3, 14, 40] * 60, "wiki": [5, 70] * 30})
+    return [place / "web", place / "wiki"]
 
 
 @pytest.mark.parametrize("steps", [1, 3, 100])

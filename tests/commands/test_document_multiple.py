@@ -18,15 +18,16 @@ from packtool.options.names import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.reading.stream import Stream
 from tests.commands.rebuilt import rebuilt
-from tests.stores import load, rewrite, write_store
+from tests.making import Make
+from tests.stores import load, rewrite
 
 LENGTHS = np.random.default_rng(8).integers(1, 150, 90).tolist()
 MULTIPLE = 8
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return write_store(tmp_path / "store", LENGTHS)
+def store(tmp_path: Path, make: Make) -> Path:
+    return make(LENGTHS, at=tmp_path) / "store"
 
 
 def options_of(strategy: str) -> dict[str, Any]:

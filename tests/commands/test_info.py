@@ -18,16 +18,14 @@ from packtool.errors import DataError
 from packtool.formats.manifest import sealed, unsealed
 from tests.formats.outputs import prepare
 from tests.interrupting import flip, interrupted
+from tests.making import Make
 from tests.shell import Shell
-from tests.stores import write_store
 from tests.text.encoding import shapes
 
 
 @pytest.fixture
-def place(here: Path) -> Path:
-    write_store(Path("store"), [5, 9, 70])
-    packtool.pack("store", "packed", strategy="concat", sequence_length=16)
-    return here
+def place(here: Path, make: Make) -> Path:
+    return make([5, 9, 70], packed={"strategy": "concat", "sequence_length": 16}, at=here)
 
 
 def test_a_token_store(place: Path, shell: Shell) -> None:

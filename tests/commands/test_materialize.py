@@ -14,7 +14,8 @@ from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
 from tests.interrupting import flip
-from tests.stores import contents, rewrite, write_store
+from tests.making import Make
+from tests.stores import contents, rewrite
 
 OPTIONS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "shard_tokens": 1024}
 CONFIG = """
@@ -37,11 +38,9 @@ store = "PLACE/store"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    write_store(tmp_path / "store", [3 + n * n % 60 for n in range(200)])
-    packtool.pack(tmp_path / "store", tmp_path / "packed", **OPTIONS)
-    packtool.pack(tmp_path / "store", tmp_path / "index", **OPTIONS, index_only=True)
-    return tmp_path
+def place(tmp_path: Path, make: Make) -> Path:
+    lengths = [3 + n * n % 60 for n in range(200)]
+    return make(lengths, packed=OPTIONS, index={**OPTIONS, "index_only": True}, at=tmp_path)
 
 
 def test_a_run_tries_orders_without_tokens_and_writes_them_last(place: Path) -> None:

@@ -23,6 +23,7 @@ from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
 from tests.examples import examples
 from tests.interrupting import interrupted_everywhere
+from tests.making import Make
 from tests.shell import Shell
 from tests.stores import EOS, TOKENIZER, contents, document_tokens, write_store
 
@@ -30,8 +31,8 @@ LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return write_store(tmp_path / "store", LENGTHS)
+def store(tmp_path: Path, make: Make) -> Path:
+    return make(LENGTHS, at=tmp_path) / "store"
 
 
 def options_for(name: str, length: int = 16) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import xxhash
 import packtool
 from packtool.commands import verify
 from packtool.warnings import PacktoolWarning
+from tests.making import Make
 from tests.shell import Shell
 from tests.stores import amended, rewrite, write_store
 
@@ -21,10 +22,9 @@ LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
 
 
 @pytest.fixture
-def packed(tmp_path: Path) -> Path:
-    store = write_store(tmp_path / "store", LENGTHS)
-    packtool.pack(store, tmp_path / "packed", strategy="padding", sequence_length=16, atom_size=32, shard_tokens=64)
-    return tmp_path / "packed"
+def packed(tmp_path: Path, make: Make) -> Path:
+    options = {"strategy": "padding", "sequence_length": 16, "atom_size": 32, "shard_tokens": 64}
+    return make(LENGTHS, packed=options, at=tmp_path) / "packed"
 
 
 def arrays(path: Path) -> list[Path]:
