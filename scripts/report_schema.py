@@ -1,4 +1,4 @@
-"""Write the description of reports, from the types that they are made of.
+"""Write the descriptions of reports and of manifests, from the types that they are made of.
 
 python scripts/report_schema.py docs
 """
@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from packtool.formats.schema import ExportManifest, PackedManifest, StoreManifest
 from packtool.report.blend_types import BlendReport
 from packtool.report.types import MeasuredReport, PackedReport, StoreReport
 
-PAGE, SCHEMA = "report-schema.md", "report.schema.json"
+SCHEMA = "report.schema.json"
 ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, BlendReport)
 INTRODUCTION = """# The report
 
@@ -47,10 +48,27 @@ counts once, which gives the paper's own figures (6716 documents and 2.6 million
 """
 
 
-def page() -> str:
-    """The whole page: a section for each type, those that hold others first."""
-    lines = [INTRODUCTION]
-    for kind in kinds():
+MANIFESTS = """# Manifests
+
+Written from the types in `packtool/formats/schema.py` by `scripts/report_schema.py`; a test fails when this page and they
+differ. [What packtool writes](format.md) says what the files hold.
+
+`manifest.json` of a token store is a [StoreManifest](#storemanifest), of a packed dataset a
+[PackedManifest](#packedmanifest), of an export an [ExportManifest](#exportmanifest). Every manifest has all of its fields:
+what is absent is null. The last field, `xxh3_128`, is the hash of everything before it.
+"""
+PAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "report-schema.md": (INTRODUCTION, ROOTS),
+    "manifest.md": (MANIFESTS, (StoreManifest, PackedManifest, ExportManifest)),
+}
+"""What each page begins with, and the types that it describes."""
+
+
+def page(name: str) -> str:
+    """Return a whole page: a section for each type, those that hold others first."""
+    introduction, roots = PAGES[name]
+    lines = [introduction]
+    for kind in kinds(roots):
         lines += [f"## {kind.__name__}", "", summary(kind), "", "| name | type | meaning |", "| --- | --- | --- |"]
         lines += [f"| `{name}` | {shown(type_)} | {meaning} |" for name, type_, meaning in members(kind)]
         lines.append("")
@@ -60,7 +78,7 @@ def page() -> str:
 def schema() -> str:
     """The JSON Schema of all reports, with the meaning of each name."""
     schemas, components = msgspec.json.schema_components(ROOTS, ref_template="#/$defs/{name}")
-    for kind in kinds():
+    for kind in kinds(ROOTS):
         component = components[kind.__name__]
         component["description"] = summary(kind)
         for name, _, meaning in members(kind):
@@ -74,8 +92,8 @@ def schema() -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def kinds() -> list[Any]:
-    """Every structure that a report is made of, in the order in which a reader meets it."""
+def kinds(roots: tuple[Any, ...]) -> list[Any]:
+    """Every structure that the roots are made of, in the order in which a reader meets it."""
     found: list[Any] = []
 
     def visit(type_: Any) -> None:
@@ -86,7 +104,7 @@ def kinds() -> list[Any]:
         for inner in typing.get_args(type_):
             visit(inner)
 
-    for root in ROOTS:
+    for root in roots:
         visit(root)
     return found
 
@@ -115,7 +133,7 @@ def meanings(kind: Any) -> Iterator[tuple[str, str]]:
     entry = re.compile(r"^    (\w+(?:, \w+)*): (.+(?:\n     .+)*)", re.MULTILINE)
     for names, text in entry.findall(listed):
         for name in names.split(", "):
-            yield name, " ".join(text.split()).replace("|", "&#124;")
+            yield name, " ".join(text.split()).replace("|", "&#124;").replace("None", "null")
 
 
 def summary(kind: Any) -> str:
@@ -131,7 +149,7 @@ def shown(type_: Any) -> str:
         return " or ".join(shown(each) for each in inner)
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in inner)
-    if origin is list:
+    if origin in (list, tuple):
         return f"list of {shown(inner[0])}"
     if origin is dict:
         return "object" if inner[1] is Any else f"object of {shown(inner[1])}"
@@ -143,5 +161,6 @@ def shown(type_: Any) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    (folder / PAGE).write_text(page(), encoding="utf-8")
+    for name in PAGES:
+        (folder / name).write_text(page(name), encoding="utf-8")
     (folder / SCHEMA).write_text(schema(), encoding="utf-8")

@@ -64,7 +64,13 @@ class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file: relative name, bytes, xxh3-128 of its bytes."""
+    """One file, of the input or of the dataset.
+
+    Attributes:
+        name: relative to the input or to the manifest.
+        bytes: size.
+        xxh3_128: of its bytes, as `xxhsum -H2` prints it.
+    """
 
     name: str
     bytes: NonNegative
@@ -79,7 +85,11 @@ class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
 
 
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """An input dataset: bytes and xxh3-128 of its manifest. Its name is in `run.json`."""
+    """An input dataset. Its name is in `run.json`.
+
+    Attributes:
+        bytes, xxh3_128: of its manifest.
+    """
 
     bytes: NonNegative
     xxh3_128: Digest
@@ -89,6 +99,8 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     """One shard of a token store: its files and the global number of its first document.
 
     Attributes:
+        tokens, offsets: its tokens, and where each document begins.
+        first_document: number of its first document among all shards.
         documents: where its documents came from; None with `--no-provenance`.
         columns: the scalars kept with its tokens, where there are any.
         first_record: number of records of the input file before the records of the shard, if it holds a part of a file.
@@ -121,8 +133,15 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Manifest of a token store.
 
     Attributes:
+        format: what it is.
+        format_version, packtool_version: of the format, and of the packtool that wrote it.
+        options: those that the tokens depend on.
+        inputs: the files that were read, in order.
+        tokenizer: facts about the tokenizer.
+        dtype: of the tokens.
         counts: documents, tokens, and whatever was left out, by reason.
         rejected: the file of rejected records, where there is one.
+        shards: the files, in the order of the documents.
         tokenizer_files: the tokenizer.json and its other files; empty if only ids were imported.
     """
 
@@ -211,10 +230,13 @@ class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         directory: relative to the manifest; "" for the dataset's own.
+        sequence_length: tokens in a row.
+        rows: of all shards.
         unit: tokens in a unit (the smaller of atom size and sequence length).
         units: units that hold anything; what the last row has beyond them is padding.
         atom_units: units in an atom, where atoms are uniform; 0 where `atoms` files list them.
         last_atom_stays: the last atom is incomplete, and every shuffle leaves it last.
+        shards: the files of its rows, in order.
     """
 
     directory: Directory
@@ -323,7 +345,7 @@ class KeptColumn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         name: of the field.
         values: the file of values; of categories their places in the list of names.
-        missing: number of documents without a value: NaN among numbers, `MISSING` among categories.
+        missing: number of documents without a value: NaN among numbers, −1 among categories.
         categories: the file with the list of names; None for numbers.
     """
 
@@ -376,20 +398,27 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Manifest of a packed dataset.
 
     Attributes:
+        format: what it is.
+        format_version, packtool_version: of the format, and of the packtool that wrote it.
         strategy: its registered name.
         options: what the strategy was given; with the inputs, all that the rows depend on.
         shuffle: how the rows were ordered; None for corpus order.
         inputs: the token stores, in order, by the digests of their manifests.
         store_documents: number of documents of each token store. Documents are numbered through all stores, so the
             store of a document follows from its number.
+        tokenizer, dtype: as the stores have them.
+        pad_id: the padding token; EOS unless another was asked for.
         documents: sum of `store_documents`.
         choice: which documents of the stores were packed; None if all were packed once.
+        ledger: where every token went.
         lengths: the file of document lengths; None with `--no-segments`.
+        report: the file of figures.
+        buckets: the rows of each length, the shortest first.
         batches: the file of batches that the ``bucket`` shuffle made.
         tokenizer_files: as the stores have them.
         stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
             from them; None where its shards have tokens.
-        columns: that were kept of the documents.
+        columns: the columns of documents that were kept.
     """
 
     format: str = PACKED
@@ -474,7 +503,11 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ExportedFile(OtherFile, frozen=True, forbid_unknown_fields=True):
-    """One file in the format of another tool, and the sequences and tokens in it."""
+    """One file in the format of another tool.
+
+    Attributes:
+        sequences, tokens: in the file.
+    """
 
     sequences: NonNegative = 0
     tokens: NonNegative = 0
@@ -484,12 +517,16 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Manifest of an export: the documents of a token store or the rows of a packed dataset, for another tool.
 
     Attributes:
-        exported_as: the format.
+        format: what it is.
+        format_version, packtool_version: of the format, and of the packtool that wrote it.
+        exported_as: the name of the other tool's format.
         inputs: what was exported, by the digests of the manifests; of several stores, in the order of their documents.
+        tokenizer: facts about the tokenizer.
         dtype: of the ids in the files.
         sequence_lengths: distinct row lengths; empty for documents.
         sequences, tokens, padding: in all files.
         lost: what of the input the format does not keep, in words.
+        files: the exported files.
         choice: which documents of the stores were exported; None for all of them.
         tokenizer_files: as the input has them.
     """

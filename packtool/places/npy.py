@@ -20,7 +20,14 @@ ArrayName = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]+(-[0-9]{5,}(-[0-9]{3,}
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One array file as a manifest lists it: name relative to the manifest, shape, bytes and xxh3-128 (hex)."""
+    """One array file as a manifest lists it.
+
+    Attributes:
+        name: relative to its directory.
+        shape: of the array.
+        bytes: size of the file, header included.
+        xxh3_128: of the whole file, as `xxhsum -H2` prints it.
+    """
 
     name: ArrayName
     shape: tuple[NonNegative, ...]

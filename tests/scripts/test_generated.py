@@ -23,7 +23,8 @@ GENERATED: dict[str, Callable[[str], str]] = {
     "files.md": lambda _: file_list.page(),
     "coming-from.md": partial(page_tables.written, "coming-from.md"),
     "strategies.md": partial(page_tables.written, "strategies.md"),
-    "report-schema.md": lambda _: report_schema.page(),
+    "report-schema.md": lambda _: report_schema.page("report-schema.md"),
+    "manifest.md": lambda _: report_schema.page("manifest.md"),
     "report.schema.json": lambda _: report_schema.schema(),
     "rows.svg": lambda _: rows_picture.picture(),
 }
