@@ -50,12 +50,12 @@ counts once, which gives the paper's own figures (6716 documents and 2.6 million
 
 MANIFESTS = """# Manifests
 
-Written from the types in `packtool/formats/schema.py` by `scripts/report_schema.py`; a test fails when this page and they
-differ. [What packtool writes](format.md) says what the files hold.
+Written from the types in `packtool/formats/schema.py` by `scripts/report_schema.py`; a test fails when this page and
+they differ. [What packtool writes](format.md) says what the files hold.
 
 `manifest.json` of a token store is a [StoreManifest](#storemanifest), of a packed dataset a
-[PackedManifest](#packedmanifest), of an export an [ExportManifest](#exportmanifest). Every manifest has all of its fields:
-what is absent is null. The last field, `xxh3_128`, is the hash of everything before it.
+[PackedManifest](#packedmanifest), of an export an [ExportManifest](#exportmanifest). Every manifest has all of its
+fields: what is absent is null. The last field, `xxh3_128`, is the hash of everything before it.
 """
 PAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "report-schema.md": (INTRODUCTION, ROOTS),
