@@ -1,6 +1,6 @@
 """Errors a user can cause: what happened, where, and what to do about it.
 
-Every error carries a stable code (documented in docs/troubleshooting.md) and maps to an exit status:
+Every error carries a stable code (listed in docs/codes.md) and maps to an exit status:
 2 for usage, 1 for data or run time. Anything else that escapes is a bug and keeps its traceback.
 """
 

@@ -1,6 +1,6 @@
 """Warnings: what a user should know although the command continues.
 
-They form a closed set: each code is listed here and explained in docs/troubleshooting.md. They travel as Python
+They form a closed set: each code is listed here, and in docs/codes.md with its messages. They travel as Python
 warnings, so that a program which calls packtool can filter them; the command line prints them on standard error,
 once each, unless `--quiet` is given.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from packtool.text.faults import REASONS
@@ -24,39 +24,63 @@ HEAD = """# Codes
 
 Every error and warning has a code, which stays the same from version to version. A script writes this list from the
 source, with the messages that it finds there; `…` stands for names and numbers.
-[Troubleshooting](troubleshooting.md) says more about many of them, and all about those without a message here.
+[Troubleshooting](troubleshooting.md) says more about those whose message does not say all.
 """
 
 
 def calls(source: str) -> Iterator[ast.Call]:
     """Yield the calls of a module that may take a code."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and node.args:
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    for call, _ in _calls(ast.parse(source), []):
+        yield call
+
+
+def _calls(node: ast.AST, said: list[tuple[str, ast.expr]]) -> Iterator[tuple[ast.Call, list[tuple[str, ast.expr]]]]:
+    """Yield each call below a node, with what names of its function were set to before it, the last one last."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Assign):
+            said += _set(child)
+        if isinstance(child, ast.Call) and child.args:
+            function = child.func
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
             if RAISES.search(name):
-                yield node
+                yield child, list(said)
+        yield from _calls(child, [] if isinstance(child, ast.FunctionDef) else said)
+
+
+def _set(line: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that an assignment sets, and their values: `a = 1`, or `a, b = 1, 2`."""
+    target, value = line.targets[0], line.value
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for name, part in zip(target.elts, value.elts, strict=False):
+            yield ast.unparse(name), part
 
 
 def codes(source: str) -> Iterator[tuple[str, str]]:
     """Yield each code that a module may raise or warn with, and its message.
 
-    >>> list(codes("raise DataError('bad-line', f'line {n} is cut', remedy='mend it')"))
+    >>> list(codes("what = f'line {n} is cut'; raise DataError('bad-line', what, remedy='mend it')"))
     [('bad-line', 'Line … is cut. Mend it.')]
     """
-    for call in calls(source):
+    for call, said in _calls(ast.parse(source), []):
         first = call.args[0]
         for place, given in enumerate(call.args[:2]):  # a rejection begins with the record's number
             if isinstance(given, ast.Constant) and isinstance(given.value, str) and CODE.fullmatch(given.value):
-                yield given.value, _message(call, place + 1)
+                yield given.value, _message(call, place + 1, dict(said))
         if isinstance(first, ast.JoinedStr) and ast.unparse(first) == "f'no-{kind}'":
-            yield from ((code, _message(call, 1)) for code in ("no-bos", "no-eos"))
+            yield from ((code, _message(call, 1, dict(said))) for code in ("no-bos", "no-eos"))
 
 
-def _message(call: ast.Call, place: int) -> str:
+def _message(call: ast.Call, place: int, said: dict[str, ast.expr]) -> str:
     """Return what a call says and advises; "" where it is put together elsewhere."""
     remedies = [keyword.value for keyword in call.keywords if keyword.arg == "remedy"]
-    spoken = [_words(part) for part in (*call.args[place : place + 1], *remedies)]
-    sentences = [text[:1].upper() + text[1:] for text in spoken if re.search(r"\w", text)]
+    parts = (*call.args[place : place + 1], *remedies)
+    return _sentences(_words(said.get(ast.unparse(part), part)) for part in parts)
+
+
+def _sentences(parts: Iterable[str]) -> str:
+    sentences = [text[:1].upper() + text[1:] for text in parts if re.search(r"\w", text)]
     return " ".join(text if text.endswith("?") else f"{text}." for text in sentences)
 
 
@@ -68,28 +92,28 @@ def _words(part: ast.expr) -> str:
     return OPEN
 
 
-def tabled(source: str) -> set[str]:
-    """Return the codes of a module that keeps them in tables and constants."""
-    found = set()
+def tabled(source: str) -> Iterator[tuple[str, str]]:
+    """Yield the codes of a module that keeps them in tables and constants, with the rest of their rows.
+
+    >>> list(tabled("{5: ('io-error', 'input/output error', 'check the disk')}"))
+    [('io-error', 'Input/output error. Check the disk.')]
+    """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Constant):
-            found.add(str(node.elts[0].value))
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            found.add(str(node.value.value))
-    return {code for code in found if CODE.fullmatch(code)}
+        first, *others = [node.value] if isinstance(node, ast.Assign) else getattr(node, "elts", None) or [None]
+        if isinstance(first, ast.Constant) and CODE.fullmatch(str(first.value)):
+            yield str(first.value), _sentences(map(_words, others))
 
 
 def made() -> dict[str, list[str]]:
     """Return the messages of every code of the package, in the order of the files."""
     found: dict[str, list[str]] = {code: [] for code in (*CODES, *REASONS)}
     for path in sorted((ROOT / "packtool").rglob("*.py")):
-        for code, message in codes(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        in_tables = tabled(text) if path.name in ("failures.py", "manifest.py") else ()
+        for code, message in (*codes(text), *in_tables):
             messages = found.setdefault(code, [])
             if message and message not in messages:
                 messages.append(message)
-    for name in ("cli/failures.py", "formats/manifest.py"):
-        for code in tabled((ROOT / "packtool" / name).read_text(encoding="utf-8")):
-            found.setdefault(code, [])
     return {code: found[code] for code in found if CODE.fullmatch(code)}
 
 
