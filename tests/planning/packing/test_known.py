@@ -15,7 +15,6 @@ LISTS = [
     # A page, how it lists strategies, and those that belong there by what they declare.
     ("README.md", r"packs\*\* with the strategies(.*?);", list(STRATEGIES)),
     ("docs/conversations.md", r"packed whole: ([^\n]*) keep whole what fits a row", KEEPING),
-    ("docs/troubleshooting.md", r"\n([^\n]*) keep whole what fits a row", KEEPING),
     ("docs/strategies.md", r"bin-packing strategies \((.*?)\)", [n for n, s in STRATEGIES.items() if s.windowed]),
 ]
 
