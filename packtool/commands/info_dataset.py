@@ -37,7 +37,7 @@ from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.choice_words import choice_in_words
 from packtool.report.figures import percent
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.support.sizes import plural, show_bytes
 
 
@@ -56,7 +56,7 @@ def is_output(path: Path) -> bool:
     if (path / manifests.MANIFEST).exists() or any(map(Path.is_file, (path / UNFINISHED).rglob("*"))):
         return True
     try:
-        decode((path / manifests.RUN).read_bytes(), State)
+        from_json((path / manifests.RUN).read_bytes(), State)
     except (OSError, ValueError):
         return False
     return True  # whose manifest is lost, or that never had one, as orders of before the first release

@@ -13,7 +13,7 @@ from packtool.exchange.model import damaged
 from packtool.formats.files import HashedFile
 from packtool.formats.schema import ExportedFile
 from packtool.places.local import PARTIAL, sync_directory
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 Content = TypeVar("Content")
 
@@ -55,7 +55,7 @@ def read_json(path: Path, kind: type[Content]) -> Content:
         DataError: missing, or not what it should be.
     """
     try:
-        return decode(path.read_bytes(), kind)
+        return from_json(path.read_bytes(), kind)
     except FileNotFoundError:
         raise missing(path) from None
     except ValueError as error:

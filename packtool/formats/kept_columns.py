@@ -19,7 +19,7 @@ from packtool.formats.schema import KeptColumn, OtherFile
 from packtool.formats.unchanged import Unchanged
 from packtool.places.place import MappedFile, Place
 from packtool.planning.plan import Ints
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 _AGAIN = "make the dataset again, or copy it again"
 
@@ -134,7 +134,7 @@ class KeptColumns:
 
         raw = read() if self._unchanged is None else self._unchanged.opened(read)
         try:
-            names = decode(raw, list[str])
+            names = from_json(raw, list[str])
         except ValueError as error:
             raise self._bad_list(entry, f"no list of names: {error}") from None
         if names != sorted(set(names)) or len(names) > MOST_CATEGORIES:

@@ -36,7 +36,7 @@ from packtool.formats.schema import (
 from packtool.options.check import unfit
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.support.version import __version__
 
 MANIFEST = "manifest.json"
@@ -138,7 +138,7 @@ def read_run(place: Typed) -> dict[str, Any]:
 
 def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
     try:
-        return decode(raw, kind)
+        return from_json(raw, kind)
     except ValueError as error:
         raise damaged_report(str(error), where) from None
 
@@ -179,7 +179,7 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
 def kind_at(place: Place) -> str:
     """Name the kind of a finished output, such as "token store"; "dataset" if its manifest can't be read."""
     try:
-        return decode(place.read(MANIFEST), _Kind).format.removeprefix("packtool ")
+        return from_json(place.read(MANIFEST), _Kind).format.removeprefix("packtool ")
     except (OSError, ValueError):
         return "dataset"
 
@@ -206,7 +206,7 @@ def read(place: Typed) -> Manifest:
     except ValueError as error:
         raise _bad(where, str(error)) from None
     try:
-        manifest = decode(body, _FORMATS[kind.format].kind)
+        manifest = from_json(body, _FORMATS[kind.format].kind)
     except ValueError as error:
         raise _not_read(kind, str(error), where) from None
     unfit = _unfit_options(manifest)
@@ -304,7 +304,7 @@ def _unfit_options(manifest: Manifest) -> str:
 
 def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:
     try:
-        return decode(raw, kind)
+        return from_json(raw, kind)
     except ValueError as error:
         raise _bad(where, f"not a valid manifest: {error}") from None
 

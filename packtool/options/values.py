@@ -28,10 +28,10 @@ def read_value(kind: Kind, name: str, value: Any, where: str) -> Any:
     Traceback (most recent call last):
     packtool.errors.UsageError: a.toml:3: tokens can't be 1.5. Give a number, such as 300B, 5M or 1000000.
     """
-    from packtool.support.decoding import convert  # msgspec, of which --help needs nothing
+    from packtool.support.decoding import from_plain  # msgspec, of which --help needs nothing
 
     try:
-        return kind.parse(convert(_plain(value), kind.in_file))
+        return kind.parse(from_plain(_plain(value), kind.in_file))
     except UsageError as error:
         raise UsageError(error.code, f"{name}: {error.what}", remedy=error.remedy, where=where) from None
     except (ValueError, OverflowError):

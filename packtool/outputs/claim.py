@@ -37,7 +37,7 @@ from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
 from packtool.places.url import is_remote
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.support.version import __version__
 
 
@@ -150,7 +150,7 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
 def _made_by(place: Place) -> Made | None:
     """Return the command and key of the run that finished, from `run.json`; None if it is missing or damaged."""
     try:
-        return decode(place.read(manifests.RUN), Made)
+        return from_json(place.read(manifests.RUN), Made)
     except (OSError, ValueError, PacktoolError):
         return None
 
@@ -221,7 +221,7 @@ def preview(place: Place, state: State) -> Occupancy:
     try:
         there = look(place)
         if isinstance(there, Finished) and state.same(there.by):
-            place.require(list(listed_files(manifests.read(place))))
+            _require_whole(place)
             return "finished"
     except (OSError, PacktoolError):
         return "other"  # a dry run never fails because of its output: the run itself reports what is wrong there

@@ -36,7 +36,7 @@ from packtool.outputs.lock import Lock
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.support.temporary import own_directory
 
 
@@ -72,7 +72,7 @@ class Made(State, frozen=True):
 def read_mark(marker: bytes) -> Mark | None:
     """Decode a marker; return None if it is damaged."""
     try:
-        return decode(manifests.unsealed(marker), Mark)
+        return from_json(manifests.unsealed(marker), Mark)
     except ValueError:
         return None
 

@@ -28,7 +28,7 @@ from packtool.formats.names import PIECES
 from packtool.outputs.output import Output
 from packtool.places.local import LocalPlace
 from packtool.places.place import Entry
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")
@@ -146,7 +146,7 @@ class Pieces(Generic[Done]):
         """Return the record of a piece; None if it is missing, damaged, or of another run."""
         try:
             raw = manifests.unsealed(self.output.place.read(self.name(number)))
-            record = decode(raw, _Record[self.type])  # type: ignore[name-defined]
+            record = from_json(raw, _Record[self.type])  # type: ignore[name-defined]
         except (FileNotFoundError, ValueError):
             return None
         return record if record.piece == self._piece(number) else None

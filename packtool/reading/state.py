@@ -25,7 +25,7 @@ from packtool.errors import DataError
 from packtool.reading.order import Base, Dealt
 from packtool.reading.source import BY_WEIGHTS
 from packtool.reading.stream import Stream
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 KEY = "packtool"
 """The only key of a state."""
@@ -158,13 +158,13 @@ def _read(state: object, where: str) -> LoaderState:
         raise _bad(f"{text!r:.100} is not the text of a state", where)
     try:
         # The version first: only of this one is it known which fields there are.
-        version = decode(text, _Versioned).version
+        version = from_json(text, _Versioned).version
         if version < _VERSION:
             raise _early(where)
         if version > _VERSION:
             what = f"version {version} of a state, which a later packtool wrote"
             raise DataError("bad-state", what, remedy="resume with that packtool, or a later one", where=where)
-        saved = decode(text, LoaderState)
+        saved = from_json(text, LoaderState)
     except ValueError as error:
         raise _bad(f"not the state of a loader ({error})", where) from None
     if _sum_of(saved) != saved.sum:

@@ -18,18 +18,18 @@ _PREPARING = threading.Lock()
 
 
 @overload
-def decode(raw: bytes | str | msgspec.Raw, kind: type[_Content]) -> _Content: ...
+def from_json(raw: bytes | str | msgspec.Raw, kind: type[_Content]) -> _Content: ...
 @overload
-def decode(raw: bytes | str | msgspec.Raw, kind: Any) -> Any: ...
-def decode(raw: bytes | str | msgspec.Raw, kind: Any) -> Any:
+def from_json(raw: bytes | str | msgspec.Raw, kind: Any) -> Any: ...
+def from_json(raw: bytes | str | msgspec.Raw, kind: Any) -> Any:
     """Decode a value of this type from JSON.
 
     Raises:
         ValueError: it can't be done, with the reason.
 
-    >>> decode(b"[1, 2]", list[int])
+    >>> from_json(b"[1, 2]", list[int])
     [1, 2]
-    >>> decode(b'["1"]', list[int])
+    >>> from_json(b'["1"]', list[int])
     Traceback (most recent call last):
     ValueError: Expected `int`, got `str` - at `$[0]`
     """
@@ -41,10 +41,10 @@ def decode(raw: bytes | str | msgspec.Raw, kind: Any) -> Any:
 
 
 @overload
-def convert(value: Any, kind: type[_Content]) -> _Content: ...
+def from_plain(value: Any, kind: type[_Content]) -> _Content: ...
 @overload
-def convert(value: Any, kind: Any) -> Any: ...
-def convert(value: Any, kind: Any) -> Any:
+def from_plain(value: Any, kind: Any) -> Any: ...
+def from_plain(value: Any, kind: Any) -> Any:
     """Convert plain data, as a JSON or TOML file gives it, to a value of this type.
 
     Raises:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.support.decoding import convert, decode
+from packtool.support.decoding import from_json, from_plain
 
 FIRST_USE = """
 import contextlib, importlib, json, pkgutil, sys, threading, time
@@ -37,12 +37,12 @@ assert len(kinds) > 80
 for number, kind in enumerate(kinds):
     fields = [{name: 1} for name in kind.__struct_encode_fields__]  # each is looked up in what is noted
     together = threading.Barrier(8)
-    def use(convert, wait):
+    def use(plain, wait):
         together.wait()
         time.sleep(wait)  # some come while the first is at it
         for field in fields:
             with contextlib.suppress(ValueError, TypeError):  # some have arrays, and are never decoded
-                decoding.convert(field, kind) if convert else decoding.decode(json.dumps(field), kind)
+                decoding.from_plain(field, kind) if plain else decoding.from_json(json.dumps(field), kind)
     threads = [threading.Thread(target=use, args=[number % 3 == 0, number / 2000]) for number in range(8)]
     for thread in threads:
         thread.start()
@@ -95,12 +95,12 @@ class Point(msgspec.Struct):
 )
 def test_whatever_is_wrong_is_a_value_error(raw: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(reason)}$") as caught:
-        decode(raw, Point)
+        from_json(raw, Point)
     assert type(caught.value) is ValueError
 
 
 def test_plain_data_are_converted() -> None:
-    assert convert({"x": 1}, Point) == Point(1)
+    assert from_plain({"x": 1}, Point) == Point(1)
     with pytest.raises(ValueError, match="Expected `int`, got `str`") as caught:
-        convert({"x": "1"}, Point)
+        from_plain({"x": "1"}, Point)
     assert type(caught.value) is ValueError

@@ -17,7 +17,7 @@ from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.token_columns import KNOWN
 from packtool.text.faults import Fault
@@ -74,7 +74,7 @@ class _Stream(io.RawIOBase):
 
 def _record(line: bytes, options: ReadOptions, where: str) -> whole_documents.ForeignRow:
     try:
-        record = decode(line, dict[str, Any])
+        record = from_json(line, dict[str, Any])
     except ValueError as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
     name = whole_documents.id_column(record, options, where)

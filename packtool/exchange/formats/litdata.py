@@ -22,7 +22,7 @@ from packtool.exchange.model import FILE_BYTES, Contents, Format, Part, ReadDocu
 from packtool.exchange.whole_documents import IDS
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 _INDEX = "index.json"
 _TYPES = {"<u2": 5, "<u4": 6}
@@ -151,8 +151,8 @@ def _names(spec: str | None, path: Path) -> list[str]:
     if spec is None:
         return []
     try:
-        _, tree = decode(spec, tuple[int, _Spec])
-        keys = decode(tree.context, list[str]) if tree.context else []
+        _, tree = from_json(spec, tuple[int, _Spec])
+        keys = from_json(tree.context, list[str]) if tree.context else []
     except ValueError as error:
         raise damaged(path.with_name(_INDEX), f"its data_spec is not one of litdata: {error}") from None
     return keys if all(child.type is None for child in tree.children_spec) else []

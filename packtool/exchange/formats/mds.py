@@ -33,7 +33,7 @@ from packtool.exchange.model import (
 from packtool.exchange.whole_documents import IDS
 from packtool.formats.schema import ExportedFile
 from packtool.planning.plan import offsets_of
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 _INDEX = "index.json"
 _COLUMNS = ("column_names", "column_encodings", "column_sizes")
@@ -254,7 +254,7 @@ def _known(path: Path) -> _Shard | None:
 
 def _own_columns(header: bytes, path: Path) -> _Columns:
     try:
-        columns = decode(header, _Columns)
+        columns = from_json(header, _Columns)
     except ValueError as error:
         raise damaged(path, f"not a shard of MDS: {error}") from None
     if len({len(getattr(columns, name)) for name in _COLUMNS}) > 1:

@@ -10,7 +10,7 @@ import msgspec
 import xxhash
 
 from packtool.formats.names import MORE_TEMPLATES
-from packtool.support.decoding import convert
+from packtool.support.decoding import from_plain
 from packtool.text.conversations.conversation import Trained, Use
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.faults import bad_conversation
@@ -88,7 +88,7 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
         if templates is None:
             continue
         try:
-            found = convert(templates, str | dict[str, str] | list[_Named])
+            found = from_plain(templates, str | dict[str, str] | list[_Named])
         except ValueError as error:
             raise bad_conversation(
                 f"the chat_template of {name} is neither a text nor texts with names: {error}"

@@ -8,7 +8,6 @@ from operator import and_
 from typing import Any
 
 from packtool.formats.fields import ANSWERS, BESIDE, KINDS, MEDIA, REASONING, SYSTEM, TOOLS
-from packtool.formats.paths import values_at
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.layouts import USUAL, RecordLayout, lacking
 from packtool.text.conversations.marks import marks_of_messages, require_trained
@@ -16,6 +15,7 @@ from packtool.text.conversations.message import is_plain, kind_of, message_of, r
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.turns import messages_in, parsed, past_of, side_of
 from packtool.text.faults import Fault, bad_conversation
+from packtool.text.paths import values_at
 
 _BESIDE = frozenset(BESIDE)
 _ANSWERS = frozenset(ANSWERS)

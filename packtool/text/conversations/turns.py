@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from packtool.formats.fields import KNOWN
-from packtool.formats.paths import MISSING, top_of, value_at
 from packtool.text.conversations.message import CALL, calls_of, fields_of, is_plain, kind_of, role_of
 from packtool.text.faults import bad_conversation
+from packtool.text.paths import MISSING, top_of, value_at
 
 _CONTENTS = ("parts", "message", "text")
 """Names of the content of a message with a role, in Gemini's form, Cohere's, and others."""

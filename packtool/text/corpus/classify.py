@@ -9,11 +9,10 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable
 from contextlib import closing
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from packtool.errors import DataError
-from packtool.places.url import is_remote
 from packtool.text.conversations.turns import has_sender, holds_turns
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
@@ -96,14 +95,8 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         DataError: it can't be read, or is not a regular file.
     """
     try:
-        size, modified, inode = state_of(location)
-        if not is_remote(location) and not Path(location).is_file():
-            what, remedy = (
-                "a device or socket, or a pipe among other files",
-                "name it itself, or pipe it in, and give -",
-            )
-            raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
         with closing(open_raw(location)) as raw:
+            size, modified, inode = state_of(raw)
             packed = read_up_to(raw, _HEAD)
             compression = sniff(packed)
             raw.seek(0)

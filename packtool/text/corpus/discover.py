@@ -23,7 +23,7 @@ import msgspec
 
 from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.text.corpus.catalogues import Catalogue, catalogue_above, catalogues_in
 from packtool.text.corpus.classify import classify, suffix_format
 from packtool.text.corpus.file_bytes import in_store, open_raw
@@ -331,7 +331,7 @@ def _data_files(location: str) -> set[str] | None:
     try:
         raw = open_raw(location)
         with closing(raw):
-            state = decode(raw.read(), _State)
+            state = from_json(raw.read(), _State)
     except (OSError, ValueError):
         return None
     return {file.filename for file in state.files}

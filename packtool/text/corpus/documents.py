@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packtool.formats.paths import values_at
 from packtool.text.corpus.nearest import advice
 from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
 from packtool.text.faults import Fault
+from packtool.text.paths import values_at
 
 KINDS = {
     type(None): "null",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +36,28 @@ def in_store(location: str) -> tuple[StorePlace, str]:
 
 
 def open_raw(location: str) -> Any:
-    """Open a file's own bytes, seekable."""
-    return StoreFile(*in_store(location)) if is_remote(location) else io.FileIO(location)
+    """Open a file's own bytes, seekable.
 
-
-def state_of(location: str, handle: int | None = None) -> tuple[int, int, int]:
-    """Return the size in bytes, the modification time in ns and the inode of a file; of a remote one 0 for an inode.
-
-    Args:
-        handle: of the local file, if it is open: another file may have its name by now.
+    Raises:
+        DataError: not a regular file.
     """
     if is_remote(location):
-        place, name = in_store(location)
-        return (*(place.modified(name) or (0, 0)), 0)
-    status = Path(location).stat() if handle is None else os.fstat(handle)
+        return StoreFile(*in_store(location))
+    if not stat.S_ISREG(Path(location).stat().st_mode):  # asked before: to open a pipe waits for a writer
+        what, remedy = "a device or socket, or a pipe among other files", "name it itself, or pipe it in, and give -"
+        raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
+    return io.FileIO(location)
+
+
+def state_of(raw: Any) -> tuple[int, int, int]:
+    """Return the size in bytes, the modification time in ns and the inode of an open file; of a remote one 0 for an
+    inode.
+
+    A local file is asked by its handle: another file may have its name by now.
+    """
+    if isinstance(raw, StoreFile):
+        return (*(raw.modified() or (0, 0)), 0)
+    status = os.fstat(raw.fileno())
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
@@ -88,6 +97,10 @@ class StoreFile(io.RawIOBase):
 
     def tell(self) -> int:
         return self._at
+
+    def modified(self) -> tuple[int, int] | None:
+        """Return the size and the modification time in ns that the store has now; None if the file is gone."""
+        return self._place.modified(self._name)
 
     def read(self, size: int = -1, /) -> bytes:
         """Read like any file; nothing at the end."""
@@ -166,8 +179,7 @@ class FileBytes(io.RawIOBase):
         Raises:
             DataError: its size, modification time or inode is another than when it was listed.
         """
-        local = not isinstance(self._raw, StoreFile)
-        now = state_of(self._file.location, self._raw.fileno() if local else None)
+        now = state_of(self._raw)
         listed = (self._file.bytes, self._file.modified, self._file.inode)
         if now != listed:
             what = f"it had {listed[0]:,} bytes and has {now[0]:,}" if now[0] != listed[0] else "it was written to"

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from packtool.errors import DataError, UsageError
 from packtool.formats.fields import KINDS, SYSTEM, TOOLS
-from packtool.formats.paths import value_at, values_at
 from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.corpus.arrow import ArrowFile
@@ -26,6 +25,7 @@ from packtool.text.corpus.rows import records_of
 from packtool.text.corpus.tables import open_parquet
 from packtool.text.corpus.text import LongLine, line_chunks
 from packtool.text.faults import Fault
+from packtool.text.paths import value_at, values_at
 from packtool.warnings import warn
 
 _FILES = 10

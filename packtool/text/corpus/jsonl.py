@@ -20,7 +20,6 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from packtool.formats.paths import top_of
 from packtool.support.decoding import prepared
 from packtool.text.corpus.documents import KINDS, document_of, scalars_of
 from packtool.text.corpus.records import (
@@ -35,6 +34,7 @@ from packtool.text.corpus.records import (
 )
 from packtool.text.corpus.text import ZEROS, line_batches
 from packtool.text.faults import Fault
+from packtool.text.paths import top_of
 
 _DEPTH = 1000
 """Calls that a parser may nest; each level of JSON takes one. From Python 3.12 on parsers have a limit of their own."""

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.formats.paths import top_of
 from packtool.places.url import is_remote, require_no_secret
 from packtool.text.corpus.classify import classify
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.faults import Fault
+from packtool.text.paths import top_of
 
 NAME = "records"
 """The name of these records in the manifest and in messages."""

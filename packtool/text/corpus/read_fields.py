@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from packtool.formats.fields import REASONING, hardly_left_out
-from packtool.formats.paths import MISSING, top_of, value_at
 from packtool.text.conversations.conversation import texts_of
 from packtool.text.conversations.turns import holds_turns
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
+from packtool.text.paths import MISSING, top_of, value_at
 from packtool.warnings import warn
 
 _LONG = 30

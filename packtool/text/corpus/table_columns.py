@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from packtool.formats.fields import MEDIA
-from packtool.formats.paths import steps, top_of
 from packtool.text.corpus.documents import document_of, fields_there, in_parts
 from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
 from packtool.text.corpus.rows import Reader, is_json, reader_of
 from packtool.text.faults import Fault
+from packtool.text.paths import steps, top_of
 
 Path = tuple[str | int, ...]
 """The names and indices on the way to a value, the name of a column first."""

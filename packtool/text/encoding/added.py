@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json, from_plain
 from packtool.text.encoding.encoders import reference_tokenizer
 
 ADDED_TOKENS = "added_tokens.json"
@@ -88,9 +88,8 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged:
         The new tokenizer.json; the same bytes if nothing changes, or if they are not a tokenizer.json.
     """
     try:
-        entries = decode(data, dict[str, msgspec.Raw])
-        written = entries.get("added_tokens", _NULL)
-        known = {token.content: token for token in decode(written, list[_Added] | None) or []}
+        entries, before = written_entries(data)
+        known = {token.content: token for token in from_plain(before, list[_Added])}
     except ValueError:
         return data
     tokens = [_Added(str(token["content"]), **_flags(token)) for token in wanted if token["content"]]
@@ -104,9 +103,7 @@ def with_added_tokens(data: bytes, wanted: Sequence[Mapping[str, Any]], flagged:
                 other[token.content] = flags
     if not missing and not other:
         return data
-    # Decoded once more, since `_Added` lacks the ids, and whatever else the file says of a token.
-    before = decode(written, list[dict[str, Any]] | None) or []
-    for entry in before:
+    for entry in before:  # with its id, and whatever else the file says of it
         entry.update(other.get(entry["content"], {}))
     return msgspec.json.encode({**entries, "added_tokens": [*before, *_numbered(data, missing)]})
 
@@ -117,14 +114,23 @@ def with_special(data: bytes, texts: Collection[str]) -> bytes:
     >>> with_special(b'{"added_tokens": [{"id": 7, "content": "<x>", "special": false}]}', {"<x>"})
     b'{"added_tokens":[{"id":7,"content":"<x>","special":true}]}'
     """
-    entries = decode(data, dict[str, msgspec.Raw])
-    tokens = decode(entries.get("added_tokens", _NULL), list[dict[str, Any]] | None) or []
+    entries, tokens = written_entries(data)
     ordinary = [token for token in tokens if token["content"] in texts and not token.get("special")]
     if not ordinary:
         return data
     for token in ordinary:
         token["special"] = True
     return msgspec.json.encode({**entries, "added_tokens": tokens})
+
+
+def written_entries(data: bytes) -> tuple[dict[str, msgspec.Raw], list[dict[str, Any]]]:
+    """Return the entries of a tokenizer.json as they are written, and its added tokens, parsed.
+
+    Raises:
+        ValueError: not a tokenizer.json.
+    """
+    entries = from_json(data, dict[str, msgspec.Raw])
+    return entries, from_json(entries.get("added_tokens", _NULL), list[dict[str, Any]] | None) or []
 
 
 def _numbered(data: bytes, missing: Sequence[_Added]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from packtool.planning.plan import I64
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.text.encoding import unicode
 from packtool.text.encoding.encoders import U32, Encode, EncoderRecipe, ReferenceEncoder, guarded
 from packtool.text.encoding.families import BYTE_CHARACTERS, Shape, apart_of, kinds, steps
@@ -91,11 +91,11 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     with one must go to it.
     """
     entries = for_encoding(data)
-    vocab = decode(entries["model"]["vocab"], dict[str, int])
+    vocab = from_json(entries["model"]["vocab"], dict[str, int])
     whole = {text: number for text, number in vocab.items() if text}
     whole |= {text: recipe.vocab_size + number for number, text in enumerate(sorted(BYTE_CHARACTERS - vocab.keys()))}
     if max(whole.values(), default=-1) >= len(whole):
-        tokens = decode(entries.get("added_tokens", b"[]"), list[dict[str, Any]] | None) or ()
+        tokens = from_json(entries.get("added_tokens", b"[]"), list[dict[str, Any]] | None) or ()
         whole = {token["content"]: token["id"] for token in tokens} | whole
         gaps = set(range(max(whole.values()))) - set(whole.values())
         whole |= {f"\0{number}": number for number in gaps}  # what no bytes can become

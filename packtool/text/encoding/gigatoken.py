@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from packtool.planning.plan import I64
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
+from packtool.text.encoding.added import written_entries
 from packtool.text.encoding.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
 from packtool.text.encoding.families import BYTE_CHARACTERS
 from packtool.text.encoding.spec import for_encoding
@@ -28,13 +29,13 @@ def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
     """Return the tokenizer.json that gigatoken is loaded from: the plainest form that means the same."""
     entries, shape = for_encoding(data), recipe.shape
     model = entries["model"]
-    tokens = decode(entries.get("added_tokens", b"[]"), list[dict[str, Any]] | None) or []
+    tokens = from_json(entries.get("added_tokens", b"[]"), list[dict[str, Any]] | None) or []
     if recipe.special_as_text:
         tokens = [token for token in tokens if not token.get("special")]
     known = {token["content"] for token in tokens}
     vocab: dict[str, int] = {}
     if shape.foreign or shape.digits:
-        vocab = decode(model["vocab"], dict[str, int])
+        vocab = from_json(model["vocab"], dict[str, int])
     if shape.foreign:
         vocab = {text: number for text, number in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
         model["vocab"] = vocab
@@ -86,8 +87,7 @@ class GigatokenEncoder:
         self._joined = recipe.shape.joined
         self._placeholders: list[str] = []
         if recipe.shape.digits:
-            entries = decode(self._prepared, dict[str, msgspec.Raw])
-            added = decode(entries["added_tokens"], list[dict[str, Any]])
+            _, added = written_entries(self._prepared)
             self._placeholders = [token["content"] for token in added if token["id"] > self._separator]
         self._spell = functools.cache(reference.spell)
         self._load()

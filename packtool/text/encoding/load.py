@@ -15,7 +15,7 @@ from packtool.errors import DataError
 from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.formats.schema import TokenizerInfo
 from packtool.outputs.tokenizer_files import default_tokenizer
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.support.sizes import plural
 from packtool.text.encoding.added import (
     ADDED_TOKENS,
@@ -100,14 +100,7 @@ class FoundTokenizer:
     @cached_property
     def configs(self) -> list[Mapping[str, Any]]:
         """The parsed configuration files, most telling first."""
-        configs: list[Mapping[str, Any]] = []
-        for name in [name for name in TOKENIZER_CONFIGS if name in self.files]:
-            try:
-                configs.append(decode(self.files[name], dict[str, Any]))
-            except ValueError as error:
-                what, where = f"not valid JSON ({error})", f"{self.where}: {name}"
-                raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
-        return configs
+        return [self._parsed(name) for name in TOKENIZER_CONFIGS if name in self.files]
 
     def stops(self, eos: str) -> tuple[str, ...]:
         """Return the texts of the tokens that generation stops at: `eos`, then the tokens in generation_config.json.
@@ -115,22 +108,26 @@ class FoundTokenizer:
         Raises:
             DataError: the file is not JSON, or names what is no token.
         """
-        where = f"{self.where}: {GENERATION_CONFIG}"
-        try:
-            config = decode(self.files.get(GENERATION_CONFIG, b"{}"), dict[str, Any])
-        except ValueError as error:
-            what = f"not valid JSON ({error})"
-            raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
-        named = config.get("eos_token_id")
+        named = None
+        if GENERATION_CONFIG in self.files:
+            named = self._parsed(GENERATION_CONFIG).get("eos_token_id")
         texts = {number: text for text, number in self.vocab.items()}
         stops = [eos]
         for number in named if isinstance(named, list) else [named]:
             if type(number) is int and number in texts:
                 stops.append(texts[number])
             elif number is not None:
-                what = f"eos_token_id is {number!r}, which is no token"
-                raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where)
+                raise self._bad_config(GENERATION_CONFIG, f"eos_token_id is {number!r}, which is no token")
         return tuple(dict.fromkeys(stops))
+
+    def _parsed(self, name: str) -> dict[str, Any]:
+        try:
+            return from_json(self.files[name], dict[str, Any])
+        except ValueError as error:
+            raise self._bad_config(name, f"not valid JSON ({error})") from None
+
+    def _bad_config(self, name: str, what: str) -> DataError:
+        return DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=f"{self.where}: {name}")
 
     def _bad(self, what: str) -> DataError:
         remedy = "give a tokenizer.json as the tokenizers library writes it"
@@ -233,7 +230,7 @@ def _with_added_tokens(files: Mapping[str, bytes], where: str) -> FoundTokenizer
     configs = dict(zip(names, found.configs, strict=True))
     try:
         if ADDED_TOKENS in files:
-            configs[ADDED_TOKENS] = decode(files[ADDED_TOKENS], dict[str, Any])
+            configs[ADDED_TOKENS] = from_json(files[ADDED_TOKENS], dict[str, Any])
         wanted = added_tokens(configs)
         decoder = configs.get(TOKENIZER_CONFIGS[0], {}).get("added_tokens_decoder") or {}
         flagged = {token["content"] for token in decoder.values()}

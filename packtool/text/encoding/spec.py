@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 
 def _right(pair: Any) -> str:
@@ -36,17 +36,17 @@ def parse(data: bytes) -> dict[str, Any]:
     merges = raw_model.pop("merges", None)
     model: dict[str, Any] = {}
     for name, raw in raw_model.items():
-        model[name] = decode(raw, _Vocabulary if name == "vocab" else Any)
+        model[name] = from_json(raw, _Vocabulary if name == "vocab" else Any)
     prefix = model.get("continuing_subword_prefix")
     if merges is not None and isinstance(prefix, str) and prefix:
         # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
         # that is in the middle of a character.
-        parts = map(_right, decode(merges, _Merges))
+        parts = map(_right, from_json(merges, _Merges))
         if not all(part.startswith(prefix) for part in parts):
             raise ValueError("merges without the prefix of continuing subwords that it has")
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
-        decode(others.get(name, _NULL), type_ | None)
-    return {"model": model, **{name: decode(raw, Any) for name, raw in others.items()}}
+        from_json(others.get(name, _NULL), type_ | None)
+    return {"model": model, **{name: from_json(raw, Any) for name, raw in others.items()}}
 
 
 def repeated_merge(data: bytes) -> str | None:
@@ -57,7 +57,7 @@ def repeated_merge(data: bytes) -> str | None:
     """
     model, _ = _entries(data)
     try:
-        merges = decode(model.get("merges", _NULL), _Merges | None) or []
+        merges = from_json(model.get("merges", _NULL), _Merges | None) or []
     except ValueError:  # `tokenizers` will say what is wrong with them
         return None
     if len(set(merges)) == len(merges):
@@ -83,7 +83,7 @@ def for_encoding(data: bytes) -> dict[str, Any]:
 
 def _entries(data: bytes) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
     """Return the entries of the model, with its type, and the others that are there, as they are written."""
-    entries = decode(data, _Entries)
+    entries = from_json(data, _Entries)
     model = entries.model
     if "type" not in model:  # what `tokenizers` takes an older file for
         if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 
 CodeTable = np.ndarray[Any, np.dtype[np.bool_]]
 """For every code point, whether it is in a set."""
@@ -54,7 +54,7 @@ def pattern(name: str) -> str:
 def _spans(name: str) -> Iterator[tuple[str, str]]:
     """Yield the ranges of a set of `assets/unicode.json`, both ends in hexadecimal and included."""
     data = (Path(__file__).parents[2] / "assets" / "unicode.json").read_bytes()
-    for span in decode(data, dict[str, Any])[name]:
+    for span in from_json(data, dict[str, Any])[name]:
         low, _, high = span.partition("-")
         yield low, high or low
 

@@ -14,7 +14,7 @@ import xxhash
 
 from packtool.formats.schema import InputEntry
 from packtool.places.local import create_file
-from packtool.support.decoding import decode
+from packtool.support.decoding import from_json
 from packtool.support.naming import naming
 from packtool.text.corpus.records import Reject
 
@@ -78,7 +78,7 @@ class RejectLog:
         for block in blocks:
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
-                entry = decode(line, RejectedRecord)
+                entry = from_json(line, RejectedRecord)
                 number = int(entry.file)
                 entry.file = names[number]
                 if entry.record:
