@@ -15,7 +15,7 @@ import pytest
 import packtool
 from packtool.errors import DataError
 from packtool.formats.files import write_array
-from packtool.formats.manifest import decode
+from packtool.formats.manifest import from_json
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry, npy_header
 from tests.interrupting import cut
@@ -147,7 +147,7 @@ def test_a_dataset_may_itself_be_a_link(tmp_path: Path, entry: FileEntry) -> Non
 )
 def test_json_that_is_not_what_it_should_be(raw: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        decode(raw, dict[str, object])
+        from_json(raw, dict[str, object])
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
