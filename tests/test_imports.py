@@ -25,7 +25,7 @@ LAYERS = (
     ("planning.plan",),
     ("planning.shuffling", "planning.metrics", "blending"),
     ("planning.packing", "planning.selecting"),
-    ("formats", "text.faults"),
+    ("formats", "text.faults", "text.paths"),
     ("text.conversations",),
     ("outputs", "text.corpus"),
     ("text.encoding", "writing"),

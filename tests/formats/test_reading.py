@@ -15,9 +15,9 @@ import pytest
 import packtool
 from packtool.errors import DataError
 from packtool.formats.files import write_array
-from packtool.formats.manifest import from_json
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry, npy_header
+from packtool.support.decoding import from_json
 from tests.interrupting import cut
 from tests.stores import contents, write_store
 
