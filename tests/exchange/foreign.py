@@ -1,7 +1,4 @@
-"""Files that other tools might have written, and a naive reader of each: document by document, in plain Python.
-
-It shares nothing with packtool's readers. What it can't read, nobody should take for ids.
-"""
+"""Files that other tools might have written, and the documents that a naive reader finds in each."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import json
 import random
 import struct
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.exchange.readers import MASKS, READERS, TABLES
 from tests.exchange.tables import as_jsonl
 
 EOS = 0
@@ -59,9 +56,12 @@ def of_row(row: dict[str, Any], name: str = "input_ids") -> Iterator[Document]:
     """The documents of a record with columns: what a mask says is padding left out, numbered documents apart."""
     ids = row[name]
     pads, labels, numbers = row.get("attention_mask"), row.get("labels"), row.get("document_ids")
-    for column in (pads, labels, numbers):
+    masks = [row[each] for each in MASKS if each in row]
+    for column in (pads, labels, numbers, *masks):
         if column is not None and len(column) != len(ids):
             raise ValueError("a column of another length")
+    if not all(value in (0, 1) for mask in masks for value in mask):
+        raise ValueError("neither 0 nor 1")
     parts: dict[Any, tuple[Ids, list[bool]]] = {}
     last, seen = None, set()
     for at, token in enumerate(ids):
@@ -80,168 +80,21 @@ def of_row(row: dict[str, Any], name: str = "input_ids") -> Iterator[Document]:
             raise ValueError("a label of another token")
         mine = parts.setdefault(key, ([], []))
         mine[0].append(token)
-        mine[1].append(labels is None or labels[at] != -100)
+        mine[1].append((labels is None or labels[at] != -100) and all(mask[at] for mask in masks))
     for tokens, trains in parts.values():
         yield from ended(tokens, trains)
 
 
-def megatron(path: Path, _: str) -> Iterator[Document]:
-    for file in sorted(path.glob("*.idx")):
-        index, data = file.read_bytes(), file.with_suffix(".bin").read_bytes()
-        magic, version, code, sequences, bounds = struct.unpack_from("<9sQBQQ", index)
-        assert (magic, version) == (b"MMIDIDX\0\0", 1)
-        assert len(index) == 34 + 12 * sequences + 8 * bounds
-        kind = {1: "B", 2: "b", 3: "h", 4: "i", 5: "q", 8: "H"}[code]
-        lengths = struct.unpack_from(f"<{sequences}i", index, 34)
-        first = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
-        ends = struct.unpack_from(f"<{bounds}q", index, 34 + 12 * sequences)
-        read = []
-        for length, at in zip(lengths, first, strict=True):
-            assert length >= 0
-            assert at >= 0
-            read.append(list(struct.unpack_from(f"<{length}{kind}", data, at)))
-        assert sum(lengths) * struct.calcsize(f"<{kind}") == len(data)
-        assert (ends[0], ends[-1]) == (0, sequences)
-        for begin, end in pairwise(ends):
-            assert begin <= end
-            yield from ended([token for part in read[begin:end] for token in part])
+STREAMS = ("nanogpt", "olmo", "llmc")
+"""Formats that do not say where documents end."""
 
 
-def _bare(file: Path, dtype: str) -> Ids:
-    data = file.read_bytes()
-    if data.startswith(b"\x93NUMPY"):
-        array = np.load(file, allow_pickle=False)
-        assert array.ndim == 1
-        assert array.dtype.kind in "iu"
-        ids: Ids = array.tolist()
-        return ids
-    size = np.dtype(dtype).itemsize
-    assert len(data) % size == 0
-    return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
-
-
-def nanogpt(path: Path, dtype: str) -> Iterator[Document]:
-    yield from divided(_bare(path / "train.bin", dtype))
-
-
-def olmo(path: Path, dtype: str) -> Iterator[Document]:
-    yield from divided(_bare(path / "tokens.npy", dtype))
-
-
-def llmc(path: Path, _: str) -> Iterator[Document]:
-    data = (path / "train.bin").read_bytes()
-    magic, version, count = struct.unpack_from("<3i", data)
-    kind = {(20240520, 1): "H", (20240801, 7): "I"}[magic, version]
-    assert len(data) == 1024 + count * struct.calcsize(f"<{kind}")
-    yield from divided(list(struct.unpack_from(f"<{count}{kind}", data, 1024)))
-
-
-def datatrove(path: Path, _: str) -> Iterator[Document]:
-    data, index = (path / "a.ds").read_bytes(), (path / "a.ds.index").read_bytes()
-    ends = struct.unpack(f"<{len(index) // 8}Q", index)
-    size = len(data) // ends[-1] if ends and ends[-1] else 2
-    assert size in (2, 4)
-    assert len(data) == size * (ends[-1] if ends else 0)
-    ids = struct.unpack(f"<{len(data) // size}{'H' if size == 2 else 'I'}", data)
-    loss = path / "a.ds.loss"
-    trains = list(loss.read_bytes()) if loss.exists() else [1] * len(ids)
-    assert len(trains) == len(ids)
-    assert set(trains) <= {0, 1}
-    for begin, end in pairwise([0, *ends]):
-        assert begin <= end
-        yield from ended(list(ids[begin:end]), [each == 1 for each in trains[begin:end]])
-
-
-def _of_table(table: pa.Table) -> Iterator[Document]:
-    known = [name for name in ("input_ids", "labels", "attention_mask", "document_ids") if name in table.column_names]
-    table = table.select(known)
-    table.validate(full=True)
-    for row in table.to_pylist():
-        if any(row[name] is None or None in row[name] for name in known):
-            raise ValueError("null")
+def read(name: str, path: Path) -> Iterator[Document]:
+    """The documents of a directory, as an import must find them."""
+    for row in TABLES[name](path) if name in TABLES else ():
         yield from of_row(row)
-
-
-def parquet(path: Path, _: str) -> Iterator[Document]:
-    with pq.ParquetFile(path / "a.parquet") as file:
-        yield from _of_table(file.read())
-
-
-def arrow(path: Path, _: str) -> Iterator[Document]:
-    state = path / "state.json"
-    names = ["a.arrow"]
-    if state.exists():
-        names = [file["filename"] for file in json.loads(state.read_bytes())["_data_files"]]
-    for name in names:
-        with pa.OSFile(str(path / name)) as file:
-            is_file = file.read(6) == b"ARROW1"
-            file.seek(0)
-            reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
-            yield from _of_table(reader.read_all())
-
-
-def jsonl(path: Path, _: str) -> Iterator[Document]:
-    for line in (path / "a.jsonl").read_bytes().split(b"\n"):
-        if line.strip():
-            row = json.loads(line.decode())
-            values = [value for name, value in row.items() if name in ("input_ids", "labels", "attention_mask")]
-            assert all(type(each) in (int, float, bool) for value in values if value is not None for each in value)
-            assert all(type(each) is int for each in row["input_ids"])
-            yield from of_row({name: value for name, value in row.items() if value is not None})
-
-
-def _samples(data: bytes) -> Iterator[bytes]:
-    (count,) = struct.unpack_from("<I", data)
-    ends = struct.unpack_from(f"<{count + 1}I", data, 4)
-    assert ends[-1] == len(data)
-    assert ends[0] >= 4 * (count + 2)
-    for begin, end in pairwise(ends):
-        assert begin <= end
-        yield data[begin:end]
-
-
-def mds(path: Path, _: str) -> Iterator[Document]:
-    for shard in json.loads((path / "index.json").read_bytes())["shards"]:
-        data = (path / shard["raw_data"]["basename"]).read_bytes()
-        assert shard["raw_data"]["bytes"] == len(data)
-        found = list(_samples(data))
-        assert shard["samples"] == len(found)
-        for sample in found:
-            (size,) = struct.unpack_from("<I", sample)
-            assert size == len(sample) - 4
-            width = 1 << (sample[4] & 3)
-            assert sample[4] >> 2 == 1
-            length, values = int.from_bytes(sample[5 : 5 + width], "little"), sample[5 + width :]
-            kind = {"uint16": "H", "int32": "i", "int64": "q"}[shard["column_encodings"][0].split(":")[1]]
-            yield from ended(list(struct.unpack(f"<{length}{kind}", values)))
-
-
-def litdata(path: Path, _: str) -> Iterator[Document]:
-    index = json.loads((path / "index.json").read_bytes())
-    kinds = {f"no_header_numpy:{number}": letter for number, letter in enumerate("bhiqBHIQ")}
-    kinds |= {f"no_header_tensor:{number}": letter for number, letter in zip(range(11, 19), "Bbhhiiqq", strict=True)}
-    letter = (kinds | {"no_header_tensor:20": "H"})[index["config"]["data_format"][0]]
-    for chunk in index["chunks"]:
-        data = (path / chunk["filename"]).read_bytes()
-        found = list(_samples(data))
-        assert (chunk["chunk_size"], chunk["chunk_bytes"]) == (len(found), len(data))
-        for sample in found:
-            yield from ended(list(struct.unpack(f"<{len(sample) // struct.calcsize(f'<{letter}')}{letter}", sample)))
-
-
-READERS: dict[str, Callable[[Path, str], Iterator[Document]]] = {
-    "megatron": megatron,
-    "nanogpt": nanogpt,
-    "llmc": llmc,
-    "olmo": olmo,
-    "datatrove": datatrove,
-    "parquet": parquet,
-    "arrow": arrow,
-    "mds": mds,
-    "litdata": litdata,
-    "jsonl": jsonl,
-}
-"""Naive readers by the name of the format: of a directory, and the type of its ids where no file says it."""
+    for sequence in READERS[name](path, "<u2") if name not in TABLES else ():
+        yield from divided(sequence.ids) if name in STREAMS else ended(sequence.ids, sequence.trains)
 
 
 def documents(rng: random.Random) -> list[Ids]:
@@ -275,10 +128,10 @@ def _write_megatron(path: Path, given: list[Ids], rng: random.Random) -> None:
 
 
 def _write_bare(path: Path, given: list[Ids], rng: random.Random) -> None:
-    array = np.array(_joined(given), "<u2")
+    array = np.array([EOS] * (rng.random() < 0.3) + _joined(given), "<u2")
     if rng.random() < 0.3:
         with path.open("wb") as file:
-            np.save(file, array.astype(rng.choice(("<u2", "<i4", ">u4"))))
+            np.save(file, array.astype(rng.choice(("<u2", "<i4", ">u4", ">i4", "<u8"))))
     else:
         array.tofile(path)
 
@@ -299,10 +152,13 @@ def _write_datatrove(path: Path, given: list[Ids], rng: random.Random) -> None:
         np.array([rng.randrange(2) for _ in ids], "u1").tofile(path / "a.ds.loss")
 
 
-def _columns(given: list[Ids], rng: random.Random) -> dict[str, list[list[int]]]:
-    columns = {"input_ids": given}
+def _columns(given: list[Ids], rng: random.Random) -> dict[str, list[list[Any]]]:
+    columns: dict[str, list[list[Any]]] = {"input_ids": given}
     if rng.random() < 0.4:
         columns["labels"] = [[token if rng.random() < 0.7 else -100 for token in ids] for ids in given]
+    for name, value in zip(MASKS, (int, float, bool), strict=True):
+        if rng.random() < 0.2:
+            columns[name] = [[value(rng.random() < 0.7) for _ in ids] for ids in given]
     if rng.random() < 0.4:
         cuts = [rng.randint(0, len(ids)) for ids in given]
         columns["attention_mask"] = [[1] * cut + [0] * (len(ids) - cut) for ids, cut in zip(given, cuts, strict=True)]
@@ -315,7 +171,9 @@ def _columns(given: list[Ids], rng: random.Random) -> dict[str, list[list[int]]]
 
 def _table(given: list[Ids], rng: random.Random) -> pa.Table:
     types = [pa.list_(pa.int32()), pa.large_list(pa.int64()), pa.list_(pa.int64())]
-    return pa.table({name: pa.array(rows, rng.choice(types)) for name, rows in _columns(given, rng).items()})
+    own = dict(zip(MASKS, map(pa.list_, (pa.int8(), pa.float32(), pa.bool_())), strict=True))
+    columns = _columns(given, rng).items()
+    return pa.table({name: pa.array(rows, own.get(name) or rng.choice(types)) for name, rows in columns})
 
 
 def _write_parquet(path: Path, given: list[Ids], rng: random.Random) -> None:

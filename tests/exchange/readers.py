@@ -1,6 +1,7 @@
-"""A small reader for every format that is exported, written from the format's own documentation.
+"""A naive reader for every format, in plain Python, written from the format's own documentation.
 
-It shares nothing with packtool's readers and writers, so a mistake that both of these make is seen here.
+It shares nothing with packtool's readers and writers, so a mistake that both of these make is seen here. What it can't
+read, nobody should take for ids.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-Ids = np.ndarray[Any, Any]
+Ids = list[int]
+Row = dict[str, Any]
 
 
 class Sequence(NamedTuple):
@@ -33,98 +35,157 @@ class Sequence(NamedTuple):
 
 
 def megatron(path: Path, _: str) -> Iterator[Sequence]:
-    index = (path / "tokens.idx").read_bytes()
-    magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
-    assert (magic, version) == (b"MMIDIDX\0\0", 1)
-    lengths = np.frombuffer(index, "<i4", sequences, 34)
-    first_bytes = np.frombuffer(index, "<i8", sequences, 34 + 4 * sequences)
-    bounds = np.frombuffer(index, "<i8", documents, 34 + 12 * sequences)
-    assert bounds.tolist() == list(range(sequences + 1))
-    assert len(index) == 34 + 12 * sequences + 8 * documents
-    data = (path / "tokens.bin").read_bytes()
-    for length, first in zip(lengths.tolist(), first_bytes.tolist(), strict=True):
-        yield Sequence(np.frombuffer(data, {4: "<i4", 8: "<u2"}[code], length, first))
+    for file in sorted(path.glob("*.idx")):
+        index, data = file.read_bytes(), file.with_suffix(".bin").read_bytes()
+        magic, version, code, sequences, bounds = struct.unpack_from("<9sQBQQ", index)
+        assert (magic, version) == (b"MMIDIDX\0\0", 1)
+        assert len(index) == 34 + 12 * sequences + 8 * bounds
+        kind = {1: "B", 2: "b", 3: "h", 4: "i", 5: "q", 8: "H"}[code]
+        lengths = struct.unpack_from(f"<{sequences}i", index, 34)
+        first = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
+        ends = struct.unpack_from(f"<{bounds}q", index, 34 + 12 * sequences)
+        read = []
+        for length, at in zip(lengths, first, strict=True):
+            assert length >= 0
+            assert at >= 0
+            read.append(list(struct.unpack_from(f"<{length}{kind}", data, at)))
+        assert sum(lengths) * struct.calcsize(f"<{kind}") == len(data)
+        assert (ends[0], ends[-1]) == (0, sequences)
+        for begin, end in pairwise(ends):
+            assert begin <= end
+            yield Sequence([token for part in read[begin:end] for token in part])
+
+
+def bare(file: Path, dtype: str) -> Ids:
+    data = file.read_bytes()
+    if data.startswith(b"\x93NUMPY"):
+        array = np.load(file, allow_pickle=False)
+        assert array.ndim == 1
+        assert array.dtype.kind in "iu"
+        ids: Ids = array.tolist()
+        return ids
+    size = np.dtype(dtype).itemsize
+    assert len(data) % size == 0
+    return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
 
 
 def nanogpt(path: Path, _: str) -> Iterator[Sequence]:
-    yield Sequence(np.fromfile(path / "train.bin", "<u2"))
-
-
-def llmc(path: Path, _: str) -> Iterator[Sequence]:
-    for file in sorted(path.glob("*.bin")):
-        magic, version, count, *rest = np.fromfile(file, "<i4", 256).tolist()
-        ids = np.fromfile(file, {(20240520, 1): "<u2", (20240801, 7): "<u4"}[magic, version], offset=1024)
-        assert (len(ids), any(rest)) == (count, False)
-        yield Sequence(ids)
+    yield Sequence(bare(path / "train.bin", "<u2"))
 
 
 def olmo(path: Path, dtype: str) -> Iterator[Sequence]:
     for file in sorted(path.glob("*.npy")):
-        yield Sequence(np.fromfile(file, dtype))
+        yield Sequence(bare(file, dtype))
 
 
-def datatrove(path: Path, dtype: str) -> Iterator[Sequence]:
+def llmc(path: Path, _: str) -> Iterator[Sequence]:
+    for file in sorted(path.glob("*.bin")):
+        data = file.read_bytes()
+        magic, version, count = struct.unpack_from("<3i", data)
+        kind = {(20240520, 1): "H", (20240801, 7): "I"}[magic, version]
+        assert len(data) == 1024 + count * struct.calcsize(f"<{kind}")
+        yield Sequence(list(struct.unpack_from(f"<{count}{kind}", data, 1024)))
+
+
+def datatrove(path: Path, _: str) -> Iterator[Sequence]:
     """Yield what lies between two ends: a document, or a piece of one in rows."""
     for file in sorted(path.glob("*.ds")):
-        ids, ends = np.fromfile(file, dtype), np.fromfile(f"{file}.index", "<u8").astype(np.int64)
-        assert ends[-1] == len(ids)
-        loss = Path(f"{file}.loss")
-        mask = np.fromfile(loss, np.bool_).tolist() if loss.exists() else None
-        for first, last in pairwise([0, *ends.tolist()]):
-            yield Sequence(ids[first:last], [last - first], None if mask is None else mask[first:last])
+        data, index, loss = file.read_bytes(), Path(f"{file}.index").read_bytes(), Path(f"{file}.loss")
+        ends = struct.unpack(f"<{len(index) // 8}Q", index)
+        size = len(data) // ends[-1] if ends and ends[-1] else 2
+        assert size in (2, 4)
+        assert len(data) == size * (ends[-1] if ends else 0)
+        ids = struct.unpack(f"<{len(data) // size}{'H' if size == 2 else 'I'}", data)
+        trains = [{0: False, 1: True}[byte] for byte in loss.read_bytes()] if loss.exists() else None
+        assert trains is None or len(trains) == len(ids)
+        for begin, end in pairwise([0, *ends]):
+            assert begin <= end
+            yield Sequence(list(ids[begin:end]), [end - begin], None if trains is None else trains[begin:end])
 
 
-def _of_table(rows: list[dict[str, Any]]) -> Iterator[Sequence]:
-    for row in rows:
-        labels = row.get("labels")
-        assert labels is None or all(label in (-100, own) for label, own in zip(labels, row["input_ids"], strict=True))
-        trains = None if labels is None else [label != -100 for label in labels]
-        yield Sequence(np.array(row["input_ids"]), row.get("seq_lengths"), trains)
+MASKS = ("loss_mask", "assistant_masks", "completion_mask")
+COLUMNS = ("input_ids", "labels", "attention_mask", *MASKS, "document_ids", "seq_lengths")
 
 
-def parquet(path: Path, _: str) -> Iterator[Sequence]:
+def _rows_of(table: pa.Table) -> list[Row]:
+    table = table.select([name for name in COLUMNS if name in table.column_names])
+    table.validate(full=True)
+    rows: list[Row] = table.to_pylist()
+    assert not any(column is None or None in column for row in rows for column in row.values())
+    return rows
+
+
+def of_parquet(path: Path) -> Iterator[Row]:
     for file in sorted(path.glob("*.parquet")):
-        yield from _of_table(pq.read_table(file).to_pylist())
+        with pq.ParquetFile(file) as opened:
+            yield from _rows_of(opened.read())
 
 
-def jsonl(path: Path, _: str) -> Iterator[Sequence]:
-    for file in sorted(path.glob("*.jsonl")):
-        yield from _of_table(list(map(json.loads, file.read_text().splitlines())))
+def of_arrow(path: Path) -> Iterator[Row]:
+    state = path / "state.json"
+    files = sorted(path.glob("*.arrow"))
+    if state.exists():
+        files = [path / file["filename"] for file in json.loads(state.read_bytes())["_data_files"]]
+    for name in files:
+        with pa.OSFile(str(name)) as file:
+            is_file = file.read(6) == b"ARROW1"
+            file.seek(0)
+            reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+            yield from _rows_of(reader.read_all())
 
 
-def arrow(path: Path, _: str) -> Iterator[Sequence]:
-    state = json.loads((path / "state.json").read_bytes())
-    for file in state["_data_files"]:
-        with pa.ipc.open_stream(path / file["filename"]) as stream:
-            yield from _of_table(stream.read_all().to_pylist())
+def of_jsonl(path: Path) -> Iterator[Row]:
+    for line in (line for file in sorted(path.glob("*.jsonl")) for line in file.read_bytes().split(b"\n")):
+        if line.strip():
+            row = {name: value for name, value in json.loads(line.decode()).items() if value is not None}
+            values = [row[name] for name in COLUMNS[:-2] if name in row]
+            assert all(type(each) in (int, float, bool) for value in values for each in value)
+            assert all(type(each) is int for each in row["input_ids"])
+            yield row
+
+
+TABLES: dict[str, Callable[[Path], Iterator[Row]]] = {"parquet": of_parquet, "arrow": of_arrow, "jsonl": of_jsonl}
+"""Readers of rows with columns beside their ids."""
+
+
+def table(rows: Callable[[Path], Iterator[Row]], path: Path) -> Iterator[Sequence]:
+    for row in rows(path):
+        ids, labels = row["input_ids"], row.get("labels")
+        assert labels is None or all(label in (-100, own) for label, own in zip(labels, ids, strict=True))
+        trains = None if labels is None else [label != -100 for label in labels]
+        yield Sequence(ids, row.get("seq_lengths"), trains)
 
 
 def megatron_bridge(path: Path, _: str) -> Iterator[Sequence]:
     for file in sorted(path.glob("*.idx.parquet")):
         for row in pq.read_table(file).to_pylist():
             starts = [*row["seq_start_id"], len(row["input_ids"])]
-            yield Sequence(
-                np.array(row["input_ids"]), np.diff(starts).tolist(), [mask == 1 for mask in row["loss_mask"]]
-            )
+            yield Sequence(row["input_ids"], np.diff(starts).tolist(), [mask == 1 for mask in row["loss_mask"]])
+
+
+def _samples(data: bytes) -> list[bytes]:
+    (count,) = struct.unpack_from("<I", data)
+    ends = struct.unpack_from(f"<{count + 1}I", data, 4)
+    assert ends[-1] == len(data)
+    assert ends[0] >= 4 * (count + 2)
+    assert all(begin <= end for begin, end in pairwise(ends))
+    return [data[begin:end] for begin, end in pairwise(ends)]
 
 
 def mds(path: Path, _: str) -> Iterator[Sequence]:
-    index = json.loads((path / "index.json").read_bytes())
-    for shard in index["shards"]:
+    for shard in json.loads((path / "index.json").read_bytes())["shards"]:
         data = (path / shard["raw_data"]["basename"]).read_bytes()
-        assert len(data) == shard["raw_data"]["bytes"]
-        (samples,) = struct.unpack_from("<I", data)
-        assert samples == shard["samples"]
-        for first, last in pairwise(np.frombuffer(data, "<u4", samples + 1, 4).tolist()):
-            columns = dict(_mds_columns(shard, data[first:last]))
-            pieces = columns.get("seq_lengths")
-            yield Sequence(columns["tokens"], None if pieces is None else pieces.tolist())
+        found = _samples(data)
+        assert (shard["raw_data"]["bytes"], shard["samples"]) == (len(data), len(found))
+        for sample in found:
+            columns = dict(_mds_columns(shard, sample))
+            yield Sequence(columns["tokens"], columns.get("seq_lengths"))
 
 
 def _mds_columns(shard: dict[str, Any], sample: bytes) -> Iterator[tuple[str, Ids]]:
     names, encodings, sizes = (shard[f"column_{each}"] for each in ("names", "encodings", "sizes"))
-    given = iter(np.frombuffer(sample, "<u4", sizes.count(None)).tolist())
     at = 4 * sizes.count(None)
+    given = iter(struct.unpack_from(f"<{sizes.count(None)}I", sample))
     for name, encoding, size in zip(names, encodings, sizes, strict=True):
         _, dtype, *shape = encoding.split(":")
         column = sample[at : at + (next(given) if size is None else size)]
@@ -133,7 +194,7 @@ def _mds_columns(shard: dict[str, Any], sample: bytes) -> Iterator[tuple[str, Id
             width = 1 << (column[0] & 3)
             assert column[0] >> 2 == 1
             shape, column = [int.from_bytes(column[1 : 1 + width], "little")], column[1 + width :]
-        ids = np.frombuffer(column, dtype)
+        ids = np.frombuffer(column, dtype).tolist()
         assert len(ids) == int(shape[0])
         yield name, ids
     assert at == len(sample)
@@ -141,13 +202,17 @@ def _mds_columns(shard: dict[str, Any], sample: bytes) -> Iterator[tuple[str, Id
 
 def litdata(path: Path, _: str) -> Iterator[Sequence]:
     index = json.loads((path / "index.json").read_bytes())
-    dtype = {"no_header_numpy:5": "<u2", "no_header_numpy:6": "<u4"}[index["config"]["data_format"][0]]
+    kinds = {f"no_header_numpy:{number}": letter for number, letter in enumerate("bhiqBHIQ")}
+    kinds |= {f"no_header_tensor:{number}": letter for number, letter in zip(range(11, 19), "Bbhhiiqq", strict=True)}
+    letter = (kinds | {"no_header_tensor:20": "H"})[index["config"]["data_format"][0]]
+    size = struct.calcsize(f"<{letter}")
     for chunk in index["chunks"]:
         data = (path / chunk["filename"]).read_bytes()
-        (items,) = struct.unpack_from("<I", data)
-        offsets = np.frombuffer(data, "<u4", items + 1, 4).tolist()
-        assert (offsets[0], offsets[-1], items) == (4 * (items + 2), len(data), chunk["chunk_size"])
-        yield Sequence(np.frombuffer(data, dtype, chunk["dim"], offsets[0]))
+        found = _samples(data)
+        assert (chunk["chunk_size"], chunk["chunk_bytes"]) == (len(found), len(data))
+        assert chunk["dim"] in (None, sum(map(len, found)) / size)
+        for sample in found:
+            yield Sequence(list(struct.unpack(f"<{len(sample) // size}{letter}", sample)))
 
 
 READERS: dict[str, Callable[[Path, str], Iterator[Sequence]]] = {
@@ -156,11 +221,11 @@ READERS: dict[str, Callable[[Path, str], Iterator[Sequence]]] = {
     "llmc": llmc,
     "olmo": olmo,
     "datatrove": datatrove,
-    "parquet": parquet,
-    "arrow": arrow,
+    "parquet": lambda path, _: table(of_parquet, path),
+    "arrow": lambda path, _: table(of_arrow, path),
     "megatron-bridge": megatron_bridge,
     "mds": mds,
     "litdata": litdata,
-    "jsonl": jsonl,
+    "jsonl": lambda path, _: table(of_jsonl, path),
 }
 """Readers by the name of the format: of a directory, and the type of its ids where no file says it."""

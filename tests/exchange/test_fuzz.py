@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from packtool.options.names import IMPORTS
-from tests.exchange.foreign import READERS
+from tests.exchange.foreign import WRITERS
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ def fuzz(names: str, cases: int, seed: int) -> dict[str, int]:
 
 
 def test_damaged_files() -> None:
-    assert fuzz(",".join(READERS), 20, 0)["peak_mib"] < 1000
+    assert fuzz(",".join(WRITERS), 20, 0)["peak_mib"] < 1000
 
 
 @pytest.mark.slow

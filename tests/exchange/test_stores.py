@@ -32,7 +32,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def documents(path: Path, name: str) -> list[list[int]]:
-    return [each.ids.tolist() for each in READERS[name](path, "<u2")]
+    return [each.ids for each in READERS[name](path, "<u2")]
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -53,17 +53,18 @@ FOUR = [[4, 4, 5, 5], [6, 6], [7] * 3]
         ({"document_ids": FOUR, "cu_seqlens": [[0, 2, 4], [0, 2], [0]]}, [[5, 6], [7, 8], *IDS[1:]]),
         ({"position_ids": [[0, 1, 2, 3], [0, 1], [0, 1, 2]], "pad_mask": [[0] * 4, [0] * 2, [0] * 3]}, IDS),
         ({"score": [[1], [1], [2]]}, IDS),
+        (
+            {"segment_ids": [[0, 0, 1, 1], [0, 0], [0, 1, 1]], "attention_mask": [[1, 1, 1, 0], [1, 1], [1, 1, 1]]},
+            [[5, 6], [7], [9, 9], [4], [4, 4]],
+        ),
+        (
+            {"attention_mask": [[0, 0, 1, 1], [1, 1], [1] * 3], "position_ids": [[1, 1, 0, 1], [0, 1], [0, 1, 2]]},
+            [[7, 8], *IDS[1:]],
+        ),
     ],
 )
 def test_columns_are_obeyed(columns: dict[str, Any], documents: list[list[int]]) -> None:
     assert read(IDS, **columns) == documents
-
-
-def test_two_columns_are_obeyed_together() -> None:
-    segments, mask = [[0, 0, 1, 1], [0, 0], [0, 1, 1]], [[1, 1, 1, 0], [1, 1], [1, 1, 1]]
-    assert read(IDS, segment_ids=segments, attention_mask=mask) == [[5, 6], [7], [9, 9], [4], [4, 4]]
-    mask, positions = [[0, 0, 1, 1], [1, 1], [1] * 3], [[1, 1, 0, 1], [0, 1], [0, 1, 2]]
-    assert read(IDS, attention_mask=mask, position_ids=positions) == [[7, 8], *IDS[1:]]
 
 
 BAD_MASKS = [
