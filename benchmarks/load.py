@@ -1,10 +1,7 @@
 """Reading rows for training: `packtool.torch`, materialized and index-only, beside NumPy and the loaders of others.
 
-Rows of 2048 tokens, 8 to a batch, shuffled, as int64, from files in the page cache; the same rows for all, written by
-`packtool export`, except nanoGPT and Megatron, which cut the documents to rows themselves. Each reader runs in its own
-environment, all with one PyTorch, with no worker process, one, and two. PyTorch's "DataLoader alone" hands over batches
-of all fields that are made already, as it sends tensors. CPU seconds are those of the training process and its workers;
-the first batch counts from making the reader, its library and PyTorch being loaded.
+Rows of 2048 tokens, 8 to a batch, shuffled, as int64, from files in the page cache. nanoGPT and Megatron cut the
+documents to rows themselves. PyTorch's "DataLoader alone" hands over batches that are made already.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Moving tokens: `pack` and `shuffle`, and the gather inside, against `cp`, `dd` and `np.copyto` on the same bytes.
 
-`cp` reads and writes each byte once: the least any packing to a file can do; `cp && sync` is held against commands that
-hash, sync and write a segment table. `np.copyto` copies in memory, to pages touched for the first time or to a buffer
-in use, and `np.take` equal pieces from places in random order, which is the limit of a gather of documents; the gather
-beside them makes rows in memory and writes nothing. The store is of random tokens, in documents of 300
-tokens on average; rows have 2048. `bfd` leaves out the EOS of a document that would not fit its row with it; these are
-counted apart from lost tokens of text. What a command took for planning and for writing stands beside the whole.
+Documents have 300 random tokens on average, rows have 2048. `cp && sync` reads and writes each byte once; the commands
+hash, sync and write a segment table as well. `np.take` of equal pieces in random order is the limit of a gather.
 """
 
 from __future__ import annotations

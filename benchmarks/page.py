@@ -114,10 +114,9 @@ def _head(records: Mapping[str, Any]) -> str:
     listed = ", ".join(f"{name} {version}" for name, version in {"Python": first["python"], **versions}.items())
     return f"""# Benchmarks
 
-{QUICK if first["scale"] == "quick" else ""}packtool and its peers on the same input, in one run. `make bench` \
-measures (here {minutes:.0f} minutes, apart from the first time, when peers are installed and text is gathered), \
-`make bench-full` measures what other pages quote, too, and `make bench-page` writes this page from what they found; \
-no figure is typed by hand.
+{QUICK if first["scale"] == "quick" else ""}packtool and its peers on the same input, in one run. \
+`make bench` measures (here {minutes:.0f} minutes), `make bench-full` measures what other pages quote, and \
+`make bench-page` writes this page.
 
 | | |
 |---|---|
@@ -128,11 +127,9 @@ no figure is typed by hand.
 | load before each benchmark | {loads} |
 | versions | {listed} |
 
-A figure is the median of {rounds} rounds, in which all contestants take turns, with the least and the most in \
-brackets; what takes longer than a fifth of the limit ran once. CPU seconds and peak memory are those of the whole \
-process tree; memory that maps files is left out, as the system can take it back. Outputs are checked in the first \
-round: lost tokens are those that a tool was given and did not store. Compare figures within a table: another machine \
-has others, and another ratio of disk to processor."""
+A figure is the median of {rounds} rounds, with the least and the most in brackets; what takes long ran once. CPU \
+seconds and peak memory are those of the whole process tree, without mapped files. Lost tokens are those that a tool \
+was given and did not store. Compare figures within a table: another machine has others."""
 
 
 def _tokenize(record: Any, _: Path) -> list[str]:
@@ -154,12 +151,9 @@ def _tokenize(record: Any, _: Path) -> list[str]:
             [(name, spread(found[ONE], CPU), spread(found[TWO], CPU)) for name, found in starts.items()],
         ),
         "Each family, MB per CPU second: packtool with one worker, `tokenizers` on the slice, gigatoken and fastokens "
-        "on strings in memory without their start; packtool's share of the faster one, with its own start-up and "
-        "without (one document, above); how many times as fast two workers are. Everyone meets the text for the first "
-        "time, so nobody remembers its words:",
+        "on strings in memory without their start:",
         _families(record),
-        "Where the CPU seconds of one worker go on all of the text, by a timer that looks at its stack every 2 ms of "
-        "CPU time:",
+        "Where the CPU seconds of one worker go:",
         stages({family: each["packtool"] for family, each in by(case(record, "stages"), "tokenizer").items()}),
     ]
 
@@ -245,7 +239,7 @@ def _plan(record: Any, pictures: Path) -> list[str]:
 
     curves = _by(documents, "documents", _planning)
     parts = [
-        "CPU seconds of planning; `pack --index-only` is the whole command, with start-up, writing and hashing:",
+        "CPU seconds of planning; `pack --index-only` is the whole command:",
         picture(pictures / "plan-documents.svg", "CPU seconds by documents", curves, "documents", "CPU seconds"),
         across(_planning),
         "Peak memory, MB:",
@@ -291,8 +285,8 @@ def _mixing(record: Any) -> list[str]:
         for each in case(record, "once")
     ]
     return [
-        "Where the CPU seconds of planning with mixed rows go, by a timer that looks at the stack. Rounds sort, gather "
-        f"and add up all segments many times; to do so once, with as many random numbers, takes: {', '.join(once)}.",
+        f"Where the CPU seconds of planning with mixed rows go. To sort or gather as many numbers once takes: "
+        f"{', '.join(once)}.",
         stages({f"{short(documents)} documents": each for documents, each in looked.items()}),
     ]
 
@@ -317,8 +311,8 @@ def _move(record: Any, pictures: Path) -> list[str]:
             )
         header = ("seconds", "writing", f"of `{COPY}`", "CPU s", "peak MB", "written MB", "lost tokens")
         parts += [
-            f"{results[0]['facts']['megabytes']:.0f} MB of tokens. Writing is the command without start-up and "
-            f"planning; its speed is a share of that of `{COPY}` in the same round:",
+            f"`{name}`, {results[0]['facts']['megabytes']:.0f} MB of tokens. Writing is the command without start-up "
+            f"and planning; its speed is a share of that of `{COPY}`:",
             table((name, *header), rows),
         ]
     rows = [
@@ -337,7 +331,7 @@ def _move(record: Any, pictures: Path) -> list[str]:
     return [
         *parts,
         f"Shuffling {atoms[0]['facts']['megabytes']:.0f} MB in atoms of so many tokens, in memory. Each piece of a "
-        "document in each atom is a segment of 20 bytes, so small atoms write more than tokens:",
+        "document has a segment of 20 bytes, so small atoms write more:",
         picture(pictures / "move-atoms.svg", "Seconds of writing by tokens in an atom", curves, "tokens", "seconds"),
         table(("atom", "seconds", "writing", f"of `{COPY}`", "CPU s", "written MB"), rows),
     ]

@@ -1,8 +1,7 @@
 """Planning: from document lengths to rows, no token touched.
 
-Documents have lognormal lengths, median 400 and sigma 1.2, unless a table says otherwise. Seconds are those of planning
-and assignment alone; memory is that of the whole process, lengths included. Who takes longer than the limit, or would,
-by how long a tenth took, is left out of larger sizes.
+Documents have lognormal lengths, median 400 and sigma 1.2, unless a table says otherwise. A contestant that would take
+longer than the limit is left out of larger sizes.
 """
 
 from __future__ import annotations

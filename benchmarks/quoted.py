@@ -367,19 +367,15 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
 
 WHOLE = {
     "blend shares": "Blends: how far sources are off their shares.",
-    "blend reading": "Blends: what it costs to read one. It takes a call for each source, and a copy to put rows in "
-    "order; batches of hundreds of rows gain nothing by reading ahead.",
+    "blend reading": "Blends: what it costs to read one.",
     "gpu training": "Training on a GPU: how long it waits for the loader.",
-    "gpu waiting": "`Loader(balance=…)`: what ranks wait for the slowest, on a GPU. Half of the tokens are source "
-    "files of Python and its packages with one document per file, half with one per directory, as long as books, "
-    "packed with bfd.",
-    "dealing": "The same for other lengths, in query-key pairs. No dealing waits less than the bound: the rank with "
-    "the largest row has the smallest others besides.",
-    "multiples": "`pack --document-multiple`: rows that it adds, for 60 million tokens in documents of log-normal "
-    "lengths (σ 1, `bfd`, rows of 8,192).",
-    "multiples planning": "Planning with it. `bfd-extra` and `seamless` count what they drop in the documents' own "
-    "tokens, for which all pieces are listed once more.",
+    "gpu waiting": "`Loader(balance=…)`: what ranks wait for the slowest, on a GPU. Half of the tokens are short "
+    "source files, half are as long as books, packed with `bfd`.",
+    "dealing": "The same for other lengths, in query-key pairs. No dealing waits less than the bound.",
+    "multiples": "`pack --document-multiple`: rows that it adds, for documents of lognormal lengths (σ 1, `bfd`, rows "
+    "of 8,192).",
+    "multiples planning": "Planning with it.",
     "conversations": "Conversations, from chats to rows of 4,096 tokens: Qwen 3's tokenizer, a template with "
-    "generation marks, best fit decreasing. packtool adds an EOS after each conversation, which counts as a token.",
+    "generation marks, `bfd`.",
 }
 """The tables in docs/benchmarks.md, in order, with what each is about."""

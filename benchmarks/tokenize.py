@@ -1,8 +1,7 @@
 """JSON Lines to stored token ids: packtool with one and two workers, encoders alone, and other tools.
 
-Everyone gets the same text, one document a line, and the same tokenizer.json, and adds an EOS to each document. The ids
-are compared with those of `tokenizers` document by document, in any order. Peers that use that library are as fast on
-little text as on much, so all meet on a slice; packtool, gigatoken and fastokens have all of the text, too.
+Everyone gets the same text and tokenizer.json, and adds an EOS to each document. Peers that use `tokenizers` are as
+fast on little text as on much, so all meet on a slice.
 """
 
 from __future__ import annotations
