@@ -40,7 +40,7 @@ def _batches(path: Path, options: ReadOptions) -> Iterator[pa.RecordBatch]:
 
 FORMAT = Format(
     name="parquet",
-    readers="Transformers Trainer, TRL, Axolotl",
+    readers="Transformers Trainer, TRL, Axolotl, verl",
     summary="Parquet: `input_ids`; of rows also `position_ids`, `seq_lengths` and `labels`",
     files="*.parquet",
     columns=True,
