@@ -129,16 +129,18 @@ _KINDS = {
 
 
 def _memory(record: Any) -> Lines:
+    most = max(each["documents"] for each in record["rows"])
     rows = [
         [
-            f"{each['documents'] / 1e6:.0f} million",
             _KINDS.get(each["kind"], f"`{each['kind']}`"),
             f"{each['given_peak_mb']:.0f}",
             f"{each['free_peak_mb']:.0f}",
         ]
         for each in record["rows"]
+        if each["documents"] == most
     ]
-    return [table(("documents", "rows", f"`--memory {record['memory']}`, peak MB", "without, peak MB"), rows)]
+    header = ("rows", f"`--memory {record['memory']}`, peak MB", "without, peak MB")
+    return [f"{most / 1e6:.0f} million documents of 41 tokens on average, two threads:", table(header, rows)]
 
 
 _COMMANDS = {"tokenize": "`tokenize`", "pack": "`pack`", "two passes": "`pack`, two passes"}
@@ -154,18 +156,6 @@ def _processes(record: Any) -> Lines:
         f"Peak resident memory in MB, {largest['text_bytes'] / 1e9:.1f} GB of text, on a Dask cluster:",
         table(("", "command", "scheduler", "a worker"), rows),
     ]
-
-
-def _speed_up(record: Any) -> Lines:
-    largest = record["sizes"][-1]
-    rows = []
-    for command, name in _COMMANDS.items():
-        took = {(run["where"], run["workers"]): run["wall"] for run in largest["runs"] if run["command"] == command}
-        for where, words in (("local", "this machine alone"), ("dask", "a cluster")):
-            one, two = took[where, 1], took[where, 2]
-            rows.append([name, words, figure(one), figure(two), figure(one / two)])
-    header = ("", "on", "1 worker, s", "2 workers, s", "times as fast")
-    return [f"{largest['text_bytes'] / 1e9:.1f} GB of text:", table(header, rows)]
 
 
 def _mix(record: Any) -> Lines:
@@ -347,7 +337,6 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "soak": ("soak", "soak", _soak),
     "memory": ("memory", "memory", _memory),
     "cluster memory": ("cluster", "cluster", _processes),
-    "cluster speed": ("cluster", "cluster", _speed_up),
     "gpu waiting, in short": ("gpu", "gpu", _gpu_waiting_short),
     "blend shares, in short": ("blends", "blends", _blend_shares_short),
     "conversations, in short": ("conversations", "conversations", _conversations_short),
