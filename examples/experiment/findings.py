@@ -100,23 +100,24 @@ def read(output: Path) -> Found:
 
 
 def answer(sections: Iterable[Section]) -> str:
-    """Say in a paragraph what came out: how many claims agree, and which strategies are told from concat."""
+    """Say in a paragraph what came out: how many claims agree, and which strategies differ from concat."""
     found = {section.title: section for section in sections}
     said = []
     if "Strategies" in found:
         rows = found["Strategies"].tables[0][1]
         told = [f"{row[0]} ({row[-1]})" for row in rows if row[-1] and not row[-1].startswith("(")]
-        said.append(f"At equal steps and on the same text, {', '.join(told) or 'no packing'} is told from concat.")
+        which = ", ".join(told) or "no packing"
+        said.append(f"After equal steps, on the same text, {which} differs from concat by more than seeds do.")
     if "What agrees" in found:
         rows = found["What agrees"].tables[0][1]
         counts = []
         for number, where in enumerate(("on a run's own rows", "where padding counts, too", "on the same text"), 1):
             counts.append(f"{[row[number] for row in rows].count('agrees')} {where}")
         against = sum(row.count("does not") for row in rows)
-        said.append(f"Of the paper's {len(rows)} claims agree {', '.join(counts)}; {against} come out the other way.")
+        said.append(f"Claims of the paper that agree, of {len(rows)}: {', '.join(counts)}. The other way: {against}.")
     if "Not in the papers" in found:
         questions = found["Not in the papers"].text[1:]
-        still = [each for each in questions if "not told apart" in each]
+        still = [each for each in questions if "can't tell" in each]
         said.append(f"Mixed rows, masks and packing anew: {len(still)} of {len(questions)} questions stay open.")
     return " ".join(said) or "The controls did not come out as they must, so nothing is said."
 
@@ -176,8 +177,7 @@ def _atoms(kinds: Kinds) -> Iterator[Section]:
     if not perplexities:
         return
     text = [
-        "Atoms of 0.25 to 4 rows, each run as many epochs as the others. A difference in brackets is one that seeds "
-        "make, too."
+        "Atoms of 0.25 to 4 rows, for equal epochs. A difference in brackets is no larger than those between seeds."
     ]
     notes = [
         "The first table has perplexities; the second by how much each is above that of atoms of 1 L, and mean ranks "
@@ -241,8 +241,8 @@ def _padding(kinds: Kinds) -> Iterator[Section]:
     if not rows:
         return
     text = [
-        "Atoms of a row. Padding takes more steps for the same epochs. The paper counted padding among the targets; "
-        "whether it also trained on it is not said, so both are here."
+        "Atoms of a row. Padding takes more steps for the same epochs. The paper counted padding among the targets, "
+        "and does not say whether it also trained on padding: here are both."
     ]
     head = ["padding against concat", "steps", FINAL, COUNTED, SAME, "paper, Table 3: steps", "paper: final perplexity"]
     tables = [(["run", "seeds", *COLUMNS], rows), (head, beside)]
@@ -286,8 +286,8 @@ def _strategies(kinds: Kinds) -> Iterator[Section]:
         places = [f"{perplexity(part[0], part[1]):.1f}" for part in (first, last)]
         work.append([STRATEGIES[name], f"{tokens:,.0f}", reached, in_tokens, *places])
     text = [
-        "Rows of 64, equal steps and equally many places for tokens in a batch, whatever the strategy. Own rows "
-        "differ; the same text is the same for all, scored without other documents in context.",
+        "Rows of 64, equal steps, and batches of equally many tokens. The same text is scored for all, without other "
+        "documents in context.",
     ]
     notes = [
         "The second table has text tokens trained on in a step; steps, and millions of text tokens, until the same "
@@ -308,7 +308,7 @@ def _strategies(kinds: Kinds) -> Iterator[Section]:
 
 
 QUESTIONS = {
-    "bfd-64": ("bfd-unmixed-64", "best fit: rows mixed, against as best fit fills them"),
+    "bfd-64": ("bfd-unmixed-64", "best fit: mixed rows, against rows as they are filled"),
     "concat-masked-64": ("concat-64-64", "concat: document masks, against none"),
     "bfd-masked-64": ("bfd-64", "best fit: document masks, against none"),
     "concat-fresh-64": ("concat-64-64", "concat: packed anew in each epoch, against the same rows"),
@@ -317,12 +317,12 @@ QUESTIONS = {
 
 
 def _questions(kinds: Kinds) -> Iterator[Section]:
-    rows, text = [], ["Questions that no paper answered; a difference in brackets is one that seeds make, too."]
+    rows, text = [], ["Questions that no paper answered."]
     for name, (other, label) in QUESTIONS.items():
         if {name, other} <= kinds.keys():
             rows.append([label, *(kinds.verdict(name, other, column) for column in COLUMNS)])
             share, told = kinds.difference(name, other, SAME)
-            what = f"{'worse' if share > 0 else 'better'} by {abs(share):.1%}" if told else "not told apart"
+            what = f"{'worse' if share > 0 else 'better'} by {abs(share):.1%}" if told else "can't tell"
             text.append(f"{label.capitalize()}: {what} on the same text.".replace("%", " %"))
     if rows:
         yield Section("Not in the papers", text, [(["question", *COLUMNS], rows)])
@@ -341,9 +341,8 @@ def _claims(kinds: Kinds) -> Iterator[Section]:
     if rows:
         text = [
             "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where all "
-            "of its comparisons are told from the differences of seeds, and does not where one of them is told the "
-            "other way round. The rest is more than runs of this size and number can tell, and one comparison in "
-            "twenty is told by chance."
+            "of its comparisons differ by more than seeds do, and does not where one of them differs the other way. "
+            "Otherwise so few and small runs can't tell. One comparison in twenty differs by chance."
         ]
         head = ["claim", FINAL, COUNTED, SAME]
         yield Section("What agrees", text, [(head, rows)], brief={0: head})
@@ -369,9 +368,7 @@ def _facts(kinds: Kinds, output: Path) -> str:
     given = json.loads((output / "corpus.json").read_text())
     corpus = "the language reference and docstrings of Python" if given["input"] is None else Path(given["input"]).name
     differ = ", ".join(f"{kinds.noise[name]:.1%} ({name})".replace("%", " %") for name in (FINAL, COUNTED, SAME))
-    noisy = (
-        f"Beyond what a seed does to all kinds, runs of one kind differ by {differ}. Kinds are compared by equal seeds"
-    )
+    noisy = f"Runs of one kind with other seeds differ by {differ}. Kinds are compared by equal seeds"
     return (
         f"The text is {corpus}: {tokens.input:,} tokens to train on. A GPT-2 with ALiBi of width {asked['width']}, "
         f"{asked['layers']} layer(s) and {asked['heads']} heads, AdamW with a peak of {asked['learning_rate']:g}, "
@@ -380,5 +377,5 @@ def _facts(kinds: Kinds, output: Path) -> str:
         f"{packtool.__version__}, PyTorch {torch.__version__}. Perplexities are means over seeds ± the standard "
         f"deviation. "
         f"{'With one seed nothing can be told apart' if np.isnan(kinds.noise[SAME]) else noisy}. "
-        "What so small a model on so little text can't tell: how any of it scales."
+        "So small a model can't tell how any of it scales."
     )

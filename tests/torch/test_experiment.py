@@ -156,7 +156,9 @@ def test_claims_are_judged_by_how_much_seeds_differ(example: None, tmp_path: Pat
     ranks = {row[0]: row[5] for row in sections["Atom size"].tables[1][1]}
     assert ranks["concat, L = 64, 1 L"].startswith("1.")
     assert ranks["concat, L = 64, 0.25 L"] == "3.0 ± 0.0"
-    assert found.answer.startswith("At equal steps and on the same text, seamless (−9.5 %) is told from concat.")
+    assert found.answer.startswith(
+        "After equal steps, on the same text, seamless (−9.5 %) differs from concat by more than seeds do."
+    )
     strategies = {row[0]: row for row in sections["Strategies"].tables[0][1]}
     assert strategies["seamless"][-1] == "−9.5 %"
 
